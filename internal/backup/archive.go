@@ -155,7 +155,9 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 // Retain removes the snapshots that a retention lets go and returns how many are left. The
 // one with the key current stays in any case: that just taken, or that a state has; empty for
 // none.
-func (a Archive) Retain(ctx context.Context, r Retention, current string, now time.Time) (left int, removed []string, err error) {
+func (a Archive) Retain(
+	ctx context.Context, r Retention, current string, now time.Time,
+) (left int, removed []string, err error) {
 	objects, err := a.objects(ctx)
 	if err != nil {
 		return 0, nil, err

@@ -62,19 +62,22 @@ func TestTake_opensAsItWasTaken(t *testing.T) {
 	for extension, sealing := range sealings(t) {
 		a, s := archive(t)
 
-		record, err := a.Take(t.Context(), backup.Request{At: taken, Facts: facts, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
+		record, err := a.Take(t.Context(),
+			backup.Request{At: taken, Facts: facts, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
 		if err != nil {
 			t.Fatal(extension, err)
 		}
 
-		if !strings.HasPrefix(record.Key, "x/y/prod/etcd-snapshot-2026-01-02T15-04-05Z-"+ours+"-") || !strings.HasSuffix(record.Key, extension) {
+		if !strings.HasPrefix(record.Key, "x/y/prod/etcd-snapshot-2026-01-02T15-04-05Z-"+ours+"-") ||
+			!strings.HasSuffix(record.Key, extension) {
 			t.Errorf("the key is %s, want one that ends with %s", record.Key, extension)
 		}
 
 		stored := read(t, s, record.Key, store.Range{})
 		sum := sha256.Sum256(stored)
 
-		if record.Size != int64(len(stored)) || record.SHA256 != hex.EncodeToString(sum[:]) || record.Facts != facts || record.Database.Revision != fixtureKeys+1 {
+		if record.Size != int64(len(stored)) || record.SHA256 != hex.EncodeToString(sum[:]) || record.Facts != facts ||
+			record.Database.Revision != fixtureKeys+1 {
 			t.Errorf("%s: recorded %+v", extension, record)
 		}
 
@@ -115,8 +118,11 @@ func TestKeys_refusesWhatIsNone(t *testing.T) {
 
 	a, s := archive(t)
 
-	for _, sealing := range []backup.Sealing{{Recipients: []string{"age1no"}}, {Recipients: []string{"AGE-SECRET-KEY-1SECRET"}}, {Recipients: []string{"x"}, Passphrase: "y"}} {
-		if _, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing, Source: inPieces(whole(t), 5000)}); err == nil || strings.Contains(err.Error(), "SECRET") {
+	for _, sealing := range []backup.Sealing{{Recipients: []string{"age1no"}},
+		{Recipients: []string{"AGE-SECRET-KEY-1SECRET"}}, {Recipients: []string{"x"}, Passphrase: "y"}} {
+		if _, err := a.Take(t.Context(),
+			backup.Request{At: taken, Sealing: sealing, Source: inPieces(whole(t), 5000)}); err == nil ||
+			strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%v: %v", sealing.Recipients, err)
 		}
 	}
@@ -155,16 +161,21 @@ func TestTake_storesNothingThatIsNotSound(t *testing.T) {
 		source backup.Source
 		want   error
 	}{
-		"empty": {inPieces(nil, 1), backup.ErrIncomplete}, "truncated": {inPieces(snapshot[:len(snapshot)-100], 5000), backup.ErrIncomplete},
-		"truncated at a page": {inPieces(snapshot[:8*pageSize], 5000), backup.ErrIncomplete}, "without its sum": {inPieces(snapshot[:len(snapshot)-32], 5000), backup.ErrIncomplete},
-		"header": {flipped(0), backup.ErrIncomplete}, "page": {flipped(5*pageSize + 100), backup.ErrIncomplete}, "sum": {flipped(len(snapshot) - 1), backup.ErrIncomplete},
-		"dies at once": {dies(0), broken}, "dies half way": {dies(len(snapshot) / 2), broken}, "dies at the end": {dies(len(snapshot)), broken},
+		"empty":               {inPieces(nil, 1), backup.ErrIncomplete},
+		"truncated":           {inPieces(snapshot[:len(snapshot)-100], 5000), backup.ErrIncomplete},
+		"truncated at a page": {inPieces(snapshot[:8*pageSize], 5000), backup.ErrIncomplete},
+		"without its sum":     {inPieces(snapshot[:len(snapshot)-32], 5000), backup.ErrIncomplete},
+		"header":              {flipped(0), backup.ErrIncomplete}, "page": {flipped(5*pageSize + 100), backup.ErrIncomplete},
+		"sum":          {flipped(len(snapshot) - 1), backup.ErrIncomplete},
+		"dies at once": {dies(0), broken}, "dies half way": {dies(len(snapshot) / 2), broken},
+		"dies at the end":       {dies(len(snapshot)), broken},
 		"damaged on the member": {inPieces(summed(damaged), 5000), backup.ErrDamaged},
 		"no database of etcd":   {inPieces(summed(bytes.Repeat([]byte{0}, 4*pageSize)), 5000), backup.ErrDamaged},
 	} {
 		for extension, sealing := range sealings(t) {
 			a, s := archive(t)
-			if _, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: test.source}); !errors.Is(err, test.want) {
+			if _, err := a.Take(t.Context(),
+				backup.Request{At: taken, Sealing: sealing.Sealing, Source: test.source}); !errors.Is(err, test.want) {
 				t.Errorf("%s%s: %v, want %v", name, extension, err, test.want)
 			}
 
@@ -181,7 +192,8 @@ func TestRetain_removesWhatTheRetentionLetsGo(t *testing.T) {
 	other.Mark = theirs
 
 	for i, of := range []backup.Archive{a, other, a, a, other} {
-		if _, err := of.Take(t.Context(), backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
+		if _, err := of.Take(t.Context(),
+			backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,7 +244,8 @@ func TestArchive_refusesNamesThatJoinClusters(t *testing.T) {
 	t.Parallel()
 
 	for _, change := range []func(*backup.Archive){
-		func(a *backup.Archive) { a.Cluster = "" }, func(a *backup.Archive) { a.Cluster = "a/b" }, func(a *backup.Archive) { a.Mark = "" },
+		func(a *backup.Archive) { a.Cluster = "" }, func(a *backup.Archive) { a.Cluster = "a/b" },
+		func(a *backup.Archive) { a.Mark = "" },
 		func(a *backup.Archive) { a.Mark = "not-hexadecimal" }, func(a *backup.Archive) { a.Prefix = "/x" },
 	} {
 		a, s := archive(t)
@@ -266,9 +279,11 @@ func TestConfirm_comparesWithTheRecord(t *testing.T) {
 			checksum string
 			want     error
 		}{
-			"as recorded": {record.Key, record.Size, record.Checksum, nil}, "no checksum known": {record.Key, record.Size, "", nil},
-			"missing":      {record.Key + "x", record.Size, record.Checksum, store.ErrNotFound},
-			"another size": {record.Key, record.Size + 1, record.Checksum, store.ErrDiffers}, "other bytes": {record.Key, record.Size, "x", store.ErrDiffers},
+			"as recorded":       {record.Key, record.Size, record.Checksum, nil},
+			"no checksum known": {record.Key, record.Size, "", nil},
+			"missing":           {record.Key + "x", record.Size, record.Checksum, store.ErrNotFound},
+			"another size":      {record.Key, record.Size + 1, record.Checksum, store.ErrDiffers},
+			"other bytes":       {record.Key, record.Size, "x", store.ErrDiffers},
 		} {
 			if err := a.Confirm(t.Context(), test.key, test.size, test.checksum); !errors.Is(err, test.want) {
 				t.Errorf("%s: %v, want %v", name, err, test.want)

@@ -152,8 +152,8 @@ func fromFile(path string) backup.Source {
 	}
 }
 
-// BenchmarkSnapshot takes a snapshot and, after each, copies the same file to the same server with
-// the AWS SDK alone: copy/take is the ratio of the two speeds. It fails when taking or fetching needs more memory than allowed.
+// BenchmarkSnapshot takes a snapshot and, after each, copies the same file to the same server with the AWS SDK alone:
+// copy/take is the ratio of the two speeds. It fails when taking or fetching needs more memory than allowed.
 //
 //	TALOSOP_BENCH_MIB=2048 go test -run '^$' -bench Snapshot ./internal/backup
 func BenchmarkSnapshot(b *testing.B) {
@@ -246,7 +246,8 @@ func copied(b *testing.B, sdk *transfermanager.Client, s store.Store, path strin
 	}
 
 	key, start := rand.Text(), time.Now()
-	_, err = sdk.UploadObject(b.Context(), &transfermanager.UploadObjectInput{Bucket: aws.String(bucket), Key: &key, Body: file})
+	_, err = sdk.UploadObject(b.Context(),
+		&transfermanager.UploadObjectInput{Bucket: aws.String(bucket), Key: &key, Body: file})
 	took := time.Since(start)
 
 	if err := errors.Join(err, file.Close(), s.Delete(b.Context(), key)); err != nil {

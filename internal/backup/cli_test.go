@@ -157,7 +157,8 @@ func agrees(t *testing.T, status []byte, database backup.Database, revision int6
 		t.Fatal(err)
 	}
 
-	if want.Revision != revision || database != (backup.Database{Revision: want.Revision, Hash: want.Hash, Size: want.TotalSize, Version: want.Version}) {
+	if want.Revision != revision ||
+		database != (backup.Database{Revision: want.Revision, Hash: want.Hash, Size: want.TotalSize, Version: want.Version}) {
 		t.Errorf("recorded %+v, want revision %d and what etcdutl says: %s", database, revision, status)
 	}
 }
@@ -174,7 +175,8 @@ func TestGuide_stepsOpenABackupWithAPassphrase(t *testing.T) {
 	a, s := archive(t)
 	f := folder(t.TempDir())
 
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
+	record, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +216,8 @@ func TestSnapshot_ofARealMember(t *testing.T) {
 	m, revision := filled(t)
 	a := backup.Archive{Store: file.Store{Path: t.TempDir()}, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
 
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: m.snapshot})
+	record, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: m.snapshot})
 	if err != nil {
 		t.Fatal(err)
 	}

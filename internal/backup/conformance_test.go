@@ -75,11 +75,13 @@ func TestStore_keepsWhatItWasGiven(t *testing.T) {
 			}
 		}
 
-		if got := read(t, s, "a/prod/020971520", store.Range{Offset: 5 * mib, Length: 7}); !bytes.Equal(got, content(20 * mib)[5*mib:5*mib+7]) {
+		if got := read(t, s, "a/prod/020971520", store.Range{Offset: 5 * mib, Length: 7}); !bytes.Equal(got,
+			content(20 * mib)[5*mib:5*mib+7]) {
 			t.Errorf("a part is %x", got)
 		}
 
-		if got := read(t, s, "a/prod/020971520", store.Range{Offset: 20*mib - 3}); !bytes.Equal(got, content(20 * mib)[20*mib-3:]) {
+		if got := read(t, s, "a/prod/020971520", store.Range{Offset: 20*mib - 3}); !bytes.Equal(got,
+			content(20 * mib)[20*mib-3:]) {
 			t.Errorf("the end is %x", got)
 		}
 	})
@@ -167,7 +169,8 @@ func TestStore_keepsNothingOfACancelledCall(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			rest := reader(func([]byte) (int, error) { cancel(); return 0, nil })
 
-			if _, err := s.Put(ctx, "prod/cancelled", io.MultiReader(bytes.NewReader(content(size)), rest)); !errors.Is(err, context.Canceled) {
+			if _, err := s.Put(ctx, "prod/cancelled", io.MultiReader(bytes.NewReader(content(size)), rest)); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("after %d bytes: %v, want that it was cancelled", size, err)
 			}
 		}
@@ -215,7 +218,8 @@ func TestStore_listsAndDeletes(t *testing.T) {
 
 		group.Wait()
 
-		for prefix, want := range map[string][]string{"": keys, "x/prod/etcd-": keys[:2], "x/prod/": keys[:3], "x/prod": keys[:4], "z": nil} {
+		for prefix, want := range map[string][]string{"": keys, "x/prod/etcd-": keys[:2], "x/prod/": keys[:3],
+			"x/prod": keys[:4], "z": nil} {
 			objects, err := s.List(t.Context(), prefix)
 			if err != nil || len(objects) != len(want) {
 				t.Fatalf("below %q are %v (%v), want %v", prefix, objects, err, want)
@@ -265,7 +269,8 @@ func TestStoreList_skipsFoldersOfOthers(t *testing.T) {
 		t.Errorf("listed %v (%v)", objects, err)
 	}
 
-	if swept, err := s.Sweep(t.Context(), "x/prod/etcd-", begunBefore(time.Now().Add(time.Hour))); err != nil || swept != 0 {
+	if swept, err := s.Sweep(t.Context(), "x/prod/etcd-", begunBefore(time.Now().Add(time.Hour))); err != nil ||
+		swept != 0 {
 		t.Errorf("%d were swept (%v)", swept, err)
 	}
 
@@ -298,7 +303,8 @@ func TestStoreList_ofALinkedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if objects, err := s.List(t.Context(), "prod/etcd-"); err != nil || len(objects) != 1 || objects[0].Key != "prod/etcd-1" {
+	if objects, err := s.List(t.Context(), "prod/etcd-"); err != nil || len(objects) != 1 ||
+		objects[0].Key != "prod/etcd-1" {
 		t.Errorf("listed %v (%v)", objects, err)
 	}
 

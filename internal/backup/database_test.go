@@ -140,7 +140,8 @@ func TestInspect_readsWhatTheDatabaseHolds(t *testing.T) {
 		t.Errorf("a database without a sum is %+v (%v), with one %+v", without, err, with)
 	}
 
-	want := backup.Database{Revision: fixtureKeys + 1, Size: int64(len(database)), Hash: reference(t, database), Version: "3.6.0"}
+	want := backup.Database{Revision: fixtureKeys + 1, Size: int64(len(database)), Hash: reference(t, database),
+		Version: "3.6.0"}
 	if with != want {
 		t.Errorf("the database is %+v, want %+v", with, want)
 	}
@@ -179,8 +180,10 @@ func TestInspect_agreesWithBbolt(t *testing.T) {
 
 			a, _ := archive(t)
 
-			record, err := a.Take(t.Context(), backup.Request{At: taken, Source: inPieces(summed(data.Bytes()), 1+random.IntN(3*size))})
-			if want := reference(t, data.Bytes()); err != nil || record.Database.Hash != want || record.Database.Size != int64(data.Len()) {
+			record, err := a.Take(t.Context(),
+				backup.Request{At: taken, Source: inPieces(summed(data.Bytes()), 1+random.IntN(3*size))})
+			if want := reference(t, data.Bytes()); err != nil || record.Database.Hash != want ||
+				record.Database.Size != int64(data.Len()) {
 				t.Errorf("pages of %d, unlisted %t: %+v (%v), want the hash %d", size, unlisted, record.Database, err, want)
 			}
 		}
@@ -259,7 +262,8 @@ func TestInspect_refusesDamagedPages(t *testing.T) {
 	for page := 0; page*pageSize < len(database); page++ {
 		kind := binary.LittleEndian.Uint16(database[page*pageSize+8:])
 
-		for what, at := range map[string]int{"id": 0, "high id": 7, "flags": 8, "count": 10, "high count": 11, "overflow": 12, "element": 16, "position": 20} {
+		for what, at := range map[string]int{"id": 0, "high id": 7, "flags": 8, "count": 10, "high count": 11, "overflow": 12,
+			"element": 16, "position": 20} {
 			damaged := bytes.Clone(database)
 			damaged[page*pageSize+at] ^= 0x55
 
@@ -278,7 +282,8 @@ func TestInspect_refusesDamagedPages(t *testing.T) {
 		}
 	}
 
-	for _, want := range []string{"id of kind 1", "id of kind 2", "flags of kind 1", "flags of kind 2", "count of kind 1", "count of kind 2", "element of kind 1"} {
+	for _, want := range []string{"id of kind 1", "id of kind 2", "flags of kind 1", "flags of kind 2", "count of kind 1",
+		"count of kind 2", "element of kind 1"} {
 		if refused[want] == 0 {
 			t.Errorf("no page was refused for %s: %v", want, refused)
 		}
@@ -302,8 +307,10 @@ func TestInspect_refusesWhatIsNoDatabaseOfEtcd(t *testing.T) {
 	}
 
 	for name, path := range map[string]string{
-		"empty": written(t, nil), "no database": written(t, bytes.Repeat([]byte("x"), 1<<16)), "cut at a page": written(t, snapshot[:20*pageSize]),
-		"cut in a page": written(t, snapshot[:20*pageSize+100]), "longer": written(t, append(bytes.Clone(snapshot), 0)), "of another program": other,
+		"empty": written(t, nil), "no database": written(t, bytes.Repeat([]byte("x"), 1<<16)),
+		"cut at a page": written(t, snapshot[:20*pageSize]),
+		"cut in a page": written(t, snapshot[:20*pageSize+100]), "longer": written(t, append(bytes.Clone(snapshot), 0)),
+		"of another program": other,
 	} {
 		if _, err := backup.Inspect(t.Context(), path); !errors.Is(err, backup.ErrDamaged) {
 			t.Errorf("%s: %v, want that it is damaged", name, err)

@@ -27,8 +27,10 @@ func startEtcd(t *testing.T) member {
 	m := member{url: "http://" + freeAddress(t)}
 	peer := "http://" + freeAddress(t)
 
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), clitest.Asset(t, "etcd"), "--data-dir", t.TempDir(), "--log-level", "error", "--unsafe-no-fsync",
-		"--listen-client-urls", m.url, "--advertise-client-urls", m.url, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), clitest.Asset(t, "etcd"), "--data-dir", t.TempDir(),
+		"--log-level", "error", "--unsafe-no-fsync",
+		"--listen-client-urls", m.url, "--advertise-client-urls", m.url, "--listen-peer-urls", peer,
+		"--initial-advertise-peer-urls", peer,
 		"--initial-cluster", "default="+peer)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -100,7 +102,8 @@ func filled(t *testing.T) (m member, revision int64) {
 	}
 
 	for i := range 50 {
-		revision = m.change(t, "/v3/kv/deleterange", map[string]string{"key": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "/registry/%d", i*3))})
+		revision = m.change(t, "/v3/kv/deleterange",
+			map[string]string{"key": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "/registry/%d", i*3))})
 	}
 
 	return m, revision

@@ -29,7 +29,8 @@ func TestS3_survivesTransientFaults(t *testing.T) {
 		size int
 		kind func(*http.Request) bool
 	}{
-		"put": {100, isPut}, "create": {9 * mib, isCreate}, "part": {9 * mib, isPart}, "complete": {9 * mib, isComplete}, "head": {100, isHead},
+		"put": {100, isPut}, "create": {9 * mib, isCreate}, "part": {9 * mib, isPart}, "complete": {9 * mib, isComplete},
+		"head": {100, isHead},
 	} {
 		for fate, f := range map[string]fault{"unavailable": unavailable, "cut": cut, "lost": lost} {
 			t.Run(name+" "+fate, func(t *testing.T) {
@@ -64,7 +65,8 @@ func TestS3_keepsNothingWhereTheServerFails(t *testing.T) {
 	b := newBucketServer(t)
 	s := opened(t, b.config())
 
-	for name, kind := range map[string]func(*http.Request) bool{"create": isCreate, "part": isPart, "complete": isComplete} {
+	for name, kind := range map[string]func(*http.Request) bool{"create": isCreate, "part": isPart,
+		"complete": isComplete} {
 		b.failing(func(r *http.Request) fault {
 			if kind(r) {
 				return refused
@@ -146,14 +148,16 @@ func TestS3_givesUpAServerThatDoesNotRead(t *testing.T) {
 	t.Cleanup(func() { close(goOn) })
 
 	s := opened(t, s3.Config{
-		Bucket: bucket, Endpoint: server.URL, PathStyle: true, Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
-		Stall: 3 * time.Second,
+		Bucket: bucket, Endpoint: server.URL, PathStyle: true,
+		Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
+		Stall:       3 * time.Second,
 	})
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	if _, err := s.Put(ctx, "prod/x", bytes.NewReader(content(8*mib-1))); err == nil || ctx.Err() != nil || puts.Load() != 2 {
+	if _, err := s.Put(ctx, "prod/x", bytes.NewReader(content(8*mib-1))); err == nil || ctx.Err() != nil ||
+		puts.Load() != 2 {
 		t.Errorf("error %v after %d requests, want that of the second", err, puts.Load())
 	}
 }
@@ -276,7 +280,8 @@ func sweeps(t *testing.T, s store.Store) {
 		before time.Time
 		want   int
 	}{
-		{"other/", time.Now().Add(time.Hour), 0}, {"prod/etcd-", time.Now().Add(-time.Hour), 0}, {"prod/etcd-", time.Now().Add(time.Hour), 1},
+		{"other/", time.Now().Add(time.Hour), 0}, {"prod/etcd-", time.Now().Add(-time.Hour), 0},
+		{"prod/etcd-", time.Now().Add(time.Hour), 1},
 		{"prod/etcd-", time.Now().Add(time.Hour), 0},
 	} {
 		if swept, err := s.Sweep(t.Context(), test.prefix, begunBefore(test.before)); err != nil || swept != test.want {

@@ -23,7 +23,8 @@ func TestPassphrase_opensWhatItSealed(t *testing.T) {
 
 	a, _ := archive(t)
 
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
+	record, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: backup.Sealing{Passphrase: "correct horse"}, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +34,10 @@ func TestPassphrase_opensWhatItSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for name, keys := range map[string]backup.Keys{"none": {}, "another": {Passphrase: "wrong horse"}, "an identity": {Identities: []string{other.String()}}} {
-		if _, err := a.Fetch(t.Context(), record.Key, keys); !errors.Is(err, backup.ErrLocked) || strings.Contains(err.Error(), "horse") {
+	for name, keys := range map[string]backup.Keys{"none": {}, "another": {Passphrase: "wrong horse"},
+		"an identity": {Identities: []string{other.String()}}} {
+		if _, err := a.Fetch(t.Context(), record.Key, keys); !errors.Is(err, backup.ErrLocked) ||
+			strings.Contains(err.Error(), "horse") {
 			t.Errorf("%s: %v, want that it is locked", name, err)
 		}
 	}
@@ -65,7 +68,8 @@ func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 	same(t, snapshot)
 
 	// The same as a file that no store knows.
-	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(), filepath.Join(s.Path, "db.snapshot"), backup.Keys{}); err != nil {
+	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(),
+		filepath.Join(s.Path, "db.snapshot"), backup.Keys{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -125,14 +129,16 @@ func TestFetchFile_readsTheRecordBesideIt(t *testing.T) {
 	for extension, sealing := range sealings(t) {
 		a, s := archive(t)
 
-		record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
+		record, err := a.Take(t.Context(),
+			backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		folder := t.TempDir()
 		for _, key := range []string{record.Key, record.Key + ".json"} {
-			if err := os.WriteFile(filepath.Join(folder, filepath.Base(key)), read(t, s, key, store.Range{}), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, filepath.Base(key)), read(t, s, key, store.Range{}),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

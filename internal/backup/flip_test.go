@@ -27,12 +27,14 @@ func newStored(t *testing.T, extension string) stored {
 	a, s := archive(t)
 	sealing := sealings(t)[extension]
 
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
+	record, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: sealing.Sealing, Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return stored{a, record, sealing.keys, filepath.Join(s.Path, filepath.FromSlash(record.Key)), read(t, s, record.Key, store.Range{})}
+	return stored{a, record, sealing.keys, filepath.Join(s.Path, filepath.FromSlash(record.Key)),
+		read(t, s, record.Key, store.Range{})}
 }
 
 // unrecorded removes the record.

@@ -61,7 +61,8 @@ func TestKeep_writesAWholeFile(t *testing.T) {
 
 		left(t, folder.Path, 1)
 
-		if _, err := folder.Keep(t.Context(), taken, inPieces(snapshot(), size)); !wait.IsPermanent(err) || !errors.Is(err, os.ErrExist) {
+		if _, err := folder.Keep(t.Context(), taken, inPieces(snapshot(), size)); !wait.IsPermanent(err) ||
+			!errors.Is(err, os.ErrExist) {
 			t.Errorf("a second snapshot of the same second: %v, want one that replaces nothing", err)
 		}
 
@@ -90,14 +91,17 @@ func TestKeep_leavesNothingThatIsNotWhole(t *testing.T) {
 	}
 
 	for name, data := range map[string][]byte{
-		"empty": nil, "cut in the database": snapshot()[:4000], "cut at a page": snapshot()[:1024], "cut in the sum": snapshot()[:4100],
-		"without a sum": snapshot()[:4096], "first byte": flipped(0), "last page": flipped(4095), "sum": flipped(4100), "a byte more": append(snapshot(), 0),
+		"empty": nil, "cut in the database": snapshot()[:4000], "cut at a page": snapshot()[:1024],
+		"cut in the sum": snapshot()[:4100],
+		"without a sum":  snapshot()[:4096], "first byte": flipped(0), "last page": flipped(4095), "sum": flipped(4100),
+		"a byte more": append(snapshot(), 0),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			folder := backup.Folder{Path: t.TempDir(), Cluster: "prod"}
-			if _, err := folder.Keep(t.Context(), taken, inPieces(data, 100)); !errors.Is(err, backup.ErrIncomplete) || wait.IsPermanent(err) {
+			if _, err := folder.Keep(t.Context(), taken, inPieces(data, 100)); !errors.Is(err, backup.ErrIncomplete) ||
+				wait.IsPermanent(err) {
 				t.Errorf("error %v, want that it is not complete, and may be taken again", err)
 			}
 
@@ -112,7 +116,8 @@ func TestKeep_leavesNothingWhenTheStreamFails(t *testing.T) {
 	folder := backup.Folder{Path: t.TempDir(), Cluster: "prod"}
 	broken := errors.New("the member went away")
 
-	if _, err := folder.Keep(t.Context(), taken, func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) || wait.IsPermanent(err) {
+	if _, err := folder.Keep(t.Context(), taken, func(context.Context, io.Writer) error { return broken }); !errors.Is(err,
+		broken) || wait.IsPermanent(err) {
 		t.Errorf("error %v, want that of the stream", err)
 	}
 
@@ -123,7 +128,8 @@ func TestKeep_leavesNothingWhenTheStreamFails(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := (backup.Folder{Path: occupied}).Keep(t.Context(), taken, inPieces(snapshot(), 100)); !wait.IsPermanent(err) {
+	if _, err := (backup.Folder{Path: occupied}).Keep(t.Context(), taken,
+		inPieces(snapshot(), 100)); !wait.IsPermanent(err) {
 		t.Errorf("error %v, want a permanent one about the folder", err)
 	}
 }

@@ -38,7 +38,8 @@ func newScene(t *testing.T, s store.Store, to string, size int) scene {
 		t.Fatal(err)
 	}
 
-	return scene{backup.Archive{Store: s, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}, to, largeSnapshot(t, size), identity}
+	return scene{backup.Archive{Store: s, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}, to, largeSnapshot(t, size),
+		identity}
 }
 
 // largeSnapshot is a file of that many MiB as etcd makes them, with its sum.
@@ -79,7 +80,8 @@ func (s scene) start(t *testing.T, verb, snapshot, point string) (*exec.Cmd, io.
 	t.Helper()
 
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), victim+"="+verb, victimStore+"="+s.to, victimScratch+"="+s.Scratch, victimSnapshot+"="+snapshot,
+	cmd.Env = append(os.Environ(), victim+"="+verb, victimStore+"="+s.to, victimScratch+"="+s.Scratch,
+		victimSnapshot+"="+snapshot,
 		victimIdentity+"="+s.identity.String(), victimPoint+"="+point)
 	cmd.Stderr = os.Stderr
 
@@ -129,8 +131,9 @@ func (s scene) again(t *testing.T, what string) {
 	}
 
 	record, err := s.Take(t.Context(), backup.Request{
-		At: taken.Add(time.Hour), Sealing: backup.Sealing{Recipients: []string{s.identity.Recipient().String()}}, Secrets: []byte(bundle),
-		Source: inPieces(whole(t), 5000),
+		At: taken.Add(time.Hour), Sealing: backup.Sealing{Recipients: []string{s.identity.Recipient().String()}},
+		Secrets: []byte(bundle),
+		Source:  inPieces(whole(t), 5000),
 	})
 	if err != nil {
 		t.Fatal(what, err)
@@ -197,7 +200,8 @@ func TestTake_killedAtEachRequest(t *testing.T) {
 		for _, f := range []fault{stalled, lost} {
 			if !s.killAtRequest(t, b, request, f) {
 				if request <= 9 {
-					t.Errorf("a run has %d requests, want 9: two parts, with what begins and ends them, two objects more, and three looks at them", request-1)
+					t.Errorf("a run has %d requests, want 9: two parts, with what begins and ends them, two objects more, and three "+
+						"looks at them", request-1)
 				}
 
 				return
@@ -265,7 +269,8 @@ func TestFetch_killedAtEachPoint(t *testing.T) {
 	s := newScene(t, file.Store{Path: to}, to, 1)
 
 	record, err := s.Take(t.Context(), backup.Request{
-		At: taken, Sealing: backup.Sealing{Recipients: []string{s.identity.Recipient().String()}}, Secrets: []byte(bundle), Source: fromFile(s.snapshot),
+		At: taken, Sealing: backup.Sealing{Recipients: []string{s.identity.Recipient().String()}}, Secrets: []byte(bundle),
+		Source: fromFile(s.snapshot),
 	})
 	if err != nil {
 		t.Fatal(err)

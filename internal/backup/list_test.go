@@ -41,7 +41,8 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 	var keys []string
 
 	for i := range 3 {
-		record, err := a.Take(t.Context(), backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)})
+		record, err := a.Take(t.Context(),
+			backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,8 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 		keys = append(keys, record.Key)
 	}
 
-	if err := os.WriteFile(filepath.Join(s.Path, filepath.FromSlash(keys[0]+".json")), bytes.Repeat([]byte("x"), 1<<16+1), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Path, filepath.FromSlash(keys[0]+".json")), bytes.Repeat([]byte("x"), 1<<16+1),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -61,7 +63,8 @@ func TestList_goesOnAfterABadRecord(t *testing.T) {
 	}
 
 	for i, want := range []error{backup.ErrRecord, errDenied} {
-		if entries[i].Record != nil || !errors.Is(entries[i].RecordErr, want) || errors.Is(entries[i].RecordErr, backup.ErrRecord) != (i == 0) {
+		if entries[i].Record != nil || !errors.Is(entries[i].RecordErr, want) ||
+			errors.Is(entries[i].RecordErr, backup.ErrRecord) != (i == 0) {
 			t.Errorf("%s: %+v, %v, want %v", entries[i].Key, entries[i].Record, entries[i].RecordErr, want)
 		}
 	}
@@ -102,7 +105,8 @@ func TestList_readsRecordsSideBySide(t *testing.T) {
 	a, s := archive(t)
 
 	for i := range 20 {
-		if _, err := a.Take(t.Context(), backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
+		if _, err := a.Take(t.Context(),
+			backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Source: inPieces(whole(t), 5000)}); err != nil {
 			t.Fatal(err)
 		}
 	}

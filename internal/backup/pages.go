@@ -50,8 +50,9 @@ func parseMeta(id uint64, data []byte) (meta, error) {
 	sum.Write(m[:metaSize-8])
 
 	found := meta{
-		size: binary.LittleEndian.Uint32(m[8:]), root: binary.LittleEndian.Uint64(m[16:]), freelist: binary.LittleEndian.Uint64(m[32:]),
-		high: binary.LittleEndian.Uint64(m[40:]), txid: binary.LittleEndian.Uint64(m[48:]),
+		size: binary.LittleEndian.Uint32(m[8:]), root: binary.LittleEndian.Uint64(m[16:]),
+		freelist: binary.LittleEndian.Uint64(m[32:]),
+		high:     binary.LittleEndian.Uint64(m[40:]), txid: binary.LittleEndian.Uint64(m[48:]),
 	}
 
 	switch {
@@ -112,7 +113,8 @@ func leaf(data []byte, within bounds, visit func(entry) error) error {
 			return damaged("an entry is of the kind %#x", flags)
 		}
 
-		found, err := cut(data, at, binary.LittleEndian.Uint32(data[at+4:]), binary.LittleEndian.Uint32(data[at+8:]), binary.LittleEndian.Uint32(data[at+12:]))
+		found, err := cut(data, at, binary.LittleEndian.Uint32(data[at+4:]), binary.LittleEndian.Uint32(data[at+8:]),
+			binary.LittleEndian.Uint32(data[at+12:]))
 		if err != nil {
 			return err
 		}

@@ -32,19 +32,22 @@ func TestExpired_isOldestFirst(t *testing.T) {
 		keys      []string
 		want      []string
 	}{
-		"nothing asked for":  {backup.Retention{}, three, nil},
-		"age alone":          {backup.Retention{MinAge: day}, three, nil},
-		"count":              {backup.Retention{Count: 1}, three, []string{three[2], three[1]}},
-		"count of all":       {backup.Retention{Count: 3}, three, nil},
-		"count below one":    {backup.Retention{Count: -1}, three, nil},
-		"young ones stay":    {backup.Retention{Count: 1, MinAge: 2 * day}, three, []string{three[2]}},
-		"last one":           {backup.Retention{Count: 1}, three[2:], nil},
-		"others do not go":   {backup.Retention{Count: 1}, []string{three[0], key(theirs, 9*day, "aaaaaa")}, nil},
-		"others do not stay": {backup.Retention{Count: 1}, []string{three[1], three[2], key(theirs, 0, "aaaaaa")}, []string{three[2]}},
+		"nothing asked for": {backup.Retention{}, three, nil},
+		"age alone":         {backup.Retention{MinAge: day}, three, nil},
+		"count":             {backup.Retention{Count: 1}, three, []string{three[2], three[1]}},
+		"count of all":      {backup.Retention{Count: 3}, three, nil},
+		"count below one":   {backup.Retention{Count: -1}, three, nil},
+		"young ones stay":   {backup.Retention{Count: 1, MinAge: 2 * day}, three, []string{three[2]}},
+		"last one":          {backup.Retention{Count: 1}, three[2:], nil},
+		"others do not go":  {backup.Retention{Count: 1}, []string{three[0], key(theirs, 9*day, "aaaaaa")}, nil},
+		"others do not stay": {backup.Retention{Count: 1}, []string{three[1], three[2], key(theirs, 0, "aaaaaa")},
+			[]string{three[2]}},
 		"records and files of others": {
-			backup.Retention{Count: 1}, []string{three[0], three[2] + ".json", "x/prod/state.yaml", "x/prod/etcd-snapshot-2020-01-02T15-04-05Z.db"}, nil,
+			backup.Retention{Count: 1}, []string{three[0], three[2] + ".json", "x/prod/state.yaml",
+				"x/prod/etcd-snapshot-2020-01-02T15-04-05Z.db"}, nil,
 		},
-		"one second": {backup.Retention{Count: 1}, []string{key(ours, 0, "bbbbbb"), key(ours, 0, "aaaaaa")}, []string{key(ours, 0, "aaaaaa")}},
+		"one second": {backup.Retention{Count: 1}, []string{key(ours, 0, "bbbbbb"), key(ours, 0, "aaaaaa")},
+			[]string{key(ours, 0, "aaaaaa")}},
 	} {
 		var objects []store.Object
 		for _, key := range test.keys {
@@ -56,7 +59,8 @@ func TestExpired_isOldestFirst(t *testing.T) {
 		}
 	}
 
-	if got := (backup.Retention{Count: 1}).Expired([]store.Object{{Key: three[0]}, {Key: three[1]}}, "", "", taken); got != nil {
+	if got := (backup.Retention{Count: 1}).Expired([]store.Object{{Key: three[0]}, {Key: three[1]}}, "", "",
+		taken); got != nil {
 		t.Errorf("without a mark %v go", got)
 	}
 }
@@ -74,13 +78,17 @@ func TestExpired_neverHasTheOneJustTaken(t *testing.T) {
 		at      time.Time
 		want    []string
 	}{
-		"one ahead":            {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken, []string{before}},
-		"one that was ahead":   {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken.Add(2 * time.Hour), []string{before, ahead}},
-		"one second":           {[]store.Object{{Key: now}, {Key: other}}, now, taken, []string{other}},
-		"one second, unknown":  {[]store.Object{{Key: now, Modified: taken.Add(time.Minute)}, {Key: other, Modified: taken}}, "", taken, []string{other}},
-		"one that is not ours": {[]store.Object{{Key: now}, {Key: before}}, key(theirs, 0, "aaaaaa"), taken, []string{before}},
+		"one ahead": {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken, []string{before}},
+		"one that was ahead": {[]store.Object{{Key: before}, {Key: now}, {Key: ahead}}, now, taken.Add(2 * time.Hour),
+			[]string{before, ahead}},
+		"one second": {[]store.Object{{Key: now}, {Key: other}}, now, taken, []string{other}},
+		"one second, unknown": {[]store.Object{{Key: now, Modified: taken.Add(time.Minute)}, {Key: other, Modified: taken}},
+			"", taken, []string{other}},
+		"one that is not ours": {[]store.Object{{Key: now}, {Key: before}}, key(theirs, 0, "aaaaaa"), taken,
+			[]string{before}},
 	} {
-		if got := (backup.Retention{Count: 1}).Expired(test.objects, ours, test.current, test.at); !slices.Equal(got, test.want) {
+		if got := (backup.Retention{Count: 1}).Expired(test.objects, ours, test.current, test.at); !slices.Equal(got,
+			test.want) {
 			t.Errorf("%s: %v go, want %v", name, got, test.want)
 		}
 	}
@@ -119,7 +127,8 @@ func TestExpired_ofRandomSnapshots(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 
 	for range 5000 {
-		objects, retention := randomStore(random), backup.Retention{Count: random.IntN(5), MinAge: time.Duration(random.IntN(50)) * time.Hour}
+		objects, retention := randomStore(random),
+			backup.Retention{Count: random.IntN(5), MinAge: time.Duration(random.IntN(50)) * time.Hour}
 		current := ""
 
 		if len(objects) > 0 && random.IntN(2) == 0 {
@@ -150,7 +159,8 @@ func TestExpired_ofRandomSnapshots(t *testing.T) {
 			}
 		}
 
-		if len(gone) > 0 && (len(left)+kept < max(retention.Count, 1) || len(left) > 0 && older(slices.MinFunc(left, older), slices.MaxFunc(gone, older)) < 0) {
+		if len(gone) > 0 && (len(left)+kept < max(retention.Count, 1) || len(left) > 0 &&
+			older(slices.MinFunc(left, older), slices.MaxFunc(gone, older)) < 0) {
 			t.Fatalf("%v go and %v stay by %+v", gone, left, retention)
 		}
 
@@ -175,7 +185,8 @@ func randomStore(random *rand.Rand) []store.Object {
 
 	for i := range random.IntN(12) {
 		mark := []string{ours, ours, theirs}[random.IntN(3)]
-		name := key(mark, time.Duration(random.IntN(100)-5)*time.Hour, fmt.Sprintf("aaaa%02d", i)) + []string{"", "", ".zst", ".json"}[random.IntN(4)]
+		name := key(mark, time.Duration(random.IntN(100)-5)*time.Hour, fmt.Sprintf("aaaa%02d", i)) +
+			[]string{"", "", ".zst", ".json"}[random.IntN(4)]
 		objects = append(objects, store.Object{Key: name, Modified: taken.Add(time.Duration(random.IntN(100)) * time.Hour)})
 	}
 
@@ -192,7 +203,8 @@ func TestParseKey_readsNamesOfThisPackageAlone(t *testing.T) {
 
 	for _, key := range []string{
 		"", "etcd-snapshot-2026-01-02T15-04-05Z.db", "etcd-snapshot-2026-13-02T15-04-05Z-0123456789ab-abc234.db",
-		"etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.json", "etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.age.zst",
+		"etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.json",
+		"etcd-snapshot-2026-01-02T15-04-05Z-0123456789ab-abc234.db.age.zst",
 	} {
 		if name, ok := backup.ParseKey(key); ok {
 			t.Errorf("%q is read as %+v", key, name)

@@ -100,7 +100,8 @@ func answering(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)
 	t.Cleanup(server.Close)
 
 	return opened(t, s3.Config{
-		Bucket: bucket, Endpoint: server.URL, PathStyle: true, Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
+		Bucket: bucket, Endpoint: server.URL, PathStyle: true,
+		Credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey},
 	})
 }
 

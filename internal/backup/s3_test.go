@@ -50,7 +50,8 @@ func TestS3Put_readsBackWhereTheServerHasNoSums(t *testing.T) {
 	s := opened(t, c)
 
 	for name, size := range map[string]int{"single": 100, "parts": 9 * mib} {
-		if object, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(size))); err != nil || object.Checksum != "" {
+		if object, err := s.Put(t.Context(), "prod/"+name, bytes.NewReader(content(size))); err != nil ||
+			object.Checksum != "" {
 			t.Errorf("%s: stored %+v (%v), want no checksum", name, object, err)
 		}
 
@@ -95,7 +96,8 @@ func TestS3Put_asksForEncryptionAndLock(t *testing.T) {
 		}
 
 		for header, want := range map[string]string{
-			"X-Amz-Server-Side-Encryption": "aws:kms", "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": "key-1", "X-Amz-Object-Lock-Mode": "GOVERNANCE",
+			"X-Amz-Server-Side-Encryption": "aws:kms", "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id": "key-1",
+			"X-Amz-Object-Lock-Mode":              "GOVERNANCE",
 			"X-Amz-Object-Lock-Retain-Until-Date": c.Lock.Until.UTC().Format("2006-01-02T15:04:05"),
 		} {
 			if got := requests[0].Header.Get(header); !strings.HasPrefix(got, want) {
@@ -137,7 +139,8 @@ func TestS3Put_sendsSumsWithBodies(t *testing.T) {
 		}
 
 		for _, r := range requests {
-			if sum := r.Header.Get("X-Amz-Checksum-Crc32c"); sum == "" || r.Header.Get("Content-Encoding") != "" || r.Header.Get("X-Amz-Trailer") != "" {
+			if sum := r.Header.Get("X-Amz-Checksum-Crc32c"); sum == "" || r.Header.Get("Content-Encoding") != "" ||
+				r.Header.Get("X-Amz-Trailer") != "" {
 				t.Errorf("%s: sent with %v", r.URL, r.Header)
 			}
 
@@ -204,7 +207,8 @@ func tokenService(t *testing.T, asked *sync.Map) *httptest.Server {
 
 		asked.Store(r.Form.Get("RoleArn"), r.Form.Get("ExternalId"))
 		_, _ = io.WriteString(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>`+accessKey+
-			`</AccessKeyId><SecretAccessKey>`+secretKey+`</SecretAccessKey><SessionToken>token</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>`+
+			`</AccessKeyId><SecretAccessKey>`+secretKey+
+			`</SecretAccessKey><SessionToken>token</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>`+
 			`</Credentials></AssumeRoleResult></AssumeRoleResponse>`)
 	}))
 	t.Cleanup(service.Close)
@@ -216,7 +220,8 @@ func TestS3_credentials(t *testing.T) {
 	b := newBucketServer(t)
 
 	shared := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(shared, []byte("[backups]\naws_access_key_id = "+accessKey+"\naws_secret_access_key = "+secretKey+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(shared,
+		[]byte("[backups]\naws_access_key_id = "+accessKey+"\naws_secret_access_key = "+secretKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -235,8 +240,10 @@ func TestS3_credentials(t *testing.T) {
 	}{
 		"profile":       {credentials: s3.Credentials{Profile: "backups"}},
 		"default chain": {environment: true},
-		"role":          {credentials: s3.Credentials{AccessKeyID: "other", SecretAccessKey: "other", Role: role}, token: "token"},
-		"session":       {credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey, SessionToken: "mine"}, token: "mine"},
+		"role": {credentials: s3.Credentials{AccessKeyID: "other", SecretAccessKey: "other", Role: role},
+			token: "token"},
+		"session": {credentials: s3.Credentials{AccessKeyID: accessKey, SecretAccessKey: secretKey,
+			SessionToken: "mine"}, token: "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.environment {
@@ -248,7 +255,8 @@ func TestS3_credentials(t *testing.T) {
 			c.Credentials = test.credentials
 
 			// This server knows no sessions; what it is asked with counts.
-			if _, err := opened(t, c).Put(t.Context(), "prod/"+name, strings.NewReader(name)); (err != nil) != (test.token != "") {
+			if _, err := opened(t, c).Put(t.Context(), "prod/"+name,
+				strings.NewReader(name)); (err != nil) != (test.token != "") {
 				t.Error(err)
 			}
 

@@ -250,7 +250,8 @@ func (s *summary) appended(data []byte) []byte {
 // decodedSummary reads what was encoded in this process.
 func decodedSummary(data []byte) summary {
 	s := summary{
-		count: binary.LittleEndian.Uint32(data), sum: binary.LittleEndian.Uint32(data[4:]), bytes: binary.LittleEndian.Uint64(data[8:]),
+		count: binary.LittleEndian.Uint32(data), sum: binary.LittleEndian.Uint32(data[4:]),
+		bytes:     binary.LittleEndian.Uint64(data[8:]),
 		revisions: data[16] == 1,
 	}
 	data = data[17:]
@@ -294,7 +295,8 @@ func (s *scan) database(ctx context.Context) (Database, error) {
 		return Database{}, damaged("it has %d bytes and says %d pages of %d", s.length, newer.high, s.size)
 	}
 
-	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high, seen: make([]uint64, newer.high/64+1), shift: top}
+	w := &walk{ctx: ctx, notes: s.file, index: s.index, size: s.size, high: newer.high,
+		seen: make([]uint64, newer.high/64+1), shift: top}
 	w.found.Size = size
 
 	if err := w.buckets(newer.root); err != nil {

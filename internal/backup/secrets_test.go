@@ -31,18 +31,21 @@ func TestSecrets_areStoredBesideTheSnapshot(t *testing.T) {
 		sealing backup.Sealing
 		keys    backup.Keys
 	}{
-		"recipients": {backup.Sealing{Compress: true, Recipients: []string{identity.Recipient().String()}}, backup.Keys{Identities: []string{identity.String()}}},
+		"recipients": {backup.Sealing{Compress: true, Recipients: []string{identity.Recipient().String()}},
+			backup.Keys{Identities: []string{identity.String()}}},
 		"passphrase": {backup.Sealing{Passphrase: "correct horse"}, backup.Keys{Passphrase: "correct horse"}},
 	} {
 		a, s := archive(t)
 
-		record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: test.sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
+		record, err := a.Take(t.Context(),
+			backup.Request{At: taken, Sealing: test.sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
 		if err != nil {
 			t.Fatal(name, err)
 		}
 
 		stem, _, _ := strings.Cut(record.Key, ".db")
-		if record.Secrets.Key != stem+".secrets.yaml.age" || bytes.Contains(read(t, s, record.Secrets.Key, store.Range{}), []byte("secret-of")) {
+		if record.Secrets.Key != stem+".secrets.yaml.age" ||
+			bytes.Contains(read(t, s, record.Secrets.Key, store.Range{}), []byte("secret-of")) {
 			t.Errorf("%s: recorded %+v", name, record.Secrets)
 		}
 
@@ -76,7 +79,8 @@ func TestRecorded_ofACopyIsOfTheCopy(t *testing.T) {
 	a, s := archive(t)
 	sealing := sealings(t)[".db.age"]
 
-	original, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
+	original, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +89,8 @@ func TestRecorded_ofACopyIsOfTheCopy(t *testing.T) {
 
 	for _, key := range []string{original.Key, original.Key + ".json", original.Secrets.Key} {
 		if key == original.Secrets.Key {
-			if record, err := a.Recorded(t.Context(), copied(original.Key)); err != nil || record.Key != copied(original.Key) || record.Secrets != (backup.Secrets{}) {
+			if record, err := a.Recorded(t.Context(), copied(original.Key)); err != nil || record.Key != copied(original.Key) ||
+				record.Secrets != (backup.Secrets{}) {
 				t.Errorf("a copy without its secrets has the record %+v (%v)", record, err)
 			}
 		}
@@ -99,11 +104,13 @@ func TestRecorded_ofACopyIsOfTheCopy(t *testing.T) {
 	of.Prefix = "copies"
 
 	entries, err := of.List(t.Context())
-	if err != nil || len(entries) != 1 || entries[0].Record.Key != copied(original.Key) || entries[0].Record.Secrets.Key != copied(original.Secrets.Key) {
+	if err != nil || len(entries) != 1 || entries[0].Record.Key != copied(original.Key) ||
+		entries[0].Record.Secrets.Key != copied(original.Secrets.Key) {
 		t.Fatalf("listed %+v (%v)", entries, err)
 	}
 
-	if secrets, err := of.Secrets(t.Context(), entries[0].Record.Key, sealing.keys); err != nil || string(secrets) != bundle {
+	if secrets, err := of.Secrets(t.Context(), entries[0].Record.Key, sealing.keys); err != nil ||
+		string(secrets) != bundle {
 		t.Errorf("the secrets are %q (%v)", secrets, err)
 	}
 
@@ -124,7 +131,8 @@ func TestSecrets_needEncryption(t *testing.T) {
 	a, s := archive(t)
 
 	for _, sealing := range []backup.Sealing{{}, {Compress: true}} {
-		if _, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)}); err == nil {
+		if _, err := a.Take(t.Context(),
+			backup.Request{At: taken, Sealing: sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)}); err == nil {
 			t.Errorf("secrets are stored with %+v", sealing)
 		}
 	}
@@ -143,13 +151,15 @@ func TestRetain_removesSecretsToo(t *testing.T) {
 	sealing := sealings(t)[".db.age"]
 
 	for i := range 3 {
-		r := backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)}
+		r := backup.Request{At: taken.Add(time.Duration(i) * time.Hour), Sealing: sealing.Sealing, Secrets: []byte(bundle),
+			Source: inPieces(whole(t), 5000)}
 		if _, err := a.Take(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	if left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1}, "", taken.Add(time.Hour)); err != nil || left != 1 || len(removed) != 2 {
+	if left, removed, err := a.Retain(t.Context(), backup.Retention{Count: 1}, "", taken.Add(time.Hour)); err != nil ||
+		left != 1 || len(removed) != 2 {
 		t.Errorf("%v were removed and %d are left (%v)", removed, left, err)
 	}
 
@@ -198,7 +208,8 @@ func TestSecrets_refuseEveryFlippedByte(t *testing.T) {
 	a, s := archive(t)
 	sealing := sealings(t)[".db.age"]
 
-	record, err := a.Take(t.Context(), backup.Request{At: taken, Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
+	record, err := a.Take(t.Context(),
+		backup.Request{At: taken, Sealing: sealing.Sealing, Secrets: []byte(bundle), Source: inPieces(whole(t), 5000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,9 @@ type ended struct {
 // piped runs a writer and a reader side by side. The reader meets io.EOF only after the
 // writer has ended without an error, so what it stores by then was verified. Both have ended
 // when piped returns.
-func piped[T any](ctx context.Context, write func(context.Context, io.Writer) error, read func(io.Reader) (T, error)) (T, error) {
+func piped[T any](
+	ctx context.Context, write func(context.Context, io.Writer) error, read func(io.Reader) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 

@@ -83,8 +83,10 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 	}
 
 	return Record{
-		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size, SHA256: hex.EncodeToString(sent.sum),
-		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(), Database: sent.database, Facts: r.Facts,
+		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size,
+		SHA256:   hex.EncodeToString(sent.sum),
+		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(),
+		Database: sent.database, Facts: r.Facts,
 	}, nil
 }
 

@@ -60,7 +60,8 @@ func (v *verifier) all() []byte {
 func (v *verifier) verify() error {
 	switch {
 	case v.size > 0 && v.size%unit == 0:
-		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a member's database; "+
+		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a "+
+			"member's database; "+
 			"take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
 	case v.size <= sumSize || v.size%unit != sumSize:
 		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)

@@ -22,8 +22,8 @@ func Each(t *testing.T, f func(t *testing.T, cli CLI)) {
 	}
 }
 
-// All returns the CLIs of this machine: tofu when it was built, terraform when it is on the PATH or was built. It skips the test without TF_ACC, and
-// when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
+// All returns the CLIs of this machine: tofu when it was built, terraform when it is on the PATH or was built. It skips
+// the test without TF_ACC, and when there is no CLI at all; with TALOSOP_REQUIRE_ASSETS a missing tofu fails it.
 func All(tb testing.TB) []CLI {
 	tb.Helper()
 
@@ -59,8 +59,8 @@ func Any(tb testing.TB) CLI {
 	return All(tb)[0]
 }
 
-// Asset returns the path of a program that tools/testbed/build makes: such as etcd, talosctl or tofu. Without it the test is
-// skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
+// Asset returns the path of a program that tools/testbed/build makes: such as etcd, talosctl or tofu. Without it the
+// test is skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
 func Asset(tb testing.TB, name string) string {
 	tb.Helper()
 
@@ -69,7 +69,8 @@ func Asset(tb testing.TB, name string) string {
 		return path
 	}
 
-	const hint = "run `make testbed` and set TALOSOP_TEST_ASSETS to the output of `tools/testbed/build --dir`, or run `make test`"
+	const hint = "run `make testbed` and set TALOSOP_TEST_ASSETS to the output of `tools/testbed/build --dir`, or run " +
+		"`make test`"
 	if os.Getenv("TALOSOP_REQUIRE_ASSETS") != "" {
 		tb.Fatalf("%s is missing: %s", name, hint)
 	}

@@ -1,9 +1,10 @@
 // Package clitest runs the built provider under a real terraform or tofu process.
 //
-// terraform-plugin-testing serves the provider from within the test process. That is quick and shows most things, but not what a user's
-// machine shows: a provider process that is killed, a CLI that is interrupted, a log of everything the process wrote, the start of a
-// second process that knows only the state file. For those this package builds the provider once, lays it into a filesystem mirror for
-// the hosts of both registries, and runs CLI commands in a folder of their own:
+// terraform-plugin-testing serves the provider from within the test process. That is quick and shows most things, but
+// not what a user's machine shows: a provider process that is killed, a CLI that is interrupted, a log of everything
+// the process wrote, the start of a second process that knows only the state file. For those this package builds the
+// provider once, lays it into a filesystem mirror for the hosts of both registries, and runs CLI commands in a folder
+// of their own:
 //
 //	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 //		w := clitest.NewWorkspace(t, cli)
@@ -21,6 +22,6 @@
 //	result := apply.Wait()
 //
 // The tests of this kind run when TF_ACC is set, like all acceptance tests. Programs are looked up in the folder that
-// TALOSOP_TEST_ASSETS names (tools/testbed/build fills it), terraform on the PATH before. A test whose program is missing skips, or fails
-// when TALOSOP_REQUIRE_ASSETS is set, so that CI cannot pass by running nothing.
+// TALOSOP_TEST_ASSETS names (tools/testbed/build fills it), terraform on the PATH before. A test whose program is
+// missing skips, or fails when TALOSOP_REQUIRE_ASSETS is set, so that CI cannot pass by running nothing.
 package clitest

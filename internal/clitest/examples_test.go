@@ -21,8 +21,8 @@ const requiredProviders = `terraform {
 }
 `
 
-// TestAccExamplesValidate holds every example to what its reader will do with it: copy the folder and run a CLI in it. Each runs under one
-// of them, always the same; under every one in make test-all.
+// TestAccExamplesValidate holds every example to what its reader will do with it: copy the folder and run a CLI in it.
+// Each runs under one of them, always the same; under every one in make test-all.
 func TestAccExamplesValidate(t *testing.T) {
 	folders := exampleFolders(t)
 	if len(folders) == 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// PlanFile returns the content of everything in a plan file of the workspace, one after the other: what the CLI plans (tfplan), the state
-// and the configuration. The file itself is a compressed zip, in which no text is found.
+// PlanFile returns the content of everything in a plan file of the workspace, one after the other: what the CLI plans
+// (tfplan), the state and the configuration. The file itself is a compressed zip, in which no text is found.
 func (w *Workspace) PlanFile(name string) string {
 	w.t.Helper()
 

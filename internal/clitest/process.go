@@ -79,17 +79,19 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Output is what the command wrote so far.
 func (p *Process) Output() string { return p.stdout.String() + p.stderr.String() }
 
-// Interrupt sends SIGINT to the CLI alone, as `kill -INT` does. (A Ctrl-C in a terminal reaches the provider too, which ignores it.)
+// Interrupt sends SIGINT to the CLI alone, as `kill -INT` does. (A Ctrl-C in a terminal reaches the provider too, which
+// ignores it.)
 func (p *Process) Interrupt() { p.signal(os.Interrupt) }
 
-// KillCLI ends the CLI with SIGKILL: no state is written. The provider notices that nobody reads its answers; what still runs when the
-// test ends is killed.
+// KillCLI ends the CLI with SIGKILL: no state is written. The provider notices that nobody reads its answers; what
+// still runs when the test ends is killed.
 func (p *Process) KillCLI() {
 	p.t.Helper()
 	p.signal(os.Kill)
 }
 
-// KillProvider ends the provider process with SIGKILL, as the kernel does when memory runs out. The test fails when there is none.
+// KillProvider ends the provider process with SIGKILL, as the kernel does when memory runs out. The test fails when
+// there is none.
 func (p *Process) KillProvider() {
 	p.t.Helper()
 
@@ -134,8 +136,8 @@ func (p *Process) stop() {
 	}
 }
 
-// providers returns the provider processes of the workspace that still run. They are told by their program, which is the workspace's
-// own, because one whose CLI is gone has another parent. Linux only: elsewhere there are none.
+// providers returns the provider processes of the workspace that still run. They are told by their program, which is
+// the workspace's own, because one whose CLI is gone has another parent. Linux only: elsewhere there are none.
 func (p *Process) providers() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

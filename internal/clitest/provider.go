@@ -21,8 +21,8 @@ const source = "talosop/talosop"
 // hosts are the registries of the CLIs: terraform's and OpenTofu's default.
 var hosts = []string{"registry.terraform.io", "registry.opentofu.org"}
 
-// binary builds the provider once per test process and returns its path. TALOSOP_PROVIDER names one that is built already. A file of
-// one checkout stays at one place between runs, so that an unchanged provider is not linked again.
+// binary builds the provider once per test process and returns its path. TALOSOP_PROVIDER names one that is built
+// already. A file of one checkout stays at one place between runs, so that an unchanged provider is not linked again.
 var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("TALOSOP_PROVIDER"); path != "" {
 		return filepath.EvalSymlinks(path)
@@ -38,9 +38,11 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 
-	path := filepath.Join(dir, fmt.Sprintf("talosop-clitest-%d-%x", os.Getuid(), crc32.ChecksumIEEE([]byte(root))), "terraform-provider-talosop")
+	path := filepath.Join(dir, fmt.Sprintf("talosop-clitest-%d-%x", os.Getuid(), crc32.ChecksumIEEE([]byte(root))),
+		"terraform-provider-talosop")
 
-	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, ".")
+	build := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path,
+		".")
 	build.Dir = root
 
 	if out, err := build.CombinedOutput(); err != nil {
@@ -60,7 +62,8 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// pin gives a workspace a provider of its own, which a build of another test process does not exchange under the CLI's checksums.
+// pin gives a workspace a provider of its own, which a build of another test process does not exchange under the CLI's
+// checksums.
 func pin(binary, path string) error {
 	if err := os.Link(binary, path); err == nil {
 		return nil
@@ -75,8 +78,9 @@ func pin(binary, path string) error {
 	return os.WriteFile(path, content, 0o700)
 }
 
-// writeMirror lays the provider into a filesystem mirror below dir and returns the text of a CLI configuration that installs from it and
-// from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums, as at a user's.
+// writeMirror lays the provider into a filesystem mirror below dir and returns the text of a CLI configuration that
+// installs from it and from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums,
+// as at a user's.
 func writeMirror(dir, provider string) (string, error) {
 	for _, host := range hosts {
 		folder := filepath.Join(dir, host, source, Version, runtime.GOOS+"_"+runtime.GOARCH)

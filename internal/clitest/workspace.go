@@ -78,7 +78,8 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 
 	// Nothing of the developer's own settings takes part: TF_LOG, TF_VAR_x, TF_PLUGIN_CACHE_DIR, TF_REATTACH_PROVIDERS.
 	w.env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TF_") })
-	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1")
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+rc, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "TF_CLI_ARGS=-no-color",
+		"CHECKPOINT_DISABLE=1")
 
 	return w
 }
@@ -178,7 +179,8 @@ func (w *Workspace) PlanIsEmpty() (empty bool, output string) {
 	return result.Exit == 0, result.Output()
 }
 
-// State returns what `show -json` says of the state. The CLI is asked once for a state file: it starts the provider to answer.
+// State returns what `show -json` says of the state. The CLI is asked once for a state file: it starts the provider to
+// answer.
 func (w *Workspace) State() *tfjson.State {
 	w.t.Helper()
 
@@ -201,8 +203,8 @@ func (w *Workspace) State() *tfjson.State {
 	return w.shown
 }
 
-// Attribute returns a value of a resource in the state, such as Attribute("talosop_control_plane.this", "phase"), and nil when the
-// resource or the attribute is not there.
+// Attribute returns a value of a resource in the state, such as Attribute("talosop_control_plane.this", "phase"), and
+// nil when the resource or the attribute is not there.
 func (w *Workspace) Attribute(address, name string) any {
 	w.t.Helper()
 
@@ -237,8 +239,8 @@ func (w *Workspace) Resources() []string {
 	return addresses
 }
 
-// KeepTrace lets every later command log at level TRACE. It costs as much processor time as the rest of a command, so that only tests
-// that read the log ask for it.
+// KeepTrace lets every later command log at level TRACE. It costs as much processor time as the rest of a command, so
+// that only tests that read the log ask for it.
 func (w *Workspace) KeepTrace() *Workspace {
 	w.trace = filepath.Join(filepath.Dir(w.Dir), "trace.log")
 	w.env = append(w.env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)

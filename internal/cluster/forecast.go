@@ -73,7 +73,8 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 		return s.Access == Member && (s.Stage == StageRunning || restoredAnew(want, s))
 	}
 
-	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped && !slices.ContainsFunc(want.everyControlPlane(), runs)
+	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped &&
+		!slices.ContainsFunc(want.everyControlPlane(), runs)
 }
 
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
@@ -371,7 +372,9 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		state.EtcdService = ServiceRunning
 
 		if _, ok := s.MemberOf(m); !ok {
-			s.Etcd.Members = append(s.Etcd.Members, EtcdMember{ID: memberIn(m), Name: cmp.Or(state.NodeName, m.Name), PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+			s.Etcd.Members = append(s.Etcd.Members,
+				EtcdMember{ID: memberIn(m), Name: cmp.Or(state.NodeName, m.Name),
+					PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
 			s.agree()
 		}
 	}
@@ -388,7 +391,8 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	}
 
 	node.Ready = node.Ready || nodesBecomeReady(want, *s)
-	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }), node)
+	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }),
+		node)
 	s.run(m)
 }
 

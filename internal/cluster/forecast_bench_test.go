@@ -9,12 +9,14 @@ import (
 
 // fleet is a cluster of that many machines, all of which have an upgrade before them.
 func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.MachineState) {
-	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true, Pools: map[string]cluster.Budget{"": budget}}
+	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true,
+		Pools: map[string]cluster.Budget{"": budget}}
 	recorded := map[string]cluster.MachineState{}
 
 	for i := range size {
 		m := cluster.Machine{
-			Name: fmt.Sprintf("w-%03d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250), ConfigDigest: newDigest,
+			Name: fmt.Sprintf("w-%03d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
+			ConfigDigest: newDigest,
 			TalosVersion: "v1.13.0",
 		}
 
@@ -24,7 +26,8 @@ func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.Ma
 
 		want.Machines = append(want.Machines, m)
 		recorded[m.Name] = cluster.MachineState{
-			Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3", NodeName: m.Name,
+			Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3",
+			NodeName: m.Name,
 		}
 	}
 

@@ -27,7 +27,8 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 		ready   []string
 		drained []string
 	}{
-		"all were ready":        {ready: []string{"cp-1", "w-1", "w-2", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
+		"all were ready": {ready: []string{"cp-1", "w-1", "w-2", "w-3"},
+			drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
 		"one was not":           {ready: []string{"cp-1", "w-1", "w-3"}, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},
 		"nobody brought it yet": {},
 		"Talos brings it":       {talos: true, drained: []string{"cp-1", "w-1", "w-2", "w-3"}},

@@ -26,7 +26,8 @@ func TestForecast_isWhatHappens(t *testing.T) {
 
 	for seed := range uint64(clusters) {
 		run := newTrial(seed)
-		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off } // given up in time, which a forecast has none of
+		// given up in time, which a forecast has none of
+		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off }
 
 		if !run.whole || slices.ContainsFunc(run.want.Removed, dead) || run.waitsForOthers() {
 			continue
@@ -123,7 +124,8 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 
 		if want.Bootstrapped && (m.Role == cluster.ControlPlane || random.IntN(2) == 0) {
 			s := cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: []string{"new", "old"}[random.IntN(2)],
+				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+				ConfigDigest: []string{"new", "old"}[random.IntN(2)],
 				TalosVersion: []string{"v1.13.0", old}[random.IntN(2)],
 			}
 			if s.ConfigDigest == "old" && random.IntN(2) == 0 {
@@ -278,7 +280,8 @@ func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[s
 func texts(steps []cluster.Step) []string {
 	var out []string
 	for _, s := range steps {
-		out = append(out, fmt.Sprintf("%s: %s", s.On(), strings.NewReplacer("drain, ", "", " (drains it)", "", "drains it, ", "").Replace(s.String())))
+		out = append(out, fmt.Sprintf("%s: %s", s.On(),
+			strings.NewReplacer("drain, ", "", " (drains it)", "", "drains it, ", "").Replace(s.String())))
 	}
 
 	slices.Sort(out)
@@ -294,16 +297,20 @@ func TestForecast_ofARestore(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true, RestoreFrom: "key", NodesBecomeReady: true,
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda", MemberID: "m-1", NodeName: "n-1"},
-			{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda", MemberID: "m-2", NodeName: "n-2"},
+			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+				MemberID: "m-1", NodeName: "n-1"},
+			{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+				MemberID: "m-2", NodeName: "n-2"},
 			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 		},
 	}
 
 	lost := cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
-	worker := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11", TalosVersion: "v1.13.0"}
+	worker := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11",
+		TalosVersion: "v1.13.0"}
 	waiting := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
-	restored := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
+	restored := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+		TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
 
 	installs := "apply configuration to %s: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
 	first, second := fmt.Sprintf(installs, "cp-1 at 10.0.0.1"), fmt.Sprintf(installs, "cp-2 at 10.0.0.2")
@@ -313,10 +320,13 @@ func TestForecast_ofARestore(t *testing.T) {
 		recorded map[string]cluster.MachineState
 		steps    []string
 	}{
-		"all are lost":       {map[string]cluster.MachineState{"cp-1": lost, "cp-2": lost, "w-1": worker}, []string{first, second, restore}},
-		"one is configured":  {map[string]cluster.MachineState{"cp-1": lost, "cp-2": waiting, "w-1": worker}, []string{first, restore}},
-		"all are configured": {map[string]cluster.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker}, []string{restore}},
-		"one is restored":    {map[string]cluster.MachineState{"cp-1": restored, "cp-2": waiting, "w-1": worker}, nil},
+		"all are lost": {map[string]cluster.MachineState{"cp-1": lost, "cp-2": lost, "w-1": worker},
+			[]string{first, second, restore}},
+		"one is configured": {map[string]cluster.MachineState{"cp-1": lost, "cp-2": waiting, "w-1": worker},
+			[]string{first, restore}},
+		"all are configured": {map[string]cluster.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker},
+			[]string{restore}},
+		"one is restored": {map[string]cluster.MachineState{"cp-1": restored, "cp-2": waiting, "w-1": worker}, nil},
 	} {
 		steps, last := cluster.Forecast(want, cluster.Assume(want, test.recorded), cluster.DefaultPolicy())
 		if !last.Done() {

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// TestForecast_ofLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a quorum without them, and
-// refuses what cannot come to an end, unless a snapshot is there.
+// TestForecast_ofLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a
+// quorum without them, and refuses what cannot come to an end, unless a snapshot is there.
 func TestForecast_ofLostVolumes(t *testing.T) {
 	t.Parallel()
 
@@ -19,19 +19,22 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 		first        string // step
 		refused      string
 	}{
-		"one of three":            {planes: 3, lost: 1, first: "replace volumes of control plane cp-0 (its data is lost)"},
-		"two of three":            {planes: 3, lost: 2, refused: "the data of 2 of 3 control planes is lost (cp-0)"},
-		"the only one":            {planes: 1, lost: 1, refused: "the data of 1 of 1 control planes is lost (cp-0)"},
-		"all, and a snapshot":     {planes: 3, lost: 3, restore: "key", first: "replace volumes of control plane cp-0 (its data is lost)"},
-		"the only one, with that": {planes: 1, lost: 1, restore: "key", first: "replace volumes of control plane cp-0 (its data is lost)"},
+		"one of three": {planes: 3, lost: 1, first: "replace volumes of control plane cp-0 (its data is lost)"},
+		"two of three": {planes: 3, lost: 2, refused: "the data of 2 of 3 control planes is lost (cp-0)"},
+		"the only one": {planes: 1, lost: 1, refused: "the data of 1 of 1 control planes is lost (cp-0)"},
+		"all, and a snapshot": {planes: 3, lost: 3, restore: "key",
+			first: "replace volumes of control plane cp-0 (its data is lost)"},
+		"the only one, with that": {planes: 1, lost: 1, restore: "key",
+			first: "replace volumes of control plane cp-0 (its data is lost)"},
 	} {
 		want := cluster.Spec{Name: "dev", Bootstrapped: true, RestoreFrom: test.restore, NodesBecomeReady: true}
 		recorded := map[string]cluster.MachineState{}
 
 		for i := range test.planes {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i), TalosVersion: "v1.13.0",
-				NodeName: fmt.Sprintf("dev-cp-%d", i), MemberID: fmt.Sprintf("m-%d", i),
+				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
+				TalosVersion: "v1.13.0",
+				NodeName:     fmt.Sprintf("dev-cp-%d", i), MemberID: fmt.Sprintf("m-%d", i),
 			}
 			want.Machines = append(want.Machines, m)
 
@@ -51,7 +54,8 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	t.Parallel()
 
-	works := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0"}
+	works := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+		TalosVersion: "v1.13.0"}
 	lost := cluster.MachineState{Access: cluster.Unreachable, VolumesLost: true}
 
 	for name, test := range map[string]struct {
@@ -61,22 +65,29 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 		first    string // step
 		refused  string
 	}{
-		"two that never joined":    {joined: 1, recorded: []cluster.MachineState{works, lost, lost}, first: "replace volumes of control plane cp-1 (its data is lost)"},
-		"the only member":          {joined: 1, recorded: []cluster.MachineState{lost}, refused: "the data of 1 of 1 control planes in etcd is lost (cp-0)"},
-		"one of two members":       {joined: 2, recorded: []cluster.MachineState{works, lost}, refused: "the data of 1 of 2 control planes in etcd is lost (cp-1)"},
-		"one that is not recorded": {joined: 2, recorded: []cluster.MachineState{works, lost, works}, first: "replace volumes of control plane cp-1 (its data is lost)"},
+		"two that never joined": {joined: 1, recorded: []cluster.MachineState{works, lost, lost},
+			first: "replace volumes of control plane cp-1 (its data is lost)"},
+		"the only member": {joined: 1, recorded: []cluster.MachineState{lost},
+			refused: "the data of 1 of 1 control planes in etcd is lost (cp-0)"},
+		"one of two members": {joined: 2, recorded: []cluster.MachineState{works, lost},
+			refused: "the data of 1 of 2 control planes in etcd is lost (cp-1)"},
+		"one that is not recorded": {joined: 2, recorded: []cluster.MachineState{works, lost, works},
+			first: "replace volumes of control plane cp-1 (its data is lost)"},
 		"one of three, two beside": {
-			joined: 1, beside: true, recorded: []cluster.MachineState{lost}, first: "replace volumes of control plane cp-0 (its data is lost)",
+			joined: 1, beside: true, recorded: []cluster.MachineState{lost},
+			first: "replace volumes of control plane cp-0 (its data is lost)",
 		},
-		"nobody is recorded": {recorded: []cluster.MachineState{works, lost, lost}, refused: "the data of 2 of 3 control planes is lost (cp-1)"},
+		"nobody is recorded": {recorded: []cluster.MachineState{works, lost, lost},
+			refused: "the data of 2 of 3 control planes is lost (cp-1)"},
 	} {
 		want := cluster.Spec{Name: "dev", Bootstrapped: true, NodesBecomeReady: true}
 		recorded := map[string]cluster.MachineState{}
 
 		for i := range 3 {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i), TalosVersion: "v1.13.0",
-				NodeName: fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined,
+				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
+				TalosVersion: "v1.13.0",
+				NodeName:     fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined,
 			}
 			if i < len(test.recorded) {
 				recorded[m.Name] = test.recorded[i]
@@ -93,8 +104,11 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	}
 }
 
-// checkForecast is a forecast from what is recorded that begins with a step and comes to an end, or one that has no step and is refused.
-func checkForecast(t *testing.T, name string, want cluster.Spec, recorded map[string]cluster.MachineState, first, refused string) {
+// checkForecast is a forecast from what is recorded that begins with a step and comes to an end, or one that has no
+// step and is refused.
+func checkForecast(
+	t *testing.T, name string, want cluster.Spec, recorded map[string]cluster.MachineState, first, refused string,
+) {
 	t.Helper()
 
 	steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())

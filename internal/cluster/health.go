@@ -66,7 +66,8 @@ func HealthOf(want Spec, have Snapshot) Health {
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
-	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes), nodesSchedulable(have.Kubernetes))
+	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes),
+		nodesSchedulable(have.Kubernetes))
 
 	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == Member })
 	h.Silent = h.Etcd.Silent
@@ -135,7 +136,8 @@ func planesOf(want Spec, have Snapshot) []plane {
 		}
 
 		member, _ := have.MemberOf(m)
-		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state, member: member.ID})
+		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state,
+			member: member.ID})
 	}
 
 	for _, member := range Unowned(want, have) {

@@ -58,7 +58,8 @@ func EtcdHealthOf(want Spec, have Snapshot) EtcdHealth {
 
 	h.Alarms = alarms(have.Etcd)
 	h.Conditions = []Condition{
-		etcdQuorum(h, have.Etcd), etcdMembersHealthy(h, planes, have.Etcd), etcdAgreement(have.Etcd), etcdNoAlarms(h, have.Etcd),
+		etcdQuorum(h, have.Etcd), etcdMembersHealthy(h, planes, have.Etcd), etcdAgreement(have.Etcd),
+		etcdNoAlarms(h, have.Etcd),
 	}
 	h.Silent = silentPlanes(planes, have.Etcd)
 
@@ -232,7 +233,8 @@ func etcdQuorum(h EtcdHealth, etcd EtcdState) Condition {
 	}
 
 	return judged(EtcdQuorum, bad, unsure,
-		fmt.Sprintf("voting members: %d, needed: %d, seen to follow a leader: %d", voters(etcd.Members), h.Quorum, following(etcd)))
+		fmt.Sprintf("voting members: %d, needed: %d, seen to follow a leader: %d", voters(etcd.Members), h.Quorum,
+			following(etcd)))
 }
 
 // following counts the voting members that follow a leader by their own words.

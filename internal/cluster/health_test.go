@@ -27,7 +27,8 @@ var (
 
 func newWatched() *watched {
 	running := func(node string) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true, NodeName: node}
+		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning,
+			Ready: true, NodeName: node}
 	}
 	member := func(id, name, host string) cluster.EtcdMember {
 		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://" + host + ":2380"}}
@@ -48,9 +49,10 @@ func newWatched() *watched {
 			Machines: map[string]cluster.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
 			Peers:    map[string]cluster.MachineState{"a3": running("cp-3")},
 			Etcd: cluster.EtcdState{
-				Known:   true,
-				Members: []cluster.EtcdMember{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"), member("a2", "cp-2", "10.0.0.2")},
-				Views:   map[string]cluster.EtcdView{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
+				Known: true,
+				Members: []cluster.EtcdMember{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"),
+					member("a2", "cp-2", "10.0.0.2")},
+				Views: map[string]cluster.EtcdView{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
 			},
 			Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
 				node("cp-1", oldest), node("cp-2", newest), node("cp-3", oldest), node("w-1", oldest),
@@ -61,7 +63,8 @@ func newWatched() *watched {
 
 // silent takes a machine of the spec, its member and its node away.
 func (w *watched) silent(address, member string) {
-	w.have.Machines[address] = cluster.MachineState{Access: cluster.Unreachable, Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
+	w.have.Machines[address] = cluster.MachineState{Access: cluster.Unreachable,
+		Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
 	delete(w.have.Etcd.Views, member)
 }
 
@@ -141,7 +144,8 @@ func TestHealth(t *testing.T) {
 			wrong: []string{
 				"TalosAPIReachable Unknown: no control plane is known", "ControlPlanesReady Unknown: no control plane is known",
 				"EtcdQuorum Unknown: no control plane is known", "EtcdMembersHealthy Unknown: no control plane is known",
-				"EtcdAgreement Unknown: no member was seen to follow a leader", "EtcdNoAlarms Unknown: no member was seen to follow a leader",
+				"EtcdAgreement Unknown: no member was seen to follow a leader",
+				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
 				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
 			},
 		},
@@ -149,7 +153,8 @@ func TestHealth(t *testing.T) {
 			breaks: (*watched).leaderless,
 			wrong: []string{
 				"EtcdQuorum False: member a1 knows no leader, member a2 knows no leader",
-				"EtcdMembersHealthy False: a1 knows no leader and etcdserver: no leader, a2 knows no leader and etcdserver: no leader",
+				"EtcdMembersHealthy False: a1 knows no leader and etcdserver: no leader, a2 knows no leader and etcdserver: no " +
+					"leader",
 				"EtcdAgreement Unknown: no member was seen to follow a leader",
 				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
 			},
@@ -197,10 +202,12 @@ func TestHealth(t *testing.T) {
 					Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageBooting, NodeName: "cp-2",
 				}
 				w.have.Etcd.Views = map[string]cluster.EtcdView{
-					"a1": {Member: "a1", Leader: "a1", Members: []string{"a1", "a3"}}, "a3": {Member: "a3", Leader: "a1", Members: []string{"a1", "a3"}},
+					"a1": {Member: "a1", Leader: "a1", Members: []string{"a1", "a3"}},
+					"a3": {Member: "a3", Leader: "a1", Members: []string{"a1", "a3"}},
 				}
 			},
-			wrong: []string{"ControlPlanesReady False: cp-2 (10.0.0.2) is in stage booting", "EtcdMembersHealthy False: cp-2 (10.0.0.2) has no member"},
+			wrong: []string{"ControlPlanesReady False: cp-2 (10.0.0.2) is in stage booting",
+				"EtcdMembersHealthy False: cp-2 (10.0.0.2) has no member"},
 		},
 		"a control plane was wiped, and another is not ready": {
 			breaks: func(w *watched) {
@@ -212,7 +219,8 @@ func TestHealth(t *testing.T) {
 			},
 			wrong: []string{
 				"TalosAPIReachable False: cp-1 (10.0.0.1) waits in maintenance mode",
-				"ControlPlanesReady False: cp-1 (10.0.0.1) waits in maintenance mode, cp-2 (10.0.0.2) is not ready (services: kubelet not healthy)",
+				"ControlPlanesReady False: cp-1 (10.0.0.1) waits in maintenance mode, cp-2 (10.0.0.2) is not ready (services: " +
+					"kubelet not healthy)",
 				"EtcdMembersHealthy False: cp-1 its machine waits in maintenance mode",
 			},
 		},
@@ -220,7 +228,8 @@ func TestHealth(t *testing.T) {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
 				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: cluster.Foreign}
-				w.want.Machines = append(w.want.Machines, cluster.Machine{Name: "10.0.0.9", Role: cluster.ControlPlane, Address: "10.0.0.9"})
+				w.want.Machines = append(w.want.Machines,
+					cluster.Machine{Name: "10.0.0.9", Role: cluster.ControlPlane, Address: "10.0.0.9"})
 				w.have.Machines["10.0.0.9"] = cluster.MachineState{
 					Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, NodeName: "w-1",
 				}
@@ -233,13 +242,15 @@ func TestHealth(t *testing.T) {
 		},
 		"one machine answers at two addresses": {
 			breaks: func(w *watched) {
-				w.want.Machines = append(w.want.Machines, cluster.Machine{Name: "10.0.0.10", Role: cluster.ControlPlane, Address: "10.0.0.10"})
+				w.want.Machines = append(w.want.Machines,
+					cluster.Machine{Name: "10.0.0.10", Role: cluster.ControlPlane, Address: "10.0.0.10"})
 				w.have.Machines["10.0.0.10"] = w.have.Machines["10.0.0.1"]
 			},
 		},
 		"only the Kubernetes API is silent": {
 			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
-			wrong:  []string{"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes},
+			wrong: []string{"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes,
+				"NodesSchedulable Unknown: " + noNodes},
 		},
 		"there are no nodes": {
 			breaks: func(w *watched) { w.have.Kubernetes.Nodes = nil },
@@ -252,7 +263,8 @@ func TestHealth(t *testing.T) {
 				nodes[2].Unschedulable, nodes[2].Cordoned = true, true
 				nodes[3].Unschedulable = true
 			},
-			wrong: []string{"NodesReady False: cp-2 (KubeletNotReady)", "NodesSchedulable False: cp-3 (cordoned by talosop), w-1"},
+			wrong: []string{"NodesReady False: cp-2 (KubeletNotReady)",
+				"NodesSchedulable False: cp-3 (cordoned by talosop), w-1"},
 		},
 	}
 
@@ -297,7 +309,8 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 		"KubernetesAPI", "NodesReady", "NodesSchedulable",
 	}
 
-	for _, h := range []cluster.Health{cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}), cluster.HealthOf(newWatched().want, newWatched().have)} {
+	for _, h := range []cluster.Health{cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}),
+		cluster.HealthOf(newWatched().want, newWatched().have)} {
 		var names []string
 		for _, c := range h.Conditions {
 			names = append(names, c.Name)
@@ -344,8 +357,10 @@ func TestHealth_knowsSinceWhen(t *testing.T) {
 		"not all since the first is not": {
 			breaks: func(n []cluster.Node) { n[0].Ready, n[1].Ready = false, false }, ready: oldest,
 		},
-		"one does not say":             {breaks: func(n []cluster.Node) { n[3].ReadySince = time.Time{} }},
-		"cordoned, with a taint":       {breaks: func(n []cluster.Node) { n[3].Unschedulable, n[3].UnschedulableSince = true, newest }, ready: newest, schedulable: newest},
+		"one does not say": {breaks: func(n []cluster.Node) { n[3].ReadySince = time.Time{} }},
+		"cordoned, with a taint": {
+			breaks: func(n []cluster.Node) { n[3].Unschedulable, n[3].UnschedulableSince = true, newest }, ready: newest,
+			schedulable: newest},
 		"cordoned, the taint is to be": {breaks: func(n []cluster.Node) { n[3].Unschedulable = true }, ready: newest},
 	}
 
@@ -400,14 +415,16 @@ func TestEtcdHealth(t *testing.T) {
 	lost := newWatched()
 	lost.leaderless()
 
-	if got := cluster.EtcdHealthOf(lost.want, lost.have); !got.Reachable || got.Quorum != 0 || len(got.Members) > 0 || got.Cause == "" {
+	if got := cluster.EtcdHealthOf(lost.want, lost.have); !got.Reachable || got.Quorum != 0 || len(got.Members) > 0 ||
+		got.Cause == "" {
 		t.Errorf("etcd without a quorum is %+v", got)
 	}
 
 	dead := newWatched()
 	dead.allSilent()
 
-	if got := cluster.EtcdHealthOf(dead.want, dead.have); got.Reachable || got.Cause != noAnswerOfEtcd || len(got.Silent) != 2 {
+	if got := cluster.EtcdHealthOf(dead.want, dead.have); got.Reachable || got.Cause != noAnswerOfEtcd ||
+		len(got.Silent) != 2 {
 		t.Errorf("a silent etcd is %+v", got)
 	}
 }

@@ -150,9 +150,11 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 		switch mismatch.Kind {
 		case OtherCluster:
 			d.refuse(m.Name, fmt.Sprintf("%s answers, but not as a machine of cluster %q: %s", m.Address, want.Name, s.Cause),
-				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there first")
+				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there "+
+					"first")
 		case OtherHardware:
-			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID),
+			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID,
+				m.UUID),
 				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
 		case OtherRole:
 			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),

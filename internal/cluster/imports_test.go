@@ -17,7 +17,8 @@ func TestCluster_importsNothingThatActs(t *testing.T) {
 		t.Fatalf("no files: %v", err)
 	}
 
-	acts := map[string]bool{"context": true, "net": true, "net/http": true, "os": true, "os/exec": true, "sync": true, "log": true}
+	acts := map[string]bool{"context": true, "net": true, "net/http": true, "os": true, "os/exec": true, "sync": true,
+		"log": true}
 
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

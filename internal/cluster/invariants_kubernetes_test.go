@@ -20,7 +20,8 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 		}
 
 		for _, other := range d.Steps {
-			if also, ok := other.(cluster.UpgradeComponent); other != step && (!ok || up.Role == cluster.ControlPlane || also.Role == cluster.ControlPlane) {
+			if also, ok := other.(cluster.UpgradeComponent); other != step &&
+				(!ok || up.Role == cluster.ControlPlane || also.Role == cluster.ControlPlane) {
 				broken = append(broken, fmt.Sprintf("%q beside %q", step, other))
 			}
 		}
@@ -31,11 +32,13 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 			}
 		}
 
-		if version, _ := cluster.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy && have.Machines[up.Machine].Pulled != version {
+		if version, _ := cluster.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy &&
+			have.Machines[up.Machine].Pulled != version {
 			broken = append(broken, fmt.Sprintf("%q before the images were pulled", step))
 		}
 
-		if !have.Kubernetes.Reachable && (up.Component != cluster.KubeAPIServer || newer(up.Image[len(up.Image)-7:], up.From[len(up.From)-7:])) {
+		if !have.Kubernetes.Reachable &&
+			(up.Component != cluster.KubeAPIServer || newer(up.Image[len(up.Image)-7:], up.From[len(up.From)-7:])) {
 			broken = append(broken, fmt.Sprintf("%q while Kubernetes does not answer", step))
 		}
 	}
@@ -49,7 +52,8 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 	path := []string{"v1.34.2", "v1.35.4", "v1.36.3"}
 	pick := func() string { return path[random.IntN(len(path))] }
 
-	want.Kubernetes = cluster.KubernetesSpec{Version: pick(), Via: path[1:2], Manifests: []string{"", pick()}[random.IntN(2)]}
+	want.Kubernetes = cluster.KubernetesSpec{Version: pick(), Via: path[1:2],
+		Manifests: []string{"", pick()}[random.IntN(2)]}
 	calm, ill, at := random.IntN(3) > 0, random.IntN(2), pick() // else hardly anything would be upgraded
 	pulled := []string{"", want.Kubernetes.Version, want.Kubernetes.Version, path[1]}[random.IntN(4)]
 
@@ -63,8 +67,10 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 
 		if calm {
 			s = cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning, ConfigDigest: "new",
-				TalosVersion: m.TalosVersion, NodeName: m.Name, Meta: m.Meta, Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)],
+				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning,
+				ConfigDigest: "new",
+				TalosVersion: m.TalosVersion, NodeName: m.Name, Meta: m.Meta,
+				Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)],
 			}
 			if ill*random.IntN(8) == 1 {
 				s.Ready, s.Unmet = false, []string{"staticPods: kube-system/kube-apiserver not ready"}
@@ -88,11 +94,13 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 func randomNode(random *rand.Rand, m cluster.Machine, s cluster.MachineState, have *cluster.Snapshot) {
 	version, _ := cluster.ImageVersion(s.Images[cluster.Kubelet])
 	node := cluster.Node{
-		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == cluster.ControlPlane, KubeletVersion: version,
+		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == cluster.ControlPlane,
+		KubeletVersion: version,
 	}
 
 	if node.ControlPlane {
-		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+		have.Etcd.Members = append(have.Etcd.Members,
+			cluster.EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
 		node.StaticPods = map[string]cluster.StaticPod{}
 
 		for _, c := range staticPods {

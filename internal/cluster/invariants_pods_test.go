@@ -42,7 +42,8 @@ func TestPlan_keepsInvariantsOnRandomPods(t *testing.T) {
 		}
 	}
 
-	for _, step := range []cluster.Step{cluster.Upgrade{}, cluster.ReplaceVolumes{}, cluster.Reset{}, cluster.ApplyConfig{}, cluster.Bootstrap{}} {
+	for _, step := range []cluster.Step{cluster.Upgrade{}, cluster.ReplaceVolumes{}, cluster.Reset{},
+		cluster.ApplyConfig{}, cluster.Bootstrap{}} {
 		if name := fmt.Sprintf("%T", step); counted[name] < randomClusters/100 {
 			t.Errorf("only %d of %s", counted[name], name)
 		}
@@ -124,7 +125,8 @@ func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision)
 				broken = append(broken, fmt.Sprintf("%q, of %d", step, replaced))
 			}
 		case cluster.Upgrade:
-			if s.Access != cluster.Member && (m.Replace == "" || s.Current || s.VolumesLost || s.Access == cluster.Unreachable && !s.Stopped) {
+			if s.Access != cluster.Member &&
+				(m.Replace == "" || s.Current || s.VolumesLost || s.Access == cluster.Unreachable && !s.Stopped) {
 				broken = append(broken, fmt.Sprintf("%q of a machine that is %s", step, s.Access))
 			}
 
@@ -156,13 +158,15 @@ func missingPods(want cluster.Spec, have cluster.Snapshot, step cluster.Step) []
 func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, step cluster.Step) []string {
 	var broken []string
 
-	if m.Role != cluster.ControlPlane || have.Machines[m.Name].EtcdDown() || have.Machines[m.Name].Access != cluster.Member {
+	if m.Role != cluster.ControlPlane || have.Machines[m.Name].EtcdDown() ||
+		have.Machines[m.Name].Access != cluster.Member {
 		return nil
 	}
 
 	for _, other := range want.Machines {
 		s := have.Machines[other.Name]
-		if _, member := have.MemberOf(other); member && other.Name != m.Name && s.Access == cluster.Member && !slices.Contains(s.Addresses, other.Address) {
+		if _, member := have.MemberOf(other); member && other.Name != m.Name && s.Access == cluster.Member &&
+			!slices.Contains(s.Addresses, other.Address) {
 			broken = append(broken, fmt.Sprintf("%q while etcd looks for %s in a former pod", step, other.Name))
 		}
 	}
@@ -181,13 +185,15 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 			continue
 		}
 
-		if s := have.Machines[reset.Machine]; s.Access == cluster.Foreign || s.Access == cluster.Gone || s.Access == cluster.Unobserved || reset.Graceful {
+		if s := have.Machines[reset.Machine]; s.Access == cluster.Foreign || s.Access == cluster.Gone ||
+			s.Access == cluster.Unobserved || reset.Graceful {
 			broken = append(broken, fmt.Sprintf("%q, which is %s", reset, s.Access))
 		}
 
 		for _, m := range want.Machines {
 			left := have.Machines[m.Name].Access == cluster.Gone || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
-			if m.Name != reset.Machine && !left && (reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+			if m.Name != reset.Machine && !left &&
+				(reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
 				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
 			}
 		}
@@ -199,9 +205,11 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 // TestForecast_ofPods is what a plan shows, which knows the configuration and the state alone.
 func TestForecast_ofPods(t *testing.T) {
 	machine := func(name string, role cluster.Role) cluster.Machine {
-		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new", TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
+		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new",
+			TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
 	}
-	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, ConfigDigest: "new", TalosVersion: "v1.13.0"}
+	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, ConfigDigest: "new",
+		TalosVersion: "v1.13.0"}
 
 	want := cluster.Spec{Name: "dev", NodesBecomeReady: true, Bootstrapped: true}
 	for _, name := range []string{"cp-0", "cp-1", "cp-2"} {
@@ -213,12 +221,16 @@ func TestForecast_ofPods(t *testing.T) {
 	want.Removed = []cluster.Machine{machine("cp-3", cluster.ControlPlane)}
 	want.Removed[0].MemberID = "m3"
 
-	steps, last := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}), cluster.DefaultPolicy())
+	steps, last := cluster.Forecast(want,
+		cluster.Assume(want, map[string]cluster.MachineState{"cp-0": runs, "cp-1": runs, "cp-2": runs, "cp-3": runs}),
+		cluster.DefaultPolicy())
 
 	got := texts(steps)
 	forecast := texts([]cluster.Step{
-		cluster.ApplyConfig{Machine: "worker-0", Role: cluster.Worker, Access: cluster.Maintenance, TalosVersion: "v1.13.0", Container: true},
-		cluster.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi", Evacuation: cluster.Evacuation{Drain: true}},
+		cluster.ApplyConfig{Machine: "worker-0", Role: cluster.Worker, Access: cluster.Maintenance, TalosVersion: "v1.13.0",
+			Container: true},
+		cluster.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi",
+			Evacuation: cluster.Evacuation{Drain: true}},
 		cluster.Uncordon{Machine: "cp-1", Node: "cp-1"},
 		cluster.LeaveEtcd{Machine: "cp-3", Evacuation: cluster.Evacuation{Drain: true}},
 		cluster.Reset{Machine: "cp-3", Role: cluster.ControlPlane, Container: true},

@@ -34,7 +34,8 @@ func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 		upgraded += countUpgrades(decision)
 
 		for _, broken := range slices.Concat(
-			generalInvariants(decision), configInvariants(want, have, decision), bootstrapInvariants(want, have, decision), metaInvariants(want, have, decision),
+			generalInvariants(decision), configInvariants(want, have, decision), bootstrapInvariants(want, have, decision),
+			metaInvariants(want, have, decision),
 			kubernetesInvariants(want, have, decision), teardownInvariants(want, have, cluster.PlanTeardown(want, have, policy)),
 		) {
 			t.Errorf("seed %d: %s\n%+v\n%s", seed, broken, have, render(decision))
@@ -61,7 +62,8 @@ func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 }
 
 func countUpgrades(d cluster.Decision) int {
-	return len(slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { _, ok := s.(cluster.UpgradeComponent); return !ok }))
+	return len(slices.DeleteFunc(slices.Clone(d.Steps),
+		func(s cluster.Step) bool { _, ok := s.(cluster.UpgradeComponent); return !ok }))
 }
 
 func generalInvariants(d cluster.Decision) []string {
@@ -129,7 +131,8 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
 		member := s.Access == cluster.Member
-		proven := s.Access == cluster.Maintenance || member && s.EtcdService.WithoutData() || s.Fresh && !(member && s.EtcdService.ProvesData())
+		proven := s.Access == cluster.Maintenance || member && s.EtcdService.WithoutData() || s.Fresh &&
+			!(member && s.EtcdService.ProvesData())
 
 		if m.Role == cluster.ControlPlane && s.BootstrapSent && (bootstraps[0].On() != m.Name || s.Busy != "") {
 			broken = append(broken, "bootstrap although "+m.Name+" was asked before")
@@ -181,7 +184,8 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
-		if changed != "" && m.Name != changed && (s.Access != cluster.Member && s.Access != cluster.Maintenance || s.Busy != "") {
+		if changed != "" && m.Name != changed &&
+			(s.Access != cluster.Member && s.Access != cluster.Maintenance || s.Busy != "") {
 			broken = append(broken, "the network of "+changed+" changes while "+m.Name+" is away")
 		}
 	}
@@ -200,7 +204,9 @@ func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Deci
 			continue
 		}
 
-		if i := slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == reset.Machine }); cluster.TeardownLeft(want.Machines[i], have, cluster.DefaultPolicy()) != "" {
+		if i := slices.IndexFunc(want.Machines,
+			func(m cluster.Machine) bool { return m.Name == reset.Machine }); cluster.TeardownLeft(want.Machines[i], have,
+			cluster.DefaultPolicy()) != "" {
 			broken = append(broken, "reset of "+reset.Machine+", which is not the machine meant")
 		}
 
@@ -209,8 +215,10 @@ func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Deci
 		}
 
 		for _, m := range want.Machines {
-			left := have.Machines[m.Name].Access == cluster.Maintenance || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
-			if m.Name != reset.Machine && !left && (reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+			left := have.Machines[m.Name].Access == cluster.Maintenance ||
+				cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
+			if m.Name != reset.Machine && !left &&
+				(reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
 				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
 			}
 		}
@@ -234,7 +242,8 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 			role, name = cluster.Worker, fmt.Sprintf("w-%d", i)
 		}
 
-		m := cluster.Machine{Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new", TalosVersion: "v1.13.0"}
+		m := cluster.Machine{Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new",
+			TalosVersion: "v1.13.0"}
 
 		switch random.IntN(6) {
 		case 0:
@@ -265,7 +274,8 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	for _, m := range want.Machines {
 		s := randomState(random, now, m)
 		if quiet {
-			s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing, ConfigDigest: "new", Since: now}
+			s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing,
+				ConfigDigest: "new", Since: now}
 			if random.IntN(6) == 0 {
 				s = cluster.MachineState{Access: cluster.Unreachable, Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}
 			}
@@ -274,7 +284,8 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 		have.Machines[m.Name] = s
 
 		if have.Etcd.Known && m.Role == cluster.ControlPlane && random.IntN(2) == 0 {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+			have.Etcd.Members = append(have.Etcd.Members,
+				cluster.EtcdMember{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
 		}
 	}
 
@@ -291,7 +302,8 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.MachineState {
 	pick := func(options ...string) string { return options[random.IntN(len(options))] }
 	s := cluster.MachineState{
-		Access:       cluster.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member", "member", "member")),
+		Access: cluster.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member",
+			"member", "member")),
 		Stage:        cluster.Stage(pick("booting", "running", "installing", "rebooting")),
 		EtcdService:  cluster.ServiceState(pick("", "Preparing", "Preparing", "Running", "Finished", "Failed")),
 		ConfigDigest: pick("", "old", "new"), Fresh: random.IntN(2) == 0, Resetting: random.IntN(5) == 0,

@@ -52,7 +52,8 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 	}
 
 	if !u.have.Kubernetes.Reachable {
-		d.hold("", "the bootstrap manifests of Kubernetes %s wait for the Kubernetes API%s", u.target, because(u.have.Kubernetes.Cause))
+		d.hold("", "the bootstrap manifests of Kubernetes %s wait for the Kubernetes API%s", u.target,
+			because(u.have.Kubernetes.Cause))
 
 		return
 	}

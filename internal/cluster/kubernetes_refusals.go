@@ -33,13 +33,16 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 			version, known := u.version(m, c)
 
 			if reason := u.gap(m, c, version); known && reason != "" {
-				d.refuse(m.Name, reason, fmt.Sprintf("Upgrade Kubernetes one minor version at a time, or name releases in between; %s stays at %s until then", c, version))
+				d.refuse(m.Name, reason, fmt.Sprintf(
+					"Upgrade Kubernetes one minor version at a time, or name releases in between; %s stays at %s until then", c,
+					version))
 
 				return
 			}
 
 			if !known && minorsBetween(lowest, u.target) > 1 {
-				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on the way to %s",
+				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on "+
+					"the way to %s",
 					lowest, c, u.has(m, c), u.target),
 					"Upgrade Kubernetes one minor version at a time, or name the image by its version")
 
@@ -63,7 +66,8 @@ func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	for _, m := range u.want.all() {
 		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
 			if version, known := ImageVersion(m.Images[c]); known && minorsBetween(lowest, version) > 0 && u.changes(m, c) {
-				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c, version, of, lowest),
+				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c,
+					version, of, lowest),
 					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
 
 				return
@@ -116,11 +120,13 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	switch {
 	case minorsBetween(u.target, all.highest) > 1, minorsBetween(u.target, base.lowest) > 0 && !u.silent():
 		// No upgrade that is under way leaves more than one minor version to take back.
-		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version", cmp.Or(all.highest, base.lowest), u.target),
+		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version",
+			cmp.Or(all.highest, base.lowest), u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later")
 	case older(u.target, base.lowest) && !u.silent() && !base.allowed:
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is older", base.lowest, u.target),
-			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later, or allow_downgrade to go back to an older patch release")
+			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+
+				" or later, or allow_downgrade to go back to an older patch release")
 	}
 }
 
@@ -147,12 +153,14 @@ func (u kubernetesUpgrade) gap(m Machine, c Component, version string) string {
 	for at := version; minorsBetween(at, u.target) > 1; {
 		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return minorsBetween(at, via) == 1 })
 		if i < 0 {
-			return fmt.Sprintf("%s runs %s, and no release between it and %s is known that is one minor version later than %s", c, version, u.target, at)
+			return fmt.Sprintf("%s runs %s, and no release between it and %s is known that is one minor version later than %s",
+				c, version, u.target, at)
 		}
 
 		via := u.want.Kubernetes.Via[i]
 		if got, ok := ImageVersion(ImageAt(m.Images[c], u.target, via)); !ok || got != via {
-			return fmt.Sprintf("%s runs %s, and its image %s does not say what it is called at %s, which it has to pass on its way", c, version, m.Images[c], via)
+			return fmt.Sprintf("%s runs %s, and its image %s does not say what it is called at %s, which it has to pass on "+
+				"its way", c, version, m.Images[c], via)
 		}
 
 		at = via

@@ -18,16 +18,20 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 
 	for _, node := range u.have.Kubernetes.Nodes {
 		if minorsBetween(node.KubeletVersion, to) > kubeletSkew {
-			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor versions older; "+
-				"where it is another resource's that waits for this one, go %d minor versions at a time", node.Name, node.KubeletVersion, to, kubeletSkew, kubeletSkew)
+			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor "+
+				"versions older; "+
+				"where it is another resource's that waits for this one, go %d minor versions at a time", node.Name,
+				node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 
 		if u.back && !node.ControlPlane && minorsBetween(to, node.KubeletVersion) > 0 {
-			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name, node.KubeletVersion)
+			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name,
+				node.KubeletVersion)
 		}
 
 		if api, known := node.apiServer(); known && minorsBetween(api, to) > 1 {
-			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version apart", node.Name, api)
+			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version "+
+				"apart", node.Name, api)
 		}
 	}
 

@@ -32,7 +32,8 @@ func (e *eye) machine(name string) cluster.Machine {
 }
 
 func (e *eye) observe() cluster.Snapshot {
-	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{}}
+	have := cluster.Snapshot{Time: e.site.now, Machines: map[string]cluster.MachineState{},
+		Peers: map[string]cluster.MachineState{}}
 
 	for _, m := range e.machines() {
 		e.ask(m)
@@ -96,9 +97,12 @@ func (e *eye) ask(m cluster.Machine) {
 		fresh.Since = e.site.now
 	}
 
-	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() && !fresh.BootstrapRequested
-	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded, old.RebootedFrom, old.Pulled
-	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
+	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() &&
+		!fresh.BootstrapRequested
+	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
+		old.RebootedFrom, old.Pulled
+	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
+		!fresh.EtcdService.ProvesData()
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 
 	if fresh.NodeName == "" {
@@ -113,7 +117,8 @@ func (e *eye) ask(m cluster.Machine) {
 
 	delete(e.views, m.Name)
 
-	if b := e.site.at(m.Address); b != nil && m.Role == cluster.ControlPlane && fresh.Access == cluster.Member && e.site.etcdUp(b) {
+	if b := e.site.at(m.Address); b != nil && m.Role == cluster.ControlPlane && fresh.Access == cluster.Member &&
+		e.site.etcdUp(b) {
 		e.views[m.Name] = e.site.view(b)
 	}
 }
@@ -132,8 +137,10 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 	}
 
 	state := cluster.MachineState{
-		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot), TalosVersion: b.version,
-		Schematic: b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest, Ready: s.well(b) && !s.noCNI,
+		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
+		TalosVersion: b.version,
+		Schematic:    b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest,
+		Ready:  s.well(b) && !s.noCNI,
 		Images: b.kube.images,
 	}
 
@@ -220,7 +227,8 @@ func (s *site) view(b *box) cluster.EtcdView {
 func (e *eye) etcd() cluster.EtcdState {
 	for _, m := range e.machines() {
 		state := e.states[m.Name]
-		if m.Role != cluster.ControlPlane || state.Access != cluster.Member || state.Busy != "" || state.EtcdService.WithoutData() {
+		if m.Role != cluster.ControlPlane || state.Access != cluster.Member || state.Busy != "" ||
+			state.EtcdService.WithoutData() {
 			continue
 		}
 
@@ -249,7 +257,8 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 	state := cluster.KubernetesState{Reachable: true}
 	for _, n := range e.site.nodes {
 		node := cluster.Node{
-			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign, Cordoned: n.ours,
+			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign,
+			Cordoned:     n.ours,
 			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[cluster.Kubelet].Image),
 		}
 

@@ -80,7 +80,8 @@ func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) boo
 		switch {
 		case back:
 			return has > minor(hop)
-		case hop == j.want.Kubernetes.Version && has >= minor(hop)-1 && has <= minor(hop) && !newer(j.versionOf(step.From), hop):
+		case hop == j.want.Kubernetes.Version && has >= minor(hop)-1 && has <= minor(hop) &&
+			!newer(j.versionOf(step.From), hop):
 			return b.kube.images[c] != m.Images[c]
 		default:
 			return has == minor(hop)-1
@@ -186,7 +187,8 @@ func (j *judge) othersWork(step cluster.UpgradeComponent, b *box) {
 	}
 
 	for _, m := range j.want.Machines {
-		if other := j.meant[m.Name]; other != b && (!j.well(other) || m.Role == cluster.ControlPlane && !j.provenBy(other.kube)) {
+		if other := j.meant[m.Name]; other != b &&
+			(!j.well(other) || m.Role == cluster.ControlPlane && !j.provenBy(other.kube)) {
 			j.fail("%q while %s does not work (%s)", step, m.Name, other.life)
 		}
 	}
@@ -209,7 +211,8 @@ func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
 
 	for _, other := range j.boxes {
 		api := other.kube.runs[cluster.KubeAPIServer]
-		counts := step.Role == cluster.ControlPlane && other == b || step.Role == cluster.Worker && (!j.want.OwnsControlPlane() || j.owns(other))
+		counts := step.Role == cluster.ControlPlane && other == b || step.Role == cluster.Worker &&
+			(!j.want.OwnsControlPlane() || j.owns(other))
 
 		if !counts || !other.controlPlane || other.foreign || api == nil || j.nodeOf(other) == nil {
 			continue
@@ -281,7 +284,8 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 	}
 
 	with := cmp.Or(step.Kubernetes, j.want.Kubernetes.Version)
-	if _, tagged := cluster.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) && minor(with) > minor(lowest) {
+	if _, tagged := cluster.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) &&
+		minor(with) > minor(lowest) {
 		j.fail("%q with Kubernetes %s, and the oldest API server is %s", step, with, lowest)
 	}
 }
@@ -307,7 +311,8 @@ func (j *judge) oneAtATime() {
 	var down []string
 
 	for _, m := range j.want.Machines {
-		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && b.life == running && !b.foreign && b.digest != "" && j.settled[m.Name] && !b.kube.podsWork() {
+		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && b.life == running && !b.foreign && b.digest != "" &&
+			j.settled[m.Name] && !b.kube.podsWork() {
 			down = append(down, m.Name)
 		}
 	}
@@ -353,7 +358,8 @@ func (j *judge) notUpgraded() []string {
 		}
 	}
 
-	if j.want.Kubernetes.Manifests != "" && j.want.OwnsControlPlane() && j.manifests != j.want.Kubernetes.Version && !j.apiServersBehind() {
+	if j.want.Kubernetes.Manifests != "" && j.want.OwnsControlPlane() && j.manifests != j.want.Kubernetes.Version &&
+		!j.apiServersBehind() {
 		missing = append(missing, "the bootstrap manifests are those of "+j.manifests)
 	}
 
@@ -363,7 +369,8 @@ func (j *judge) notUpgraded() []string {
 // apiServersBehind is true while another resource's API server is older than wanted.
 func (j *judge) apiServersBehind() bool {
 	return slices.ContainsFunc(j.boxes, func(b *box) bool {
-		return b.controlPlane && !j.owns(b) && j.nodeOf(b) != nil && minor(j.want.Kubernetes.Version) > j.minorOf(b.kube.shown[cluster.KubeAPIServer].Image)
+		return b.controlPlane && !j.owns(b) && j.nodeOf(b) != nil &&
+			minor(j.want.Kubernetes.Version) > j.minorOf(b.kube.shown[cluster.KubeAPIServer].Image)
 	})
 }
 

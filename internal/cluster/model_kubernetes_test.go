@@ -30,13 +30,15 @@ var staticPods = []cluster.Component{cluster.KubeAPIServer, cluster.KubeControll
 
 func newKubeBox() *kubeBox {
 	return &kubeBox{
-		runs: map[cluster.Component]*process{}, shown: map[cluster.Component]cluster.StaticPod{}, faulty: map[cluster.Component]string{},
+		runs: map[cluster.Component]*process{}, shown: map[cluster.Component]cluster.StaticPod{},
+		faulty: map[cluster.Component]string{},
 	}
 }
 
 // parts are the components that the machine runs itself.
 func (k *kubeBox) parts() []cluster.Component {
-	return slices.DeleteFunc(append(slices.Clone(staticPods), cluster.Kubelet), func(c cluster.Component) bool { return k.images[c] == "" })
+	return slices.DeleteFunc(append(slices.Clone(staticPods), cluster.Kubelet),
+		func(c cluster.Component) bool { return k.images[c] == "" })
 }
 
 // begin runs everything at once, as a machine does that has been up for long.
@@ -51,7 +53,8 @@ func (k *kubeBox) works(c cluster.Component) bool { return k.runs[c] != nil && k
 
 // proven is true when everything runs with the image of the configuration.
 func (k *kubeBox) proven() bool {
-	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
+	return !slices.ContainsFunc(k.parts(),
+		func(c cluster.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
 }
 
 // provenBy is true when everything is seen to run with the image of the configuration. Of a

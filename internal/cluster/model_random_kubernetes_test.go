@@ -104,7 +104,8 @@ func (t *trial) randomKubernetes() {
 	t.policy.DrainForKubelet = t.random.IntN(4) == 0
 	k.others = []string{"behind", "ahead", "along", "along"}[t.random.IntN(4)]
 
-	if hops := len(k.versions) - 1; hops > 0 && (hops == 1 || k.then.pinned == "") && t.random.IntN(3) == 0 && k.versions[0] < k.versions[1] {
+	if hops := len(k.versions) - 1; hops > 0 && (hops == 1 || k.then.pinned == "") && t.random.IntN(3) == 0 &&
+		k.versions[0] < k.versions[1] {
 		k.hop, k.next, k.through = t.random.IntN(hops), t.random.IntN(len(inOrder)), t.random.IntN(8)
 	}
 
@@ -241,7 +242,8 @@ func (t *trial) othersGoOn() (moved bool) {
 		}
 
 		at := slices.Index(k.versions, t.versionOf(b.kube.images[cluster.Kubelet]))
-		if at < 0 || at+1 >= len(k.versions) || minor(k.versions[at+1]) > minor(lowest)+1 || !b.controlPlane && minor(k.versions[at+1]) > minor(lowest) {
+		if at < 0 || at+1 >= len(k.versions) || minor(k.versions[at+1]) > minor(lowest)+1 || !b.controlPlane &&
+			minor(k.versions[at+1]) > minor(lowest) {
 			continue
 		}
 
@@ -315,7 +317,8 @@ func (t *trial) takeBack() {
 func (t *trial) mayTakeBack() bool {
 	k := &t.kube
 
-	return !k.alone && !k.back && k.then.pinned == "" && len(k.versions) > 1 && k.versions[0] < k.final() && t.random.IntN(3) == 0
+	return !k.alone && !k.back && k.then.pinned == "" && len(k.versions) > 1 && k.versions[0] < k.final() &&
+		t.random.IntN(3) == 0
 }
 
 func contains(text string, parts ...string) bool {
@@ -330,7 +333,8 @@ func (t *trial) refusedKubernetes(text string) bool {
 	case contains(text, "cannot go back to an older minor version"):
 		return minor(t.lowest(t.tells)) > minor(final) || minor(t.highest()) > minor(final)+1
 	case contains(text, "Kubernetes", "is older"):
-		return newer(t.lowest(t.tells), final) && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
+		return newer(t.lowest(t.tells), final) &&
+			slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "no release between"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "does not say what"):
@@ -350,7 +354,8 @@ func (t *trial) lagging() []string {
 		}
 
 		shown := b.kube.shown
-		if newer(t.kube.final(), t.versionOf(shown[cluster.KubeAPIServer].Image)) || newer(t.kube.final(), t.versionOf(shown[cluster.Kubelet].Image)) ||
+		if newer(t.kube.final(), t.versionOf(shown[cluster.KubeAPIServer].Image)) ||
+			newer(t.kube.final(), t.versionOf(shown[cluster.Kubelet].Image)) ||
 			newer(t.versionOf(shown[cluster.Kubelet].Image), t.kube.final()) {
 			names = append(names, "node "+b.name)
 		}

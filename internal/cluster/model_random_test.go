@@ -43,7 +43,8 @@ type trial struct {
 
 func newTrial(seed uint64) *trial {
 	random := rand.New(rand.NewPCG(seed, 3))
-	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pinned: map[string]string{}, pins: map[naming]string{}}
+	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pinned: map[string]string{},
+		pins: map[naming]string{}}
 	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{}}}
 
 	t.policy = cluster.DefaultPolicy()
@@ -80,7 +81,8 @@ func (t *trial) randomChange() {
 	t.old = cluster.Machine{TalosVersion: "v1.12.3", Schematic: "s1"}
 	t.new = t.old
 	t.digest = newDigest
-	t.want = cluster.Spec{Name: "prod", NodesBecomeReady: t.random.IntN(7) > 0, Bootstrapped: true, Pools: map[string]cluster.Budget{}}
+	t.want = cluster.Spec{Name: "prod", NodesBecomeReady: t.random.IntN(7) > 0, Bootstrapped: true,
+		Pools: map[string]cluster.Budget{}}
 	t.noCNI = !t.want.NodesBecomeReady
 
 	switch t.random.IntN(10) {
@@ -168,7 +170,8 @@ func (t *trial) randomCluster() {
 		t.live(b)
 
 		if listed {
-			t.want.OtherControlPlanes = append(t.want.OtherControlPlanes, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
+			t.want.OtherControlPlanes = append(t.want.OtherControlPlanes,
+				cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
 			t.meant[name] = b
 		}
 	}
@@ -229,7 +232,8 @@ func (t *trial) randomMistakes() {
 
 func (t *trial) newBox(name string, role cluster.Role) *box {
 	n := len(t.boxes) + 1
-	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance, controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
+	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance,
+		controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
 	t.boxes = append(t.boxes, b)
 
 	return b
@@ -237,7 +241,8 @@ func (t *trial) newBox(name string, role cluster.Role) *box {
 
 // live makes a box part of the cluster.
 func (t *trial) live(b *box) {
-	b.life, b.version, b.schematic, b.digest, b.needsReboot = running, t.old.TalosVersion, t.old.Schematic, t.digest, t.reboot
+	b.life, b.version, b.schematic, b.digest, b.needsReboot = running, t.old.TalosVersion, t.old.Schematic, t.digest,
+		t.reboot
 	t.register(b)
 	t.liveKubernetes(b)
 
@@ -256,8 +261,9 @@ func (t *trial) addMachine(name string, role cluster.Role) {
 	t.meant[name] = b
 
 	m := cluster.Machine{
-		Name: name, Role: role, Address: b.addr, ConfigDigest: newDigest, InstallTarget: "/dev/sda", TalosVersion: t.new.TalosVersion,
-		Schematic: t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade,
+		Name: name, Role: role, Address: b.addr, ConfigDigest: newDigest, InstallTarget: "/dev/sda",
+		TalosVersion: t.new.TalosVersion,
+		Schematic:    t.new.Schematic, Via: t.mid, AllowDowngrade: t.new.AllowDowngrade,
 	}
 
 	if !t.kube.alone {
@@ -377,7 +383,8 @@ func (t *trial) randomAilments() {
 
 	for _, b := range t.boxes {
 		// A member that joined again unknown to the record is found by its machine only.
-		again := slices.ContainsFunc(t.want.Removed, func(m cluster.Machine) bool { return m.Address == b.addr && m.MemberID == "gone" })
+		again := slices.ContainsFunc(t.want.Removed,
+			func(m cluster.Machine) bool { return m.Address == b.addr && m.MemberID == "gone" })
 
 		if !b.up() || b.foreign || again || !t.chance(t.ail) {
 			continue

@@ -226,7 +226,8 @@ func (j *judge) budget(step cluster.Step, b *box) {
 	}
 
 	for _, m := range j.want.Removed {
-		if other := j.meant[m.Name]; m.Role == cluster.Worker && m.Pool == pool && other != b && other.disrupted && other.life != off {
+		if other := j.meant[m.Name]; m.Role == cluster.Worker && m.Pool == pool && other != b && other.disrupted &&
+			other.life != off {
 			down++
 		}
 	}
@@ -266,7 +267,8 @@ func (j *judge) hops(step cluster.Upgrade, b *box) {
 // order is that of roles: control planes come first.
 func (j *judge) order(step cluster.Upgrade) {
 	for _, m := range j.want.Machines {
-		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && step.Role == cluster.Worker && minor(b.version) == minor(step.From) && b.version != m.TalosVersion {
+		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && step.Role == cluster.Worker &&
+			minor(b.version) == minor(step.From) && b.version != m.TalosVersion {
 			j.fail("%q before control plane %s", step, m.Name)
 		}
 	}

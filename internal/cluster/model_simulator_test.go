@@ -105,11 +105,13 @@ func (w *twins) add(prefix string, n int, role cluster.Role) {
 	for _, m := range machines {
 		w.configs[m.Name()] = map[string][]byte{}
 		w.want.Machines = append(w.want.Machines, cluster.Machine{
-			Name: m.Name(), Role: role, Address: m.Address().String(), ConfigDigest: newDigest, TalosVersion: modelTalos, InstallTarget: "/dev/sda",
-			Images: imagesOf(role, modelKubernetes),
+			Name: m.Name(), Role: role, Address: m.Address().String(), ConfigDigest: newDigest, TalosVersion: modelTalos,
+			InstallTarget: "/dev/sda",
+			Images:        imagesOf(role, modelKubernetes),
 		})
 
-		b := &box{uuid: m.UUID(), addr: m.Address().String(), name: m.Name(), life: maintenance, controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
+		b := &box{uuid: m.UUID(), addr: m.Address().String(), name: m.Name(), life: maintenance,
+			controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
 		w.model.boxes = append(w.model.boxes, b)
 		w.boxes[m.Name()] = b
 
@@ -151,7 +153,8 @@ func (w *twins) connect() {
 
 	w.fleet, err = talos.NewFleet(talos.Options{
 		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}, Digest: machineconfig.Digest,
-		Timeouts: talos.Timeouts{Connect: 30 * time.Second, Call: 30 * time.Second, Observe: time.Minute, Change: time.Minute, Settle: time.Minute},
+		Timeouts: talos.Timeouts{Connect: 30 * time.Second, Call: 30 * time.Second, Observe: time.Minute, Change: time.Minute,
+			Settle: time.Minute},
 	})
 	w.must(err)
 	w.t.Cleanup(w.fleet.Close)
@@ -159,7 +162,8 @@ func (w *twins) connect() {
 	client, err := w.bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	w.must(err)
 
-	w.kubernetes, err = kubernetes.New(kubernetes.Options{Endpoint: w.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
+	w.kubernetes, err = kubernetes.New(
+		kubernetes.Options{Endpoint: w.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
 	w.must(err)
 
 	w.runner = &lifecycle.Runner{Fleet: simFleet{w.fleet}, Kubernetes: w.kubernetes}
@@ -184,14 +188,16 @@ type machinePicture struct {
 }
 
 func (w *twins) picture(have cluster.Snapshot, digest func(string) string) picture {
-	p := picture{Etcd: have.Etcd.Known, Kubernetes: have.Kubernetes.Reachable, Members: len(have.Etcd.Members), Machines: map[string]machinePicture{}}
+	p := picture{Etcd: have.Etcd.Known, Kubernetes: have.Kubernetes.Reachable, Members: len(have.Etcd.Members),
+		Machines: map[string]machinePicture{}}
 
 	for _, m := range w.want.Machines {
 		s := have.Machines[m.Name]
 		seen := machinePicture{Access: s.Access}
 
 		if s.Access == cluster.Member {
-			seen.Stage, seen.Ready, seen.TalosVersion, seen.Digest, seen.Role = s.Stage, s.Ready, s.TalosVersion, digest(s.ConfigDigest), s.Role
+			seen.Stage, seen.Ready, seen.TalosVersion, seen.Digest, seen.Role = s.Stage, s.Ready, s.TalosVersion,
+				digest(s.ConfigDigest), s.Role
 
 			seen.Etcd = s.EtcdService
 			if s.Stage == cluster.StageRunning && s.Ready && seen.Etcd == cluster.ServiceRunning {
@@ -209,7 +215,8 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 
 		for _, n := range have.Kubernetes.Nodes {
 			if n.Name == m.Name {
-				seen.Node = fmt.Sprintf("ready=%t cordoned=%t/%t control-plane=%t", n.Ready, n.Unschedulable, n.Cordoned, n.ControlPlane)
+				seen.Node = fmt.Sprintf("ready=%t cordoned=%t/%t control-plane=%t", n.Ready, n.Unschedulable, n.Cordoned,
+					n.ControlPlane)
 			}
 		}
 
@@ -244,7 +251,8 @@ func (w *twins) rest() {
 		}
 
 		if time.Now().After(end) {
-			w.t.Fatalf("the model and the simulator differ (-model +simulator):\n%s\nafter\n%s", diff, strings.Join(w.trace, "\n"))
+			w.t.Fatalf("the model and the simulator differ (-model +simulator):\n%s\nafter\n%s", diff,
+				strings.Join(w.trace, "\n"))
 		}
 	}
 }
@@ -266,7 +274,9 @@ func (w *twins) step(m cluster.Machine, step cluster.Step, do func(ctx context.C
 }
 
 // evacuated is a step that cordons the node first, as the engine does.
-func (w *twins) evacuated(m cluster.Machine, do func(ctx context.Context, machine *talos.Machine) error) func(context.Context, *talos.Machine) error {
+func (w *twins) evacuated(
+	m cluster.Machine, do func(ctx context.Context, machine *talos.Machine) error,
+) func(context.Context, *talos.Machine) error {
 	return func(ctx context.Context, machine *talos.Machine) error {
 		if err := w.kubernetes.Cordon(ctx, m.Name); err != nil {
 			return err
@@ -287,7 +297,8 @@ func (w *twins) join(m cluster.Machine) {
 		defer func(installed string) { b.version = installed }(b.version)
 	}
 
-	w.step(m, cluster.ApplyConfig{Machine: m.Name, Address: m.Address, Role: m.Role, Digest: newDigest, Access: cluster.Maintenance},
+	w.step(m, cluster.ApplyConfig{Machine: m.Name, Address: m.Address, Role: m.Role, Digest: newDigest,
+		Access: cluster.Maintenance},
 		func(ctx context.Context, machine *talos.Machine) error {
 			return machine.ApplyConfig(ctx, w.configs[m.Name][newDigest], cluster.Maintenance, "")
 		})
@@ -305,9 +316,10 @@ func (w *twins) moves(m cluster.Machine) []func() {
 		if member := w.model.memberNamed(m.Name); member != nil {
 			via := w.other(m)
 			out = append(out, func() {
-				w.step(m, cluster.RemoveMember{Machine: m.Name, Member: member.id, Via: via.Name}, func(ctx context.Context, _ *talos.Machine) error {
-					return w.fleet.Machine(via).RemoveMember(ctx, w.memberID(ctx, m))
-				})
+				w.step(m, cluster.RemoveMember{Machine: m.Name, Member: member.id, Via: via.Name},
+					func(ctx context.Context, _ *talos.Machine) error {
+						return w.fleet.Machine(via).RemoveMember(ctx, w.memberID(ctx, m))
+					})
 			})
 		} else if w.model.nodeNamed(m.Name) {
 			out = append(out, func() {
@@ -345,9 +357,10 @@ func (w *twins) moves(m cluster.Machine) []func() {
 	case spare:
 		member := w.model.memberOf(b)
 		out = append(out, func() {
-			w.step(m, cluster.LeaveEtcd{Machine: m.Name, Member: member.id, Evacuation: node}, w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
-				return machine.LeaveEtcd(ctx, "")
-			}))
+			w.step(m, cluster.LeaveEtcd{Machine: m.Name, Member: member.id, Evacuation: node},
+				w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
+					return machine.LeaveEtcd(ctx, "")
+				}))
 		}, func() {
 			w.trace = append(w.trace, "power off "+m.Name)
 			b.life = off
@@ -366,7 +379,8 @@ func (w *twins) reboot(m cluster.Machine, e cluster.Evacuation) {
 		digest = newDigest
 	}
 
-	w.step(m, cluster.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: cluster.Member, Reboot: "machine.env", Evacuation: e},
+	w.step(m, cluster.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: cluster.Member,
+		Reboot: "machine.env", Evacuation: e},
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
 			if err := machine.StageConfig(ctx, w.configs[m.Name][digest], ""); err != nil {
 				return err
@@ -398,7 +412,8 @@ func (w *twins) upgrade(m cluster.Machine, e cluster.Evacuation) {
 		return
 	}
 
-	w.step(m, cluster.Upgrade{Machine: m.Name, Role: m.Role, From: modelTalos, To: to, Installer: installerOf + to, Evacuation: e},
+	w.step(m, cluster.Upgrade{Machine: m.Name, Role: m.Role, From: modelTalos, To: to, Installer: installerOf + to,
+		Evacuation: e},
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
 			return machine.Upgrade(ctx, installerOf+to, "", sure)
 		}))
@@ -459,7 +474,8 @@ func TestModel_agreesWithTheSimulator(t *testing.T) {
 			w.rest()
 			w.join(first)
 			w.rest()
-			w.step(first, cluster.Bootstrap{Machine: first.Name}, func(ctx context.Context, machine *talos.Machine) error { return machine.Bootstrap(ctx) })
+			w.step(first, cluster.Bootstrap{Machine: first.Name},
+				func(ctx context.Context, machine *talos.Machine) error { return machine.Bootstrap(ctx) })
 			w.rest()
 
 			for _, m := range w.want.Machines[1:] {

@@ -182,7 +182,8 @@ func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mi
 	case step.Access == cluster.Maintenance:
 		s.simply(op, how, func() {
 			apply()
-			b.version, b.schematic, b.controlPlane = op.machine.TalosVersion, op.machine.Schematic, op.machine.Role == cluster.ControlPlane
+			b.version, b.schematic, b.controlPlane = op.machine.TalosVersion, op.machine.Schematic,
+				op.machine.Role == cluster.ControlPlane
 			b.kube.images = s.imagesToJoin(op.machine, step.Kubernetes)
 			s.leaves(b, booting, how)
 		})

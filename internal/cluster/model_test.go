@@ -183,7 +183,8 @@ func (s *site) nodeOf(b *box) *kubeNode {
 
 // well is true for a machine that does its part.
 func (s *site) well(b *box) bool {
-	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(cluster.Kubelet) || b.controlPlane && !b.kube.podsWork() {
+	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(cluster.Kubelet) || b.controlPlane &&
+		!b.kube.podsWork() {
 		return false
 	}
 
@@ -221,7 +222,8 @@ func (s *site) tick() (moved bool) {
 			s.memberOf(b).learner, moved = false, true
 		}
 
-		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(cluster.Kubelet) && (b.life == running || !b.controlPlane) {
+		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(cluster.Kubelet) &&
+			(b.life == running || !b.controlPlane) {
 			s.register(b)
 
 			moved = true

@@ -12,13 +12,15 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.everyControlPlane() {
 		s := have.Machines[m.Name]
-		if s.Access != Maintenance && !removedAndGone(want, m, s) && (s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
+		if s.Access != Maintenance && !removedAndGone(want, m, s) &&
+			(s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
 			return
 		}
 	}
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
-		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not restored before, or destroy the "+
+		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not "+
+			"restored before, or destroy the "+
 			"resource and create the cluster anew")
 }
 
@@ -46,7 +48,8 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 
 	if holder != "" {
 		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
-			"Take bootstrap.restore_from away, or name again what restored_from says. To go back all the same, which loses what was written since "+
+			"Take bootstrap.restore_from away, or name again what restored_from says. To go back all the same, which loses "+
+				"what was written since "+
 				"the snapshot, reset every control plane with talosctl reset first")
 	}
 }
@@ -60,7 +63,8 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 // it says so itself, or this run saw it in maintenance mode. Those of other resources
 // count too, and nodes in Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
-	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 ||
+		etcdBeginning(want.everyControlPlane(), have) {
 		return
 	}
 
@@ -105,11 +109,13 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 // AwaitsRestore reports whether etcd has yet to begin with the snapshot that is wanted.
 func AwaitsRestore(want Spec, have Snapshot) bool {
-	if want.RestoreFrom == "" || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || etcdBeginning(want.everyControlPlane(), have) {
+	if want.RestoreFrom == "" || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 ||
+		etcdBeginning(want.everyControlPlane(), have) {
 		return false
 	}
 
-	return !slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool { return restoredAnew(want, have.Machines[m.Name]) })
+	return !slices.ContainsFunc(want.everyControlPlane(),
+		func(m Machine) bool { return restoredAnew(want, have.Machines[m.Name]) })
 }
 
 // restoredAnew is true for a machine whose etcd began as a snapshot that is not on record yet.

@@ -61,7 +61,8 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 
 	step := ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
-		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes, Try: r.policy.TryConfig,
+		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes,
+		Try: r.policy.TryConfig,
 	}
 
 	if len(s.RebootFor) > 0 {
@@ -236,7 +237,8 @@ func hasEtcd(want Spec, have Snapshot) bool {
 		slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
-			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning && s.Ready)
+			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning &&
+				s.Ready)
 		})
 }
 

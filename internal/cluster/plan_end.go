@@ -88,7 +88,8 @@ func othersGone(want Spec, have Snapshot) bool {
 
 // withoutEtcdData is true when no removed machine holds data of etcd.
 func withoutEtcdData(want Spec, have Snapshot) bool {
-	return !slices.ContainsFunc(want.removed(ControlPlane), func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
+	return !slices.ContainsFunc(want.removed(ControlPlane),
+		func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
 }
 
 // ForecastRemoval lists the steps of [PlanRemoval] in a cluster that lives on, as far as

@@ -21,7 +21,8 @@ func TestForecastRemoval(t *testing.T) {
 
 	var got []string
 
-	steps, last := cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running}, cluster.DefaultPolicy())
+	steps, last := cluster.ForecastRemoval(plane, map[string]cluster.MachineState{"cp-3": running},
+		cluster.DefaultPolicy())
 	if !last.Done() {
 		t.Errorf("after all steps there still is:\n%s", render(last))
 	}
@@ -56,7 +57,8 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			have.Etcd.Members[i].ID = have.Etcd.Members[i].Name
 		}
 
-		planes := slices.DeleteFunc(slices.Clone(all.Machines), func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+		planes := slices.DeleteFunc(slices.Clone(all.Machines),
+			func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
 		if len(planes) == 0 {
 			continue
 		}

@@ -152,7 +152,8 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 			return ok && own.Name == node.Name || m.NodeName == node.Name
 		})
 		if !ours {
-			return fmt.Sprintf("node %s was cordoned by talosop for another resource, and its machine did not come back", node.Name)
+			return fmt.Sprintf("node %s was cordoned by talosop for another resource, and its machine did not come back",
+				node.Name)
 		}
 	}
 

@@ -62,7 +62,8 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	}
 
 	if outdated(m, have.Machines[m.Name]) {
-		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p)) // blank, so no version is passed by
+		// blank, so no version is passed by
+		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p))
 
 		return
 	}
@@ -77,9 +78,11 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 // its API may just be away for a moment: a kubelet that is newer cannot go back. None runs
 // while etcd has yet to begin with a snapshot.
 func versionUnknown(want Spec, have Snapshot, p Policy) bool {
-	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
+	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
+		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
 
-	return away && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" && KubernetesRunning(want, have) == ""
+	return away && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" &&
+		KubernetesRunning(want, have) == ""
 }
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life
@@ -122,7 +125,8 @@ func formerNode(want Spec, have Snapshot, m Machine) (Node, bool) {
 // names now: those that came back with a restored snapshot, of control planes that were wiped
 // after it was taken, and those whose hostname was changed.
 func planFormerNodes(want Spec, have Snapshot, d *Decision) {
-	if !have.Kubernetes.Reachable || slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].nameless() }) {
+	if !have.Kubernetes.Reachable ||
+		slices.ContainsFunc(want.all(), func(m Machine) bool { return have.Machines[m.Name].nameless() }) {
 		return
 	}
 
@@ -133,7 +137,8 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 		}
 
 		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.NodeName })
-		taken := slices.ContainsFunc(want.all(), func(other Machine) bool { return have.Machines[other.Name].NodeName == m.NodeName })
+		taken := slices.ContainsFunc(want.all(),
+			func(other Machine) bool { return have.Machines[other.Name].NodeName == m.NodeName })
 
 		if i >= 0 && !taken && have.Kubernetes.Nodes[i].abandoned(want) {
 			d.step(DeleteNode{Machine: m.Name, Node: m.NodeName})
@@ -178,7 +183,8 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 
 	q := quorumOf(want, have)
 	if q.healthy[member.ID] {
-		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, orID(member), q.votes[member.ID])
+		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, orID(member),
+			q.votes[member.ID])
 
 		return
 	}

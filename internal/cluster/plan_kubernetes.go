@@ -289,7 +289,8 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 func (u kubernetesUpgrade) mends(m Machine, c Component) bool {
 	from, known := u.version(m, c)
 	to, ok := ImageVersion(u.image(m, c))
-	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet, func(unmet string) bool { return conditionName(unmet) == "staticPods" })
+	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet,
+		func(unmet string) bool { return conditionName(unmet) == "staticPods" })
 
 	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && minorsBetween(from, to) <= 0
 }

@@ -48,7 +48,8 @@ func passed(m Machine, s MachineState, via Release) bool {
 // replacement replaces the pod of a container for what [Machine.Replace] says.
 func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
 	step := Upgrade{
-		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version, Installer: release.Installer,
+		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version,
+		Installer: release.Installer,
 		Container: true, Replace: m.Replace,
 	}
 
@@ -72,8 +73,10 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 
 	switch {
 	case len(q.votes) <= 1 && len(want.controlPlanes()) == 1:
-		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole cluster would be lost",
-			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up and replace the " +
+		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole " +
+				"cluster would be lost",
+			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up " +
+				"and replace the " +
 				"resource (-replace): with bootstrap.restore_from it begins with a snapshot of etcd"
 	case !have.Etcd.Known:
 		return "its data goes with its pod, and etcd does not answer" + because(have.Etcd.Cause), ""

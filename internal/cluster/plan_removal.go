@@ -29,13 +29,15 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 // One that is silent to us and whose node is Ready lives: its pods run, and would run
 // twice once its node was deleted.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
-	if node, ok := nodeOfRemoved(want, have, m); ok && node.Ready && have.Kubernetes.Reachable && have.Machines[m.Name].Access == Unreachable {
+	if node, ok := nodeOfRemoved(want, have, m); ok && node.Ready && have.Kubernetes.Reachable &&
+		have.Machines[m.Name].Access == Unreachable {
 		return false
 	}
 
 	access := have.Machines[m.Name].Access
 
-	return access == Maintenance || access == Gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
+	return access == Maintenance || access == Gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" ||
+		answersAsOther(want, have, m)
 }
 
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
@@ -224,7 +226,8 @@ func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 	}
 
 	if len(leaving) > 0 && len(leaving) == len(have.Etcd.Members) && len(want.sorted(ControlPlane)) == 0 {
-		d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left", want.Name),
+		d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left",
+			want.Name),
 			"Keep one control plane, or destroy the whole cluster")
 	}
 }

@@ -34,7 +34,8 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
-		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral, Evacuation: evacuation(have, m, p),
+		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral,
+		Evacuation: evacuation(have, m, p),
 	}, true
 }
 
@@ -72,11 +73,13 @@ func (r *rollout) findHops() {
 		}
 
 		// Nobody knows whose reboot this is: an earlier run may have begun it.
-		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok && release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
+		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok &&
+			release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
 			r.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 
-		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == Member || s.Access == Maintenance || startsWanted(m, s) {
+		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == Member || s.Access == Maintenance ||
+			startsWanted(m, s) {
 			continue
 		}
 
@@ -234,13 +237,16 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 
 		switch {
 		case rolledBack(s) && m.Container:
-			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its tag says",
+			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its "+
+				"tag says",
 				described(s.Upgraded.Version, ""), described(s.TalosVersion, "")),
-				"No other machine was touched after it. Look at the image that the pod was made with; applying again tries once more")
+				"No other machine was touched after it. Look at the image that the pod was made with; applying again tries once "+
+					"more")
 		case rolledBack(s):
 			d.refuse(m.Name, fmt.Sprintf("it was upgraded to %s and came back with %s: Talos rolled the upgrade back",
 				described(s.Upgraded.Version, s.Upgraded.Schematic), described(s.TalosVersion, s.Schematic)),
-				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again tries once more")
+				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again "+
+					"tries once more")
 		case s.Platform == PlatformContainer && !m.Container:
 			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s in a container, which cannot be upgraded from within to %s",
 				s.TalosVersion, described(m.TalosVersion, m.Schematic)),
@@ -249,7 +255,8 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s, wanted is the older %s", s.TalosVersion, m.TalosVersion),
 				"Set talos_version to the version that runs, or allow_downgrade to go back on purpose")
 		case !known:
-			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s, and no release is known on the way to %s", s.TalosVersion, m.TalosVersion),
+			d.refuse(m.Name, fmt.Sprintf("it runs Talos %s, and no release is known on the way to %s", s.TalosVersion,
+				m.TalosVersion),
 				"Talos is upgraded from one minor version to the next: name a release of each one in between in upgrade_via")
 		}
 	}

@@ -161,7 +161,8 @@ func discordBut(have Snapshot, leaving string) string {
 	views := map[string]EtcdView{}
 
 	for id, view := range have.Etcd.Views {
-		view.Alarms = slices.DeleteFunc(slices.Clone(view.Alarms), func(alarm string) bool { return strings.HasSuffix(alarm, " on "+leaving) })
+		view.Alarms = slices.DeleteFunc(slices.Clone(view.Alarms),
+			func(alarm string) bool { return strings.HasSuffix(alarm, " on "+leaving) })
 		views[id] = view
 	}
 

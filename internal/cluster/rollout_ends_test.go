@@ -119,7 +119,8 @@ func (t *trial) culprits() []string {
 
 	for _, b := range t.boxes {
 		waits := b.life == booting && b.controlPlane && !b.data && !t.joinable() // for etcd
-		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b || t.hasStaleMember(b) {
+		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b ||
+			t.hasStaleMember(b) {
 			wrong = append(wrong, b.name, "peer/"+b.name)
 		}
 	}

@@ -46,7 +46,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 		}
 
 		if len(run.broken) > 0 {
-			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed, strings.Join(run.broken, "\n"), run)
+			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed,
+				strings.Join(run.broken, "\n"), run)
 
 			if failed++; failed == 3 {
 				return
@@ -57,7 +58,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	t.Logf("ends: %v", ends)
 
 	// A property that never gets anywhere proves nothing.
-	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 || ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 {
+	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
+		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -65,10 +67,12 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 func (t *trial) String() string {
 	var b strings.Builder
 
-	fmt.Fprintf(&b, "bootstrapped=%v joins=%v cni=%v pools=%v\n", t.want.Bootstrapped, t.want.Joins, !t.noCNI, t.want.Pools)
+	fmt.Fprintf(&b, "bootstrapped=%v joins=%v cni=%v pools=%v\n", t.want.Bootstrapped, t.want.Joins, !t.noCNI,
+		t.want.Pools)
 
 	for _, m := range t.want.Known() {
-		fmt.Fprintf(&b, "  %s %s at %s uuid=%q node=%q member=%q pool=%q %s %s via=%v\n", m.Role, m.Name, m.Address, m.UUID, m.NodeName, m.MemberID, m.Pool, m.TalosVersion, m.Schematic, m.Via)
+		fmt.Fprintf(&b, "  %s %s at %s uuid=%q node=%q member=%q pool=%q %s %s via=%v\n", m.Role, m.Name, m.Address, m.UUID,
+			m.NodeName, m.MemberID, m.Pool, m.TalosVersion, m.Schematic, m.Via)
 	}
 
 	fmt.Fprintf(&b, "kubernetes=%+v change=%+v drain=%v\n", t.want.Kubernetes, t.kube, t.policy.DrainForKubelet)
@@ -90,7 +94,8 @@ func (t *trial) String() string {
 // run is the loop of lifecycle, on the model. It says how it ended.
 func (t *trial) run() string {
 	for _, b := range t.boxes {
-		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version, b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.cure)
+		t.say("%s at %s: %s %s %s %s member=%q sick=%v broken=%v stuck=%v cure=%q", b.name, b.addr, b.life, b.version,
+			b.schematic, b.digest, b.member, b.sick, b.etcdBroken, b.stuck, b.cure)
 		t.say("  %v faulty=%v", b.kube.images, b.kube.faulty)
 	}
 
@@ -242,7 +247,8 @@ func (t *trial) stuck() bool {
 			continue
 		}
 
-		if b := t.meant[step.Machine]; t.api() && !b.sick && b.life == running && !t.beyondHelp(t.machine(step.Machine), b) || t.whole {
+		if b := t.meant[step.Machine]; t.api() && !b.sick && b.life == running && !t.beyondHelp(t.machine(step.Machine), b) ||
+			t.whole {
 			t.fail("%q in vain, and nothing is wrong with that", step)
 		}
 

@@ -29,7 +29,8 @@ var clock = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 	t.Helper()
 
-	spec := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.100:6443", NodesBecomeReady: true, Pools: map[string]cluster.Budget{}}
+	spec := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.100:6443", NodesBecomeReady: true,
+		Pools: map[string]cluster.Budget{}}
 	defaults := cluster.Machine{ConfigDigest: "new", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda"}
 
 	for _, f := range lines(text) {
@@ -58,9 +59,11 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 		case "policy":
 			parsePolicy(t, policy, f[1:])
 		case "beside":
-			spec.OtherControlPlanes = append(spec.OtherControlPlanes, cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
+			spec.OtherControlPlanes = append(spec.OtherControlPlanes,
+				cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
 		case "removed":
-			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1], Container: defaults.Container}
+			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1],
+				Container: defaults.Container}
 			parseSettings(t, &m, f[4:])
 			spec.Removed = append(spec.Removed, m)
 		default:
@@ -236,7 +239,8 @@ func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
 		name, learner := strings.CutSuffix(name, "(learner)")
 		name, address, _ := strings.Cut(name, "@")
 		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{
-			ID: name, Name: name, Learner: learner, PeerURLs: []string{"https://" + cmp.Or(address, machineIn(want, name).Address) + ":2380"},
+			ID: name, Name: name, Learner: learner,
+			PeerURLs: []string{"https://" + cmp.Or(address, machineIn(want, name).Address) + ":2380"},
 		})
 	}
 }
@@ -279,7 +283,8 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 	for _, text := range texts {
 		name, marks, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 		m := machineIn(want, name)
-		node := cluster.Node{Name: name, Addresses: []string{m.Address}, Ready: true, ControlPlane: m.Role == cluster.ControlPlane}
+		node := cluster.Node{Name: name, Addresses: []string{m.Address}, Ready: true,
+			ControlPlane: m.Role == cluster.ControlPlane}
 
 		for mark := range strings.SplitSeq(marks, ",") {
 			switch mark {

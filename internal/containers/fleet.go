@@ -81,7 +81,8 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 
 	switch {
 	case !pod.Exists:
-		return cluster.MachineState{Access: cluster.Gone, Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
+		return cluster.MachineState{Access: cluster.Gone,
+			Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
 	case pod.Container == "":
 		return m.Watch.stopped(m.Name, pod)
 	}
@@ -157,9 +158,11 @@ func (m *containerMachine) Reboot(ctx context.Context, uuid string) error {
 		}
 
 		if own, _ := m.Watch.Spec.Machine(m.Name); own.Pod.Storage.Ephemeral {
-			return wait.Permanent(fmt.Errorf("%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
-				"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine joins anew with nothing on it, "+
-				"which a cluster of one control plane does not survive: %w", m.Name, err))
+			return wait.Permanent(fmt.Errorf(
+				"%s has to be restarted, which its Talos does not do in the pod that it has, and all that it holds would go with "+
+					"its pod (storage.ephemeral): take the change back, or delete the pod yourself and apply again, and the machine "+
+					"joins anew with nothing on it, "+
+					"which a cluster of one control plane does not survive: %w", m.Name, err))
 		}
 
 		return m.Watch.Host.Restart(ctx, m.Watch.Spec, m.Name)
@@ -236,7 +239,8 @@ type hostLook struct {
 
 // NewHostWatch watches the machines of a spec; what was seen counts for as long as fresh says.
 func NewHostWatch(h Host, spec workload.Spec, fresh time.Duration) *hostWatch {
-	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: HostLimit, containers: map[string]string{}, Versions: map[string]string{}}
+	return &hostWatch{Host: h, Spec: spec, fresh: fresh, limit: HostLimit, containers: map[string]string{},
+		Versions: map[string]string{}}
 }
 
 // HostLimit bounds one look at a host cluster.
@@ -323,5 +327,6 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.M
 		cause = "" // it says more
 	}
 
-	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause, TalosVersion: w.Versions[machine]}, pod)
+	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause,
+		TalosVersion: w.Versions[machine]}, pod)
 }

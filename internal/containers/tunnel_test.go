@@ -76,7 +76,8 @@ func TestTunnel(t *testing.T) {
 	opening, opened := context.WithCancel(t.Context())
 	left := 0
 
-	tun, err := OpenTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}), func() { left++ }, unexpected(t), "first", "second")
+	tun, err := OpenTunnel(opening, dialNamed(map[string]net.Listener{"second": echoServer(t, "second")}),
+		func() { left++ }, unexpected(t), "first", "second")
 	if err != nil {
 		t.Fatal(err)
 	}

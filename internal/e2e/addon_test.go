@@ -49,8 +49,8 @@ const (
 	addonToken     = "not-to-be-seen-anywhere"
 )
 
-// addon: a Helm release of plain objects, and of pods where machines run some, is installed together with its cluster, changed, put right
-// after somebody changed and removed objects of it by hand, and removed from the cluster that stays.
+// addon: a Helm release of plain objects, and of pods where machines run some, is installed together with its cluster,
+// changed, put right after somebody changed and removed objects of it by hand, and removed from the cluster that stays.
 func (s site) addon(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -70,7 +70,8 @@ func (s site) addon(t *testing.T, cli clitest.CLI) {
 	s.configureAddon(t, w, "second")
 
 	_, plan := w.PlanIsEmpty()
-	for _, want := range []string{"ConfigMap e2e-addon/e2e-settings", "data.mode", "ConfigMap e2e-addon/e2e-first", "ConfigMap e2e-addon/e2e-second"} {
+	for _, want := range []string{"ConfigMap e2e-addon/e2e-settings", "data.mode", "ConfigMap e2e-addon/e2e-first",
+		"ConfigMap e2e-addon/e2e-second"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan of another value does not name %s:\n%s", want, plan)
 		}
@@ -116,7 +117,8 @@ func (s site) hasAddon(t *testing.T, w *clitest.Workspace, mode string) {
 		return
 	}
 
-	pods, err := s.kubernetesAPI(t, w).AppsV1().Deployments(addonNamespace).Get(t.Context(), "e2e-pods", metav1.GetOptions{})
+	pods, err := s.kubernetesAPI(t, w).AppsV1().Deployments(addonNamespace).Get(t.Context(), "e2e-pods",
+		metav1.GetOptions{})
 	if err != nil || pods.Status.ReadyReplicas != 2 {
 		t.Errorf("%d pods are ready (%v), want 2", pods.Status.ReadyReplicas, err)
 	}
@@ -178,7 +180,8 @@ func (s site) leaves(t *testing.T, w *clitest.Workspace, api *kubernetes.Clients
 	}
 
 	eventually(t, s.boot, "no object of the addon", func(ctx context.Context) error {
-		maps, err := api.CoreV1().ConfigMaps(addonNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=Helm"})
+		maps, err := api.CoreV1().ConfigMaps(addonNamespace).List(ctx,
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=Helm"})
 		if err != nil {
 			return err
 		}
@@ -218,7 +221,8 @@ func (s site) helm(t *testing.T, w *clitest.Workspace, args ...string) string {
 	defer cancel()
 
 	command := exec.CommandContext(ctx, clitest.Asset(t, "helm"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+config, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	command.Env = append(os.Environ(), "KUBECONFIG="+config, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home,
+		"HELM_DATA_HOME="+home)
 
 	out, err := command.CombinedOutput()
 	if err != nil {

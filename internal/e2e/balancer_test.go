@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// balance is a load balancer in front of the Kubernetes API of control planes, on an address of this computer that they reach. It gives a
-// connection to the first of them, in turn, that takes it. It returns the URL of the endpoint.
+// balance is a load balancer in front of the Kubernetes API of control planes, on an address of this computer that they
+// reach. It gives a connection to the first of them, in turn, that takes it. It returns the URL of the endpoint.
 func balance(t *testing.T, controlPlanes []string) string {
 	t.Helper()
 
@@ -73,7 +73,8 @@ func carry(ctx context.Context, client net.Conn, controlPlanes []string, first i
 	defer client.Close() // an error says that either side closed it
 
 	for i := range controlPlanes {
-		server, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp4", net.JoinHostPort(controlPlanes[(first+i)%len(controlPlanes)], "6443"))
+		server, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp4",
+			net.JoinHostPort(controlPlanes[(first+i)%len(controlPlanes)], "6443"))
 		if err != nil {
 			continue
 		}

@@ -28,7 +28,8 @@ const (
 	foreignPatch = `machine: {nodeLabels: {e2e.example.com/by-hand: "yes"}}`
 )
 
-// onTrial lets the quickstart apply configurations on trial, and take a snapshot of etcd before it reboots control planes.
+// onTrial lets the quickstart apply configurations on trial, and take a snapshot of etcd before it reboots control
+// planes.
 const onTrial = `
 resource "talosop_control_plane" "this" {
   apply_mode           = "try"
@@ -40,8 +41,8 @@ resource "talosop_worker" "this" {
 }
 `
 
-// changes: a cluster of one control plane grows to all, has its configuration changed in every mode, drifts and is brought back, is
-// upgraded where machines can be, and shrinks to one again.
+// changes: a cluster of one control plane grows to all, has its configuration changed in every mode, drifts and is
+// brought back, is upgraded where machines can be, and shrinks to one again.
 func (s site) changes(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -81,7 +82,8 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 	s.controlPlanes = all[:1]
 	s.applied(t, w, "shrinking to one control plane")
 
-	eventually(t, s.boot, "removed machines in maintenance mode", func(ctx context.Context) error { return allInMaintenance(ctx, all[1:]) })
+	eventually(t, s.boot, "removed machines in maintenance mode",
+		func(ctx context.Context) error { return allInMaintenance(ctx, all[1:]) })
 	s.controlPlanes = all
 	s.destroy(t, w)
 }
@@ -145,8 +147,8 @@ func bootIDs(t *testing.T, w *clitest.Workspace) map[string]string {
 	return boots
 }
 
-// drifts changes a machine beside the provider, as `talosctl patch machineconfig` does: the plan names what differs, the apply takes it
-// back, and undone by hand it leaves an empty plan.
+// drifts changes a machine beside the provider, as `talosctl patch machineconfig` does: the plan names what differs,
+// the apply takes it back, and undone by hand it leaves an empty plan.
 func (s site) drifts(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -215,7 +217,8 @@ func (s site) configureByHand(t *testing.T, b *pki.Bundle, address string, machi
 func (s site) client(t *testing.T, b *pki.Bundle, address string) *client.Client {
 	t.Helper()
 
-	text, err := b.Talosconfig(pki.TalosconfigInput{Context: "e2e", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
+	text, err := b.Talosconfig(pki.TalosconfigInput{Context: "e2e", Endpoints: []string{address},
+		Roles: []string{"os:admin"}, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +242,8 @@ func (s site) client(t *testing.T, b *pki.Bundle, address string) *client.Client
 	return c
 }
 
-// stopped: a control plane is shut down and taken off the list. Its etcd member goes through a survivor, and the cluster lives on. The
-// machine stays off.
+// stopped: a control plane is shut down and taken off the list. Its etcd member goes through a survivor, and the
+// cluster lives on. The machine stays off.
 func (s site) stopped(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 	s.needs(t, "shutdown")

@@ -74,7 +74,8 @@ func hostedFromEnvironment(t *testing.T) hosted {
 	}
 
 	if h.kubeconfig == "" {
-		t.Skip("no host cluster: set TALOSOP_E2E_HOST_KUBECONFIG to the kubeconfig of a Kubernetes cluster that runs privileged pods (see CONTRIBUTING.md)")
+		t.Skip("no host cluster: set TALOSOP_E2E_HOST_KUBECONFIG to the kubeconfig of a Kubernetes cluster that runs " +
+			"privileged pods (see CONTRIBUTING.md)")
 	}
 
 	if path := os.Getenv("TALOSOP_E2E_HOST_PATCH"); path != "" {
@@ -99,8 +100,8 @@ func TestContainers(t *testing.T) {
 	h.container(t, clitest.Any(t))
 }
 
-// container: a cluster of one control plane and a worker is made of nothing, backed up, loses its pods, is upgraded, grows, loses a control
-// plane's pod, shrinks, and leaves nothing on its host. Its data outlives all of it.
+// container: a cluster of one control plane and a worker is made of nothing, backed up, loses its pods, is upgraded,
+// grows, loses a control plane's pod, shrinks, and leaves nothing on its host. Its data outlives all of it.
 func (h hosted) container(t *testing.T, cli clitest.CLI) {
 	host := h.host(t)
 
@@ -125,7 +126,8 @@ func (h hosted) container(t *testing.T, cli clitest.CLI) {
 	h.losesPod(t, w, host, "cp-0")
 
 	if h.talosAfter == "" {
-		t.Log("left out: the upgrade of Talos, because nothing says which tag the image has besides (TALOSOP_E2E_HOST_TALOS_AFTER)")
+		t.Log("left out: the upgrade of Talos, because nothing says which tag the image has besides " +
+			"(TALOSOP_E2E_HOST_TALOS_AFTER)")
 	} else {
 		h.talosVersion = h.talosAfter
 		h.applied(t, w, "the upgrade to Talos "+h.talosAfter)
@@ -159,9 +161,11 @@ func (h hosted) variables(t *testing.T) string {
 	t.Helper()
 
 	values := map[string]any{
-		"kubeconfig": h.kubeconfig, "context": nil, "namespace": hostedNamespace, "image": h.image, "cluster_name": hostedName,
+		"kubeconfig": h.kubeconfig, "context": nil, "namespace": hostedNamespace, "image": h.image,
+		"cluster_name":   hostedName,
 		"control_planes": h.controlPlanes, "workers": h.workers,
-		"talos_version": h.talosVersion, "kubernetes_version": h.kubernetes, "config_patches": append([]string{}, h.patches...),
+		"talos_version": h.talosVersion, "kubernetes_version": h.kubernetes,
+		"config_patches": append([]string{}, h.patches...),
 	}
 	if h.storageClass != "" {
 		values["storage_class"] = h.storageClass
@@ -185,7 +189,8 @@ func (h hosted) machines() []string {
 	return names
 }
 
-// applied applies the variables as they are now, and checks the cluster around the provider, the pods and the second plan.
+// applied applies the variables as they are now, and checks the cluster around the provider, the pods and the second
+// plan.
 func (h hosted) applied(t *testing.T, w *clitest.Workspace, what string) {
 	t.Helper()
 
@@ -204,8 +209,8 @@ func (h hosted) applied(t *testing.T, w *clitest.Workspace, what string) {
 	h.settles(t, w)
 }
 
-// settles waits until a plan is empty: the readiness of a machine comes and goes for seconds while static pods start, and an output of the
-// example shows it.
+// settles waits until a plan is empty: the readiness of a machine comes and goes for seconds while static pods start,
+// and an output of the example shows it.
 func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -218,8 +223,9 @@ func (h hosted) settles(t *testing.T, w *clitest.Workspace) {
 	})
 }
 
-// hasNodes waits until the nodes of the cluster are the machines, all are Ready, and run the version of Talos. An apply that has something to
-// do waits for it; one that comes right after a pod was lost may find nothing to do, as the API does not know yet of nodes that are away.
+// hasNodes waits until the nodes of the cluster are the machines, all are Ready, and run the version of Talos. An apply
+// that has something to do waits for it; one that comes right after a pod was lost may find nothing to do, as the API
+// does not know yet of nodes that are away.
 func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
 	t.Helper()
 
@@ -235,7 +241,8 @@ func (h hosted) hasNodes(t *testing.T, w *clitest.Workspace, when string) {
 			names = append(names, n.Name)
 
 			if !ready(n) || !strings.Contains(n.Status.NodeInfo.OSImage, h.talosVersion) {
-				return fmt.Errorf("node %s is Ready: %t, and runs %s; want %s", n.Name, ready(n), n.Status.NodeInfo.OSImage, h.talosVersion)
+				return fmt.Errorf("node %s is Ready: %t, and runs %s; want %s", n.Name, ready(n), n.Status.NodeInfo.OSImage,
+					h.talosVersion)
 			}
 		}
 
@@ -271,8 +278,8 @@ func (h hosted) hasPods(t *testing.T, when string) {
 	}
 }
 
-// losesPod kills the pod of a machine. Another one takes its place with the machine's data, and applies find the cluster as it was: those
-// that come too soon write down a machine that is not ready.
+// losesPod kills the pod of a machine. Another one takes its place with the machine's data, and applies find the
+// cluster as it was: those that come too soon write down a machine that is not ready.
 func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Interface, machine string) {
 	t.Helper()
 
@@ -285,7 +292,8 @@ func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Int
 
 	uid := types.UID("")
 
-	if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &before.UID}}); err != nil {
+	if err := pods.Delete(t.Context(), name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &before.UID}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -299,22 +307,24 @@ func (h hosted) losesPod(t *testing.T, w *clitest.Workspace, host kubernetes.Int
 			return errors.New("it is still the one that was deleted")
 		}
 
-		if !slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
+		if !slices.ContainsFunc(after.Status.Conditions,
+			func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }) {
 			return errors.New("it is not Ready")
 		}
 
 		return nil
 	})
 
-	eventually(t, 5*time.Minute, "a cluster as it was before the pod of "+machine+" was lost", func(context.Context) error {
-		w.MustRun("apply", "-auto-approve")
+	eventually(t, 5*time.Minute, "a cluster as it was before the pod of "+machine+" was lost",
+		func(context.Context) error {
+			w.MustRun("apply", "-auto-approve")
 
-		if empty, output := w.PlanIsEmpty(); !empty {
-			return errors.New(output)
-		}
+			if empty, output := w.PlanIsEmpty(); !empty {
+				return errors.New(output)
+			}
 
-		return nil
-	})
+			return nil
+		})
 
 	h.applied(t, w, "the loss of the pod of "+machine)
 	h.remembers(t, w)
@@ -341,11 +351,12 @@ func (h hosted) remember(t *testing.T, w *clitest.Workspace) {
 func (h hosted) remembers(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	h.asks(t, w, "what was written into etcd after the create", func(ctx context.Context, inside *kubernetes.Clientset) error {
-		_, err := inside.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, memory, metav1.GetOptions{})
+	h.asks(t, w, "what was written into etcd after the create",
+		func(ctx context.Context, inside *kubernetes.Clientset) error {
+			_, err := inside.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, memory, metav1.GetOptions{})
 
-		return err
-	})
+			return err
+		})
 }
 
 // ofCluster selects all objects of the cluster.
@@ -357,7 +368,8 @@ func (h hosted) left(t *testing.T, host kubernetes.Interface) []string {
 
 	var left []string
 
-	namespaces, err := host.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + hostedNamespace})
+	namespaces, err := host.CoreV1().Namespaces().List(t.Context(),
+		metav1.ListOptions{FieldSelector: "metadata.name=" + hostedNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,9 +433,12 @@ func (h hosted) hostConfig(t *testing.T) *rest.Config {
 	return config
 }
 
-// asks asks the API of the cluster until it gives the answer that is looked for, through a port that Kubernetes' own client forwards to the
-// first control plane. It is forwarded anew each time: the first connection that the pod refuses ends it.
-func (h hosted) asks(t *testing.T, w *clitest.Workspace, what string, ask func(ctx context.Context, inside *kubernetes.Clientset) error) {
+// asks asks the API of the cluster until it gives the answer that is looked for, through a port that Kubernetes' own
+// client forwards to the first control plane. It is forwarded anew each time: the first connection that the pod refuses
+// ends it.
+func (h hosted) asks(
+	t *testing.T, w *clitest.Workspace, what string, ask func(ctx context.Context, inside *kubernetes.Clientset) error,
+) {
 	t.Helper()
 
 	secrets := bundle(t, w)
@@ -433,7 +448,8 @@ func (h hosted) asks(t *testing.T, w *clitest.Workspace, what string, ask func(c
 		t.Fatal(err)
 	}
 
-	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(hostedName + "-cp-0-0").SubResource("portforward").URL()
+	url := h.host(t).CoreV1().RESTClient().Post().Resource("pods").Namespace(hostedNamespace).Name(hostedName +
+		"-cp-0-0").SubResource("portforward").URL()
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
 
 	eventually(t, 3*time.Minute, what, func(ctx context.Context) error {
@@ -470,7 +486,8 @@ func (h hosted) asks(t *testing.T, w *clitest.Workspace, what string, ask func(c
 // inside is the API of the cluster at a port of this computer.
 func inside(secrets *pki.Bundle, port uint16) (*kubernetes.Clientset, error) {
 	text, err := secrets.Kubeconfig(pki.KubeconfigInput{
-		Cluster: hostedName, Server: fmt.Sprintf("https://127.0.0.1:%d", port), User: "e2e", Groups: []string{"system:masters"}, TTL: time.Hour,
+		Cluster: hostedName, Server: fmt.Sprintf("https://127.0.0.1:%d", port), User: "e2e",
+		Groups: []string{"system:masters"}, TTL: time.Hour,
 	})
 	if err != nil {
 		return nil, err

@@ -27,16 +27,17 @@ var scenarios = []struct {
 	{"stopped", site.stopped},
 }
 
-// elsewhere are scenarios that simulated machines are not taken through here: the minutes of waiting for a machine to count as dead are
-// in internal/lifecycle, the upgrade that is killed has all of the one that is not, and the life of an addon is in internal/provider.
+// elsewhere are scenarios that simulated machines are not taken through here: the minutes of waiting for a machine to
+// count as dead are in internal/lifecycle, the upgrade that is killed has all of the one that is not, and the life of
+// an addon is in internal/provider.
 var elsewhere = []string{"stopped", "upgrade", "addon"}
 
-// interruptions are scenarios about the provider's process, which the simulator's own etcd and Kubernetes API serve as well: real ones cost
-// more than everything else in them.
+// interruptions are scenarios about the provider's process, which the simulator's own etcd and Kubernetes API serve as
+// well: real ones cost more than everything else in them.
 var interruptions = []string{"killed", "interrupted"}
 
-// TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so each runs under one
-// CLI, in turn.
+// TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so
+// each runs under one CLI, in turn.
 func TestMachines(t *testing.T) {
 	s := siteFromEnvironment(t)
 	clis := clitest.All(t)
@@ -50,8 +51,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestAccSimulated runs the scenarios on simulated machines, with a real etcd and kube-apiserver where they matter, each under one CLI as
-// well. They wait more than they compute, so they run side by side.
+// TestAccSimulated runs the scenarios on simulated machines, with a real etcd and kube-apiserver where they matter,
+// each under one CLI as well. They wait more than they compute, so they run side by side.
 func TestAccSimulated(t *testing.T) {
 	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 	clis := clitest.All(t)
@@ -73,7 +74,8 @@ func TestAccSimulated(t *testing.T) {
 	}
 }
 
-// TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster stays.
+// TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster
+// stays.
 func TestAccSimulated_withoutReset(t *testing.T) {
 	t.Parallel()
 
@@ -88,8 +90,8 @@ func TestAccSimulated_withoutReset(t *testing.T) {
 	}
 }
 
-// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one, with stand-ins. Reboots
-// take a second, so that what is waited for between two stages is there to see.
+// simulated starts machines in maintenance mode, with the real etcd and kube-apiserver of a folder or, without one,
+// with stand-ins. Reboots take a second, so that what is waited for between two stages is there to see.
 func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 	t.Helper()
 

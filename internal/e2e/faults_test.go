@@ -15,7 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// standIn is a site of simulated machines whose etcd and Kubernetes API are the simulator's own, for tests that make many clusters.
+// standIn is a site of simulated machines whose etcd and Kubernetes API are the simulator's own, for tests that make
+// many clusters.
 func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	t.Helper()
 
@@ -40,9 +41,10 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 // everyCall is the setting with which nothing is left out (make test-all).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every such
-// call of a create and of a destroy, before the machine carries it out or after, in turn (both in make test-all). Applying again
-// ends in the same cluster, with one etcd and an empty plan; destroying again ends with blank machines.
+// TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a
+// machine arrives, for every such call of a create and of a destroy, before the machine carries it out or after, in
+// turn (both in make test-all). Applying again ends in the same cluster, with one etcd and an empty plan; destroying
+// again ends with blank machines.
 func TestAccCreateAndDestroy_killedAtEveryChange(t *testing.T) {
 	const changes = 4 // three configurations and a bootstrap; the destroy has three resets
 

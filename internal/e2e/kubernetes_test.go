@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-// upgrade: Kubernetes goes from one minor version to the next on a whole cluster, behind a load balancer through which a client always gets
-// an answer.
+// upgrade: Kubernetes goes from one minor version to the next on a whole cluster, behind a load balancer through which
+// a client always gets an answer.
 func (s site) upgrade(t *testing.T, cli clitest.CLI) {
 	w := s.createdBefore(t, cli)
 	s.runs(t, w, s.kubernetesBefore)
@@ -30,8 +30,8 @@ func (s site) upgrade(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// upgradeKilled: the provider process is killed with SIGKILL when the first API server of the new version runs, and again when the first
-// kubelet does. The next apply goes on from there.
+// upgradeKilled: the provider process is killed with SIGKILL when the first API server of the new version runs, and
+// again when the first kubelet does. The next apply goes on from there.
 func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
 	w := s.createdBefore(t, cli)
 	to := s.kubernetes
@@ -94,7 +94,8 @@ func (s site) runs(t *testing.T, w *clitest.Workspace, version string) {
 		"kubelet": len(s.machines()), "kube-apiserver": len(s.controlPlanes),
 		"kube-controller-manager": len(s.controlPlanes), "kube-scheduler": len(s.controlPlanes),
 	} {
-		if got := versions[component]; len(got) != want || slices.ContainsFunc(got, func(v string) bool { return !strings.HasSuffix(v, version) }) {
+		if got := versions[component]; len(got) != want ||
+			slices.ContainsFunc(got, func(v string) bool { return !strings.HasSuffix(v, version) }) {
 			t.Errorf("%s runs %v, want %d times %s", component, got, want, version)
 		}
 	}
@@ -132,7 +133,8 @@ func componentVersions(ctx context.Context, api *kubernetes.Clientset) (map[stri
 		return nil, err
 	}
 
-	pods, err := api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "tier=control-plane"})
+	pods, err := api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: "tier=control-plane"})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,8 @@ type poller struct {
 	alone bool
 }
 
-// poll lists nodes through the endpoint until it is stopped, as a client does that tries again at once when its connection is lost.
+// poll lists nodes through the endpoint until it is stopped, as a client does that tries again at once when its
+// connection is lost.
 func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	t.Helper()
 
@@ -194,7 +197,8 @@ func (s site) poll(t *testing.T, w *clitest.Workspace) *poller {
 	return p
 }
 
-// answered asks up to three times. The time bounds what is never answered: a busy computer may take seconds for an answer.
+// answered asks up to three times. The time bounds what is never answered: a busy computer may take seconds for an
+// answer.
 func answered(ctx context.Context, api *kubernetes.Clientset) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -221,7 +225,8 @@ func (p *poller) stop(t *testing.T) {
 	<-p.ended
 
 	if len(p.failed) > 0 && !p.alone || p.asked == 0 {
-		t.Errorf("%d of %d requests through the endpoint had no answer:\n%s", len(p.failed), p.asked, strings.Join(p.failed, "\n"))
+		t.Errorf("%d of %d requests through the endpoint had no answer:\n%s", len(p.failed), p.asked,
+			strings.Join(p.failed, "\n"))
 	}
 
 	t.Logf("requests through the endpoint meanwhile: %d, without an answer: %d", p.asked, len(p.failed))

@@ -24,8 +24,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// waitsInMaintenance asks a machine without credentials; it returns nil when the machine waits in maintenance mode, and else why it is
-// not known to.
+// waitsInMaintenance asks a machine without credentials; it returns nil when the machine waits in maintenance mode, and
+// else why it is not known to.
 func waitsInMaintenance(ctx context.Context, address string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

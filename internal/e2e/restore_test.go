@@ -56,8 +56,8 @@ resource "talosop_control_plane" "this" {
 }
 `
 
-// restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with what was written before it. The provider
-// process is killed once, when etcd has its first member again.
+// restore: every control plane of a cluster is wiped after a backup, and the cluster comes back with what was written
+// before it. The provider process is killed once, when etcd has its first member again.
 func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -69,8 +69,10 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	api := s.kubernetesAPI(t, w)
 
 	for i := range objects {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("e2e-%d", i)}, Data: map[string]string{"n": fmt.Sprint(i)}}
-		if _, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("e2e-%d", i)},
+			Data: map[string]string{"n": fmt.Sprint(i)}}
+		if _, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,8 +95,10 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.wipe(t, w)
 
 	// By itself nothing is restored, nor made anew.
-	if refused := w.Run("apply", "-auto-approve"); refused.Exit == 0 || !strings.Contains(refused.Output(), "restore_from") {
-		t.Errorf("the apply to a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit, refused.Output())
+	if refused := w.Run("apply", "-auto-approve"); refused.Exit == 0 ||
+		!strings.Contains(refused.Output(), "restore_from") {
+		t.Errorf("the apply to a cluster that lost its etcd ended with %d and does not say what to do:\n%s", refused.Exit,
+			refused.Output())
 	}
 
 	w.Setenv("TF_VAR_restore", key)
@@ -127,7 +131,8 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 		}
 	}
 
-	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != server.Direct+"/"+storetest.Bucket+"/"+key {
+	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != server.Direct+"/"+storetest.Bucket+"/"+
+		key {
 		t.Errorf("restored_from is %v", from)
 	}
 
@@ -187,9 +192,10 @@ resource "talosop_control_plane" "this" {
 }
 `
 
-// TestAccRestore_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives while a cluster is restored
-// whose control planes were all wiped: before the machine has the snapshot and after it began with it every day, at every call and both
-// before and after it in make test-all. Applying again ends with one etcd that began with the snapshot.
+// TestAccRestore_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives while
+// a cluster is restored whose control planes were all wiped: before the machine has the snapshot and after it began
+// with it every day, at every call and both before and after it in make test-all. Applying again ends with one etcd
+// that began with the snapshot.
 func TestAccRestore_killed(t *testing.T) {
 	const (
 		first = 3 // of three configurations, an upload and a bootstrap

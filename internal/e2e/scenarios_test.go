@@ -21,8 +21,8 @@ const quickstart = "../../examples/quickstart"
 // variables is the file with the values of the example's variables.
 const variables = "e2e.auto.tfvars.json"
 
-// workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode; otherwise it fails the test
-// before anything is sent to any of them.
+// workspace prepares the files of the quickstart for a site whose machines all wait in maintenance mode; otherwise it
+// fails the test before anything is sent to any of them.
 func (s site) workspace(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
@@ -46,8 +46,8 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	return w
 }
 
-// isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane, and every machine
-// a Ready node. It asks once: a create that has returned has waited for all of it.
+// isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane,
+// and every machine a Ready node. It asks once: a create that has returned has waited for all of it.
 func (s site) isUsable(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -79,8 +79,8 @@ func plansNothing(t *testing.T, w *clitest.Workspace, when string) {
 	}
 }
 
-// settles waits on real machines until a plan is empty: while static pods still start, the readiness of a machine comes and goes for
-// seconds, and an output of the example shows it.
+// settles waits on real machines until a plan is empty: while static pods still start, the readiness of a machine comes
+// and goes for seconds, and an output of the example shows it.
 func (s site) settles(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
@@ -130,7 +130,8 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	imported := s.imported(t, cli, w)
 	imported.Write(variables, s.variables(t, true))
 
-	// Patches cannot be told from the configuration that they were merged into: with them the first apply stores what the files say.
+	// Patches cannot be told from the configuration that they were merged into: with them the first apply stores what the
+	// files say.
 	if len(s.patches) == 0 {
 		plansNothing(t, imported, "after import")
 	}
@@ -147,7 +148,8 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	}
 
 	if !s.can("reset") {
-		t.Logf("left out: destroy, because these machines cannot reset (TALOSOP_E2E_CANNOT). They keep the cluster; its state is gone with this test")
+		t.Logf("left out: destroy, because these machines cannot reset (TALOSOP_E2E_CANNOT). They keep the cluster; its " +
+			"state is gone with this test")
 
 		return
 	}
@@ -167,8 +169,8 @@ func observed(t *testing.T, w *clitest.Workspace) map[string]any {
 	return out
 }
 
-// imported makes a second workspace with an empty state and imports the cluster into it from its secrets and addresses, as somebody does
-// who has lost a state or moves a cluster to another one.
+// imported makes a second workspace with an empty state and imports the cluster into it from its secrets and addresses,
+// as somebody does who has lost a state or moves a cluster to another one.
 func (s site) imported(t *testing.T, cli clitest.CLI, from *clitest.Workspace) *clitest.Workspace {
 	t.Helper()
 
@@ -200,8 +202,8 @@ func (s site) imported(t *testing.T, cli clitest.CLI, from *clitest.Workspace) *
 	return w
 }
 
-// killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when etcd has its first
-// member. The next apply finishes what the last one began.
+// killed: the provider process is killed with SIGKILL when the first machine has its configuration, and again when etcd
+// has its first member. The next apply finishes what the last one began.
 func (s site) killed(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -242,7 +244,8 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	s.destroy(t, w)
 }
 
-// interrupted: SIGINT to the CLI while machines are being configured. The CLI ends with status 1 and a state, and the next apply resumes.
+// interrupted: SIGINT to the CLI while machines are being configured. The CLI ends with status 1 and a state, and the
+// next apply resumes.
 func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 

@@ -43,7 +43,8 @@ func siteFromEnvironment(t *testing.T) site {
 	}
 
 	if len(s.controlPlanes) == 0 {
-		t.Skip("no machines: set TALOSOP_E2E_CONTROL_PLANES to the addresses of machines in maintenance mode (see CONTRIBUTING.md)")
+		t.Skip("no machines: set TALOSOP_E2E_CONTROL_PLANES to the addresses of machines in maintenance mode (see " +
+			"CONTRIBUTING.md)")
 	}
 
 	if len(s.controlPlanes)%2 == 0 {

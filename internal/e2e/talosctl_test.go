@@ -26,7 +26,8 @@ type talosctl struct {
 func (s site) talosctl(t *testing.T, b *pki.Bundle) talosctl {
 	t.Helper()
 
-	text, err := b.Talosconfig(pki.TalosconfigInput{Context: "e2e", Endpoints: s.controlPlanes, Roles: []string{"os:admin"}, TTL: time.Hour})
+	text, err := b.Talosconfig(pki.TalosconfigInput{Context: "e2e", Endpoints: s.controlPlanes,
+		Roles: []string{"os:admin"}, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +123,13 @@ func (s site) agrees(t *testing.T, w *clitest.Workspace) {
 func agreesOn(t *testing.T, c talosctl, address string, m seen) {
 	t.Helper()
 
-	if version := c.ask(address, "version", "--short"); m.TalosVersion == "" || !strings.Contains(version, m.TalosVersion) {
+	if version := c.ask(address, "version", "--short"); m.TalosVersion == "" ||
+		!strings.Contains(version, m.TalosVersion) {
 		t.Errorf("the state says that %s runs Talos %q, talosctl says:\n%s", address, m.TalosVersion, version)
 	}
 
-	if status := c.ask(address, "get", "machinestatus", "-o", "yaml"); m.Stage == "" || !strings.Contains(status, "stage: "+m.Stage) {
+	if status := c.ask(address, "get", "machinestatus", "-o", "yaml"); m.Stage == "" ||
+		!strings.Contains(status, "stage: "+m.Stage) {
 		t.Errorf("the state says that %s is %q, talosctl says:\n%s", address, m.Stage, status)
 	}
 }

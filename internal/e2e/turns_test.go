@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes that know nothing of
-// each other.
+// shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes
+// that know nothing of each other.
 const shared = `
 terraform {
   required_providers {
@@ -79,8 +79,8 @@ func (s site) stack(simulator *sim.Simulator, version string, machines, others [
 		fmt.Sprintf(sharedMachines, "those", "talosop.other", entries(others), version)
 }
 
-// TestAccMachines_takeTurns upgrades a cluster of single machines from two applies at the same time, each with two provider processes and
-// ten resources at once: machines go out of service one after the other all the same.
+// TestAccMachines_takeTurns upgrades a cluster of single machines from two applies at the same time, each with two
+// provider processes and ten resources at once: machines go out of service one after the other all the same.
 func TestAccMachines_takeTurns(t *testing.T) {
 	t.Parallel()
 
@@ -178,10 +178,10 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 	}
 }
 
-// TestAccChanges_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for every kind of
-// change: at the first call before the machine carries it out, and at the last one after (at all of them in both ways in make
-// test-all), under one CLI after the other. Applying again ends where an undisturbed apply does, and no machine is rebooted more
-// often than the change asks for.
+// TestAccChanges_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for
+// every kind of change: at the first call before the machine carries it out, and at the last one after (at all of them
+// in both ways in make test-all), under one CLI after the other. Applying again ends where an undisturbed apply does,
+// and no machine is rebooted more often than the change asks for.
 func TestAccChanges_killed(t *testing.T) {
 	clis := clitest.All(t)
 	turn := 0

@@ -113,7 +113,8 @@ func Bug(what string) Finding {
 // Endless warns of a plan that repeats itself, which no plan may.
 func Endless(object string) Finding {
 	return Warn(internalError, "The plan of the "+object+" does not come to an end, and operations lists its beginning. "+
-		"The apply stops as soon as nothing changes any more. Please report this with the version of the provider and what was planned.")
+		"The apply stops as soon as nothing changes any more. Please report this with the version of the provider and what "+
+		"was planned.")
 }
 
 // InvalidSecrets is the error about a bundle that cannot be used. Its causes name parts of the bundle and never quote

@@ -31,8 +31,8 @@ func (s site) refusedFor(t *testing.T, spec workload.Spec, words ...string) {
 	}
 }
 
-// Objects that have our names and are not ours are told, and neither changed nor removed: somebody's own, and those of a cluster
-// of the same name with other secrets.
+// Objects that have our names and are not ours are told, and neither changed nor removed: somebody's own, and those of
+// a cluster of the same name with other secrets.
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 
@@ -42,22 +42,27 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 
 	core := s.cluster.API().CoreV1()
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "var-dev-cp-0", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "var-dev-cp-0",
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}},
 		},
 	}
-	made, err := core.PersistentVolumeClaims(s.namespace).Create(t.Context(), claim, metav1.CreateOptions{FieldManager: "helm"})
+	made, err := core.PersistentVolumeClaims(s.namespace).Create(t.Context(), claim,
+		metav1.CreateOptions{FieldManager: "helm"})
 	check(t, err)
 
-	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-cp-0", "managed by Helm", "not touched", "another name")
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-cp-0", "managed by Helm", "not touched",
+		"another name")
 	check(t, s.Remove(t.Context(), spec, "cp-0"))
 
 	now, err := core.PersistentVolumeClaims(s.namespace).Get(t.Context(), made.Name, metav1.GetOptions{})
 	check(t, err)
 
-	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[workload.LabelMark] != "" || len(now.OwnerReferences) > 0 {
+	if now.UID != made.UID || now.DeletionTimestamp != nil || now.Labels[workload.LabelMark] != "" ||
+		len(now.OwnerReferences) > 0 {
 		t.Errorf("the claim of somebody else is now %+v", now.ObjectMeta)
 	}
 
@@ -103,13 +108,15 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	yes := true
 
 	for _, class := range []*storagev1.StorageClass{
-		{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &yes},
+		{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner",
+			AllowVolumeExpansion: &yes},
 		{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-fixed"}, Provisioner: "kubernetes.io/no-provisioner"},
 	} {
 		_, err := s.cluster.API().StorageV1().StorageClasses().Create(t.Context(), class, metav1.CreateOptions{})
 		check(t, err)
 		t.Cleanup(func() {
-			check(t, s.cluster.API().StorageV1().StorageClasses().Delete(context.WithoutCancel(t.Context()), class.Name, metav1.DeleteOptions{}))
+			check(t, s.cluster.API().StorageV1().StorageClasses().Delete(context.WithoutCancel(t.Context()), class.Name,
+				metav1.DeleteOptions{}))
 		})
 	}
 
@@ -124,14 +131,16 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	}
 
 	o := s.observe(t, grows, func(workload.Observation) bool { return true })
-	if m := o.Machines["batch/0"]; !saying(m.Drift, "/var-grows-batch-0", `"20Gi" instead of "30Gi"`) || len(m.Outdated) > 0 {
+	if m := o.Machines["batch/0"]; !saying(m.Drift, "/var-grows-batch-0", `"20Gi" instead of "30Gi"`) ||
+		len(m.Outdated) > 0 {
 		t.Errorf("a claim that is to grow is observed as %+v", m)
 	}
 
 	check(t, s.Ensure(t.Context(), grows))
 	s.refusedFor(t, fixed, "var-fixed-batch-0", "cannot grow to 30Gi", "allowVolumeExpansion", "20Gi")
 
-	claim, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Get(t.Context(), "var-grows-batch-0", metav1.GetOptions{})
+	claim, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Get(t.Context(), "var-grows-batch-0",
+		metav1.GetOptions{})
 	check(t, err)
 
 	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "30Gi" {
@@ -142,7 +151,8 @@ func TestSizeAndClassOfClaims(t *testing.T) {
 	s.refusedFor(t, grows, "var-grows-batch-0", "has 30Gi, and 10Gi are wanted", "cannot shrink")
 	s.stays(t, grows, "/var-grows-batch-0 has 30Gi, and 10Gi are wanted", "cannot shrink", "set the size to 30Gi")
 
-	fixed.Machines[0].Pod.Storage.Var, fixed.Machines[0].Pod.Storage.Class = resource.MustParse("20Gi"), s.namespace+"-grows"
+	fixed.Machines[0].Pod.Storage.Var, fixed.Machines[0].Pod.Storage.Class = resource.MustParse("20Gi"),
+		s.namespace+"-grows"
 	s.refusedFor(t, fixed, "var-fixed-batch-0", "storage class", "-grows")
 	s.stays(t, fixed, "/var-fixed-batch-0 is of storage class", "-grows", "stays in its class", "remove machine batch/0")
 
@@ -203,7 +213,8 @@ func TestClaimsThatOthersLetGrow(t *testing.T) {
 	s := newSite(t)
 	yes, classes := true, s.cluster.API().StorageV1().StorageClasses()
 	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &yes,
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-grows"}, Provisioner: "kubernetes.io/no-provisioner",
+		AllowVolumeExpansion: &yes,
 	}
 	_, err := classes.Create(t.Context(), class, metav1.CreateOptions{})
 	check(t, err)
@@ -217,7 +228,8 @@ func TestClaimsThatOthersLetGrow(t *testing.T) {
 	s.observe(t, spec, quiet)
 
 	claims := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace)
-	_, err = claims.Patch(t.Context(), "var-dev-batch-0", types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"30Gi"}}}}`), byHand)
+	_, err = claims.Patch(t.Context(), "var-dev-batch-0", types.MergePatchType,
+		[]byte(`{"spec":{"resources":{"requests":{"storage":"30Gi"}}}}`), byHand)
 	check(t, err)
 	s.observe(t, spec, quiet)
 	check(t, s.Ensure(t.Context(), spec))
@@ -255,11 +267,13 @@ func TestAccessChanges(t *testing.T) {
 		endpoint workload.EndpointService
 	}{
 		{workload.NodePort, corev1.ServiceTypeNodePort, workload.EndpointService{Type: corev1.ServiceTypeNodePort}},
-		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
+		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer,
+			workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
 		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{
 			Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: class, Annotations: map[string]string{"lb": "internal"},
 		}},
-		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer, workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
+		{workload.LoadBalancer, corev1.ServiceTypeLoadBalancer,
+			workload.EndpointService{Type: corev1.ServiceTypeLoadBalancer}},
 		{workload.PortForward, corev1.ServiceTypeClusterIP, workload.EndpointService{Type: corev1.ServiceTypeClusterIP}},
 	} {
 		spec.Access, spec.Endpoint = c.access, &c.endpoint
@@ -277,7 +291,8 @@ func TestAccessChanges(t *testing.T) {
 		check(t, err)
 
 		headless := c.access == workload.PortForward
-		if machine.Spec.Type != c.machine || (machine.Spec.ClusterIP == corev1.ClusterIPNone) != headless || !machine.Spec.PublishNotReadyAddresses {
+		if machine.Spec.Type != c.machine || (machine.Spec.ClusterIP == corev1.ClusterIPNone) != headless ||
+			!machine.Spec.PublishNotReadyAddresses {
 			t.Errorf("with access %s the machine's Service is %+v", c.access, machine.Spec)
 		}
 
@@ -285,7 +300,8 @@ func TestAccessChanges(t *testing.T) {
 			t.Errorf("with access %s the endpoint is %+v", c.access, endpoint)
 		}
 
-		if got := endpoint.Spec.LoadBalancerClass; (got == nil) != (c.endpoint.LoadBalancerClass == "") || got != nil && *got != class {
+		if got := endpoint.Spec.LoadBalancerClass; (got == nil) != (c.endpoint.LoadBalancerClass == "") || got != nil &&
+			*got != class {
 			t.Errorf("with access %s the endpoint's class is not %q", c.access, c.endpoint.LoadBalancerClass)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 )
 
-// elsewhere is the Service for the peers of a machine at another address than it is known at, which nobody has any more.
+// elsewhere is the Service for the peers of a machine at another address than it is known at, which nobody has any
+// more.
 func (s site) elsewhere(t *testing.T, services clientgo.ServiceInterface) (moved *corev1.Service, former string) {
 	t.Helper()
 
@@ -20,11 +21,13 @@ func (s site) elsewhere(t *testing.T, services clientgo.ServiceInterface) (moved
 	check(t, services.Delete(t.Context(), had.Name, metav1.DeleteOptions{}))
 
 	// Whoever has an address cannot be given it.
-	holder := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"}, Spec: corev1.ServiceSpec{ClusterIP: had.Spec.ClusterIP, Ports: had.Spec.Ports}}
+	holder := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"},
+		Spec: corev1.ServiceSpec{ClusterIP: had.Spec.ClusterIP, Ports: had.Spec.Ports}}
 	_, err = services.Create(t.Context(), holder, metav1.CreateOptions{})
 	check(t, err)
 
-	moved = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: had.Name, Labels: had.Labels}, Spec: corev1.ServiceSpec{Ports: had.Spec.Ports, Selector: had.Spec.Selector}}
+	moved = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: had.Name, Labels: had.Labels},
+		Spec: corev1.ServiceSpec{Ports: had.Spec.Ports, Selector: had.Spec.Selector}}
 	moved, err = services.Create(t.Context(), moved, metav1.CreateOptions{})
 	check(t, err)
 
@@ -54,23 +57,28 @@ func TestPeerAddressesThatTheHostDoesNotGive(t *testing.T) {
 	}
 
 	spec.Machines[0].PeerAddress = netip.MustParseAddr(former)
-	s.refusedFor(t, spec, "Service "+s.namespace+"/dev-cp-0-peer", former, "cp-0", "Service "+s.namespace+"/holder", "--field-selector spec.clusterIP="+former)
+	s.refusedFor(t, spec, "Service "+s.namespace+"/dev-cp-0-peer", former, "cp-0", "Service "+s.namespace+"/holder",
+		"--field-selector spec.clusterIP="+former)
 	stays(t)
 
 	// Another network of Services.
 	spec.Machines[0].PeerAddress = netip.MustParseAddr("192.0.2.1")
-	s.refusedFor(t, spec, "192.0.2.1", "cp-0", "not in the valid range", "kubectl delete statefulset,persistentvolumeclaim -n "+s.namespace)
+	s.refusedFor(t, spec, "192.0.2.1", "cp-0", "not in the valid range",
+		"kubectl delete statefulset,persistentvolumeclaim -n "+s.namespace)
 	stays(t)
 
 	// Whoever may not see who has it is told so by the host, and has a Service all the same.
 	spec.Machines[0].PeerAddress = netip.MustParseAddr(former)
 	all := []string{"get", "list", "create", "patch", "delete"}
-	blind := site{cluster: s.cluster, namespace: s.namespace, Host: open(t, hostcluster.Options{Kubeconfig: as(t, s.cluster, s.namespace, "blind",
-		rule("statefulsets", all...), rule("services", all...), rule("persistentvolumeclaims", all...), rule("poddisruptionbudgets", all...),
-		rule("pods", "get", "list", "delete"))})}
+	blind := site{cluster: s.cluster, namespace: s.namespace,
+		Host: open(t, hostcluster.Options{Kubeconfig: as(t, s.cluster, s.namespace, "blind",
+			rule("statefulsets", all...), rule("services", all...), rule("persistentvolumeclaims", all...),
+			rule("poddisruptionbudgets", all...),
+			rule("pods", "get", "list", "delete"))})}
 	blind.refusedFor(t, spec, former, "cp-0", "already allocated")
 
-	if now, err := services.Get(t.Context(), moved.Name, metav1.GetOptions{}); err != nil || now.Spec.ClusterIP != moved.Spec.ClusterIP {
+	if now, err := services.Get(t.Context(), moved.Name, metav1.GetOptions{}); err != nil ||
+		now.Spec.ClusterIP != moved.Spec.ClusterIP {
 		t.Errorf("the Service at %s is now %v, %v", moved.Spec.ClusterIP, now, err)
 	}
 

@@ -170,19 +170,22 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 
 	s := newSite(t)
 	spec := s.spec("dev", 1, 2)
-	spec.Labels, spec.Annotations = map[string]string{"team": "blue", workload.LabelMark: "mine"}, map[string]string{"note": "for tests"}
+	spec.Labels, spec.Annotations = map[string]string{"team": "blue", workload.LabelMark: "mine"},
+		map[string]string{"note": "for tests"}
 
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
 
-	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Diagnosis != "" || len(m.Drift) != 8 || len(before.Missing) != 2 {
+	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Diagnosis != "" || len(m.Drift) != 8 ||
+		len(before.Missing) != 2 {
 		t.Errorf("of nothing the observation is %+v", before)
 	}
 
 	check(t, s.Ensure(t.Context(), spec))
 	seen := s.observe(t, spec, quiet)
 
-	if m := seen.Machines["cp-0"]; m.Pod != "dev-cp-0-0" || m.PodUID == "" || len(m.PodIPs) != 1 || m.Container == "" || m.Node == "" ||
+	if m := seen.Machines["cp-0"]; m.Pod != "dev-cp-0-0" || m.PodUID == "" || len(m.PodIPs) != 1 || m.Container == "" ||
+		m.Node == "" ||
 		m.Image != spec.Machines[0].Image {
 		t.Errorf("of a pod that runs the observation has %+v", m)
 	}
@@ -267,14 +270,16 @@ func TestReplaceGivesThePodItsNewTemplate(t *testing.T) {
 	check(t, err)
 
 	m := seen.Machines["cp-0"]
-	if len(m.Outdated) != 1 || !saying(m.Outdated, "v1.13.1") || len(m.Drift) > 0 || m.PodUID != before.Machines["cp-0"].PodUID {
+	if len(m.Outdated) != 1 || !saying(m.Outdated, "v1.13.1") || len(m.Drift) > 0 ||
+		m.PodUID != before.Machines["cp-0"].PodUID {
 		t.Fatalf("with another image wanted, and ensured, the machine is %+v", m)
 	}
 
 	check(t, s.Replace(t.Context(), spec, "cp-0"))
 
 	after := s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["cp-0"].Ready })
-	if m := after.Machines["cp-0"]; m.PodUID == before.Machines["cp-0"].PodUID || m.Image != spec.Machines[0].Image || len(m.Outdated) > 0 {
+	if m := after.Machines["cp-0"]; m.PodUID == before.Machines["cp-0"].PodUID || m.Image != spec.Machines[0].Image ||
+		len(m.Outdated) > 0 {
 		t.Errorf("after the replacement the machine is %+v", m)
 	}
 

@@ -23,7 +23,8 @@ import (
 func (s site) patchBudget(t *testing.T, name, patch string) {
 	t.Helper()
 
-	_, err := s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), byHand)
+	_, err := s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(patch), byHand)
 	check(t, err)
 }
 
@@ -33,7 +34,8 @@ func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int3
 
 	await(t, func(ctx context.Context) error {
 		b, err := s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Get(ctx, cluster, metav1.GetOptions{})
-		if err == nil && (b.Status.ObservedGeneration != b.Generation || b.Status.CurrentHealthy != healthy || b.Status.DesiredHealthy != desired) {
+		if err == nil && (b.Status.ObservedGeneration != b.Generation || b.Status.CurrentHealthy != healthy ||
+			b.Status.DesiredHealthy != desired) {
 			err = fmt.Errorf("the budget counts %+v", b.Status)
 		}
 
@@ -41,7 +43,8 @@ func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int3
 	})
 
 	err := s.cluster.API().PolicyV1().Evictions(s.namespace).Evict(t.Context(), &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: s.namespace}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod, Namespace: s.namespace},
+		DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
 	})
 	if err != nil && !apierrors.IsTooManyRequests(err) {
 		t.Fatal(err)
@@ -50,8 +53,8 @@ func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int3
 	return err == nil
 }
 
-// A drain of the host takes one control plane at a time, and none that works beside one that does not; a single one is never
-// held, because that would hold the drain for ever.
+// A drain of the host takes one control plane at a time, and none that works beside one that does not; a single one is
+// never held, because that would hold the drain for ever.
 func TestBudgetOfControlPlanes(t *testing.T) {
 	t.Parallel()
 
@@ -93,8 +96,8 @@ func TestBudgetOfControlPlanes(t *testing.T) {
 
 }
 
-// Control planes that leave are members of etcd until they are gone: the budget becomes that of a single one with the last of them, so that
-// nothing is left for another apply.
+// Control planes that leave are members of etcd until they are gone: the budget becomes that of a single one with the
+// last of them, so that nothing is left for another apply.
 func TestBudgetOfControlPlanesThatLeave(t *testing.T) {
 	t.Parallel()
 
@@ -164,7 +167,8 @@ func TestBudgetThatMayNotBeDeleted(t *testing.T) {
 
 	var told []string
 
-	config := as(t, s.cluster, s.namespace, "keeper", rule("statefulsets", all...), rule("services", all...), rule("persistentvolumeclaims", all...),
+	config := as(t, s.cluster, s.namespace, "keeper", rule("statefulsets", all...), rule("services", all...),
+		rule("persistentvolumeclaims", all...),
 		rule("pods", "get", "list", "delete"), rule("poddisruptionbudgets", all[:4]...))
 	confined := site{Host: open(t, hostcluster.Options{
 		Kubeconfig: config, Progress: func(line string) { told = append(told, line) },
@@ -184,7 +188,8 @@ func TestBudgetThatMayNotBeDeleted(t *testing.T) {
 	}
 }
 
-// Whoever has the pods and no budgets gets machines all the same, is told, and sees no difference that no apply takes away.
+// Whoever has the pods and no budgets gets machines all the same, is told, and sees no difference that no apply takes
+// away.
 func TestBudgetsThatMayNotBeMade(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +206,8 @@ func TestBudgetsThatMayNotBeMade(t *testing.T) {
 				told []string
 			)
 
-			config := as(t, s.cluster, s.namespace, name, rule("statefulsets", all...), rule("services", all...), rule("persistentvolumeclaims", all...),
+			config := as(t, s.cluster, s.namespace, name, rule("statefulsets", all...), rule("services", all...),
+				rule("persistentvolumeclaims", all...),
 				rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"), rule("poddisruptionbudgets", verbs...))
 			confined := site{Host: open(t, hostcluster.Options{Kubeconfig: config, Progress: func(line string) {
 				mu.Lock()
@@ -245,14 +251,17 @@ func TestBudgetsOfOthers(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
-	_, err := c.cluster.API().PolicyV1().PodDisruptionBudgets(c.namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: "dev", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
-	}, metav1.CreateOptions{})
+	_, err := c.cluster.API().PolicyV1().PodDisruptionBudgets(c.namespace).Create(t.Context(),
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "dev", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		}, metav1.CreateOptions{})
 	check(t, err)
 
-	c.finds(t, c.spec(), want{"~namespace", "PodDisruptionBudget " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
+	c.finds(t, c.spec(), want{"~namespace",
+		"PodDisruptionBudget " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
 
-	s := site{Host: open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: c.cluster.Kubeconfig()}}), cluster: c.cluster, namespace: c.namespace}
+	s := site{Host: open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: c.cluster.Kubeconfig()}}),
+		cluster: c.cluster, namespace: c.namespace}
 	spec := s.spec("dev", 1, 0)
 	s.refusedFor(t, spec, "PodDisruptionBudget "+c.namespace+"/dev", "not this cluster's")
 	check(t, s.RemoveShared(t.Context(), spec))

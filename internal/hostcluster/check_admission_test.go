@@ -48,20 +48,25 @@ func TestCheck_exceededQuota(t *testing.T) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: corev1.ResourceQuotaSpec{Hard: quantities(
-		"requests.cpu", "9", "requests.memory", "512Mi", "services.nodeports", "0", "local.storageclass.storage.k8s.io/requests.storage", "10Gi",
-	)}})
+	c.quota(t, corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		Spec: corev1.ResourceQuotaSpec{Hard: quantities(
+			"requests.cpu", "9", "requests.memory", "512Mi", "services.nodeports", "0",
+			"local.storageclass.storage.k8s.io/requests.storage", "10Gi",
+		)}})
 
 	s := c.spec()
 	s.Machines = s.Machines[3:4]
 	claiming(&s, "local")
 	s.Access = workload.NodePort
-	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "2"), Limits: quantities("cpu", "2")}
+	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "2"),
+		Limits: quantities("cpu", "2")}
 
 	c.class(t, "local", false)
 	c.finds(t, s,
-		want{"~access", "exceeded quota: all, requested: services.nodeports=1, used: services.nodeports=0, limited: services.nodeports=0"},
-		want{"~pod", "exceeded quota: all, requested: requests.memory=1Gi, used: requests.memory=0, limited: requests.memory=512Mi"},
+		want{"~access", "exceeded quota: all, requested: services.nodeports=1, used: services.nodeports=0, limited: " +
+			"services.nodeports=0"},
+		want{"~pod", "exceeded quota: all, requested: requests.memory=1Gi, used: requests.memory=0, limited: " +
+			"requests.memory=512Mi"},
 		want{"~pod.storage", "exceeded quota: all, requested: local.storageclass.storage.k8s.io/requests.storage=20Gi"},
 	)
 }

@@ -59,7 +59,8 @@ func (c *checked) spec() workload.Spec {
 	s := workload.Spec{
 		Cluster: "dev", Mark: "m1", Namespace: c.namespace, Domain: "cluster.local", Access: workload.PortForward,
 		Endpoint: &workload.EndpointService{Type: corev1.ServiceTypeClusterIP},
-		Machines: []workload.Machine{machine("cp", 0), machine("cp", 1), machine("cp", 2), machine("worker", 0), machine("worker", 1)},
+		Machines: []workload.Machine{machine("cp", 0), machine("cp", 1), machine("cp", 2), machine("worker", 0),
+			machine("worker", 1)},
 	}
 	for i := range s.Machines {
 		s.Machines[i].Pod.Storage.Ephemeral = true
@@ -86,8 +87,8 @@ func (c *checked) check(t *testing.T, s workload.Spec) []preflight.Finding {
 	return findings
 }
 
-// want is a finding that is expected: its attribute, with "?" before that of a warning and "~" before that of what may yet be put
-// right, and words of it.
+// want is a finding that is expected: its attribute, with "?" before that of a warning and "~" before that of what may
+// yet be put right, and words of it.
 type want struct{ attribute, words string }
 
 // finds says that there is what is wanted, in that order, and nothing else.
@@ -126,7 +127,8 @@ func TestCheckFindsNothing(t *testing.T) {
 	c.config = kubernetes.Kubeconfig{Path: proxy.Kubeconfig()}
 
 	s := c.spec()
-	s.PodCIDRs, s.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}, []netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")}
+	s.PodCIDRs, s.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")},
+		[]netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")}
 	c.finds(t, s)
 
 	// It is asked for much, and changes nothing.
@@ -163,7 +165,8 @@ func TestCheckOfNamespaces(t *testing.T) {
 	c.finds(t, s, want{"~namespace", "has no namespace not-there"})
 
 	ending, err := c.cluster.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "ending-"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/held", "kubernetes"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "ending-"},
+		Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/held", "kubernetes"}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	check(t, c.cluster.API().CoreV1().Namespaces().Delete(t.Context(), ending.Name, metav1.DeleteOptions{}))
@@ -189,7 +192,8 @@ func TestCheckOfLimits(t *testing.T) {
 	c := newChecked(t, privileged)
 	_, err := c.cluster.API().CoreV1().LimitRanges(c.namespace).Create(t.Context(), &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
-		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: quantities("cpu", "1")}}},
+		Spec: corev1.LimitRangeSpec{
+			Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: quantities("cpu", "1")}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
@@ -198,7 +202,8 @@ func TestCheckOfLimits(t *testing.T) {
 	s.Machines[0].Pod.Resources.Limits = quantities("cpu", "2")
 	c.finds(t, s, want{"pod", "maximum cpu usage per Container is 1, but limit is 2"})
 
-	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "500m"), Limits: quantities("cpu", "100m")}
+	s.Machines[0].Pod.Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "500m"),
+		Limits: quantities("cpu", "100m")}
 	c.finds(t, s, want{"pod.resources", "must be less than or equal to cpu limit"}, want{"pod.resources", "StatefulSet"})
 }
 
@@ -226,7 +231,8 @@ func TestCheckOfPolicies(t *testing.T) {
 
 	_, err = api.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
@@ -241,7 +247,8 @@ func TestCheckOfPolicies(t *testing.T) {
 
 	// Policies are compiled in the background, and until then the host may refuse for that reason.
 	soon(t, func() bool {
-		return slices.ContainsFunc(c.check(t, s), func(f preflight.Finding) bool { return strings.Contains(f.Found, "no foreign pods") })
+		return slices.ContainsFunc(c.check(t, s),
+			func(f preflight.Finding) bool { return strings.Contains(f.Found, "no foreign pods") })
 	})
 	c.finds(t, s, want{"pod", "no foreign pods"})
 }
@@ -252,13 +259,15 @@ func TestCheckOfRights(t *testing.T) {
 	c := newChecked(t, privileged)
 	most := []string{"get", "list", "create", "patch", "delete"}
 
-	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...), rule("persistentvolumeclaims", most...),
+	c.config = as(t, c.cluster, c.namespace, "owner", rule("statefulsets", most...), rule("services", most...),
+		rule("persistentvolumeclaims", most...),
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
 	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
 	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
 	c.finds(t, c.spec(), unseen, unprotected)
 
-	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...), rule("pods", "get", "list"))
+	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...),
+		rule("pods", "get", "list"))
 	c.finds(t, c.spec(),
 		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
@@ -300,7 +309,8 @@ func bind(t *testing.T, c *kubetest.Cluster, name, user string, rules ...rbacv1.
 
 	rbac := c.API().RbacV1()
 
-	_, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	check(t, err)
 
 	_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -347,7 +357,8 @@ func TestCheckOfForeignObjects(t *testing.T) {
 	check(t, err)
 
 	_, err = c.cluster.API().CoreV1().Services(c.namespace).Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-1-peer"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-1-peer"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
@@ -361,7 +372,8 @@ func TestCheckOfNetworks(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
-	service, err := c.cluster.API().CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	service, err := c.cluster.API().CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), "kubernetes",
+		metav1.GetOptions{})
 	check(t, err)
 
 	node := newNode(t, c.cluster)

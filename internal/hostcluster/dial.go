@@ -17,16 +17,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands what machines are called
-// inside: [Spec.Address] and its shorter forms, also those of machines that other resources of the cluster have, the
-// endpoint's host ([Spec.EndpointHost]), and the addresses of the cluster's pods, by which etcd and Kubernetes know their members. Anything else
-// is dialled as it is.
+// Dial returns a way to make TCP connections to the machines of a cluster from wherever talosop runs. It understands
+// what machines are called inside: [Spec.Address] and its shorter forms, also those of machines that other resources of
+// the cluster have, the endpoint's host ([Spec.EndpointHost]), and the addresses of the cluster's pods, by which etcd
+// and Kubernetes know their members. Anything else is dialled as it is.
 //
-// A machine whose pod does not run is refused at once with the reason; nothing is waited for. Errors are of type [*net.OpError].
-// The endpoint is any control plane: one that is ready before one that only runs.
+// A machine whose pod does not run is refused at once with the reason; nothing is waited for. Errors are of type
+// [*net.OpError]. The endpoint is any control plane: one that is ready before one that only runs.
 //
-// What goes through the host's API is accepted before it is known whether anything listens: that it does not is then the error of
-// the first read.
+// What goes through the host's API is accepted before it is known whether anything listens: that it does not is then
+// the error of the first read.
 func (h *Host) Dial(s workload.Spec) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(to)
@@ -143,8 +143,8 @@ func isMachine(label string) bool {
 	return err == nil
 }
 
-// dialMachine makes a connection to the pod that a machine has. When that fails it may be a pod that is gone already: what is
-// known is looked up again, and another pod tried.
+// dialMachine makes a connection to the pod that a machine has. When that fails it may be a pod that is gone already:
+// what is known is looked up again, and another pod tried.
 func (h *Host) dialMachine(ctx context.Context, s workload.Spec, t target, port string) (net.Conn, error) {
 	list, err := h.pods.recent(ctx, s)
 	if err != nil {

@@ -74,7 +74,8 @@ func newNode(t *testing.T, c *kubetest.Cluster) *node {
 
 	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	made.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(listener.Addr().(*net.TCPAddr).Port)
-	made.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	made.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
 	_, err = api.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	check(t, err)
 
@@ -86,7 +87,8 @@ func (n *node) pod(t *testing.T, s workload.Spec, m workload.Machine, ip string,
 	t.Helper()
 
 	labels := map[string]string{
-		workload.LabelCluster: s.Cluster, workload.LabelMark: s.Mark, workload.LabelMachine: m.Label(), workload.LabelRole: string(m.Role),
+		workload.LabelCluster: s.Cluster, workload.LabelMark: s.Mark, workload.LabelMachine: m.Label(),
+		workload.LabelRole: string(m.Role),
 	}
 	pod := n.create(t, s, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m) + "-0", Labels: labels},
@@ -99,8 +101,9 @@ func (n *node) pod(t *testing.T, s workload.Spec, m workload.Machine, ip string,
 
 	return n.report(t, pod, corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
-		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "talos", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "talos", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 	})
 }
 
@@ -156,7 +159,8 @@ func (n *node) cut(pod *corev1.Pod) {
 
 // forward pairs the streams of a connection and connects each pair.
 func (n *node) forward(w http.ResponseWriter, r *http.Request) {
-	pod, err := n.cluster.API().CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
+	pod, err := n.cluster.API().CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"),
+		metav1.GetOptions{})
 	if err != nil {
 		http.Error(w, "pod does not exist", http.StatusNotFound)
 
@@ -171,22 +175,23 @@ func (n *node) forward(w http.ResponseWriter, r *http.Request) {
 
 	halves := map[string]httpstream.Stream{}
 
-	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, replied <-chan struct{}) error {
-		mu.Lock()
-		defer mu.Unlock()
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r,
+		func(stream httpstream.Stream, replied <-chan struct{}) error {
+			mu.Lock()
+			defer mu.Unlock()
 
-		id := stream.Headers().Get(corev1.PortForwardRequestIDHeader)
-		if other := halves[id]; other != nil {
-			go func() {
-				<-replied
-				n.connect(pod.UID, other, stream)
-			}()
-		}
+			id := stream.Headers().Get(corev1.PortForwardRequestIDHeader)
+			if other := halves[id]; other != nil {
+				go func() {
+					<-replied
+					n.connect(pod.UID, other, stream)
+				}()
+			}
 
-		halves[id] = stream
+			halves[id] = stream
 
-		return nil
-	})
+			return nil
+		})
 	if conn == nil {
 		return
 	}

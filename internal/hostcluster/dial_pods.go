@@ -42,7 +42,8 @@ func newPodLists(api clientgo.Interface) *podLists {
 // listTime bounds a list that several wait for.
 const listTime = 20 * time.Second
 
-// recent is how old what is known of pods may be that are asked for with each connection; what turned out to be wrong is asked for anew.
+// recent is how old what is known of pods may be that are asked for with each connection; what turned out to be wrong
+// is asked for anew.
 const recent = 2 * time.Second
 
 // recent returns the pods of all machines of a cluster as they were a moment ago.
@@ -55,8 +56,8 @@ func (p *podLists) current(ctx context.Context, s workload.Spec) (*podList, erro
 	return p.since(ctx, s, time.Now())
 }
 
-// since returns pods that the host was asked for after some time. However many ask at once, two lists are made: the one that was
-// under way, and one for all others.
+// since returns pods that the host was asked for after some time. However many ask at once, two lists are made: the one
+// that was under way, and one for all others.
 func (p *podLists) since(ctx context.Context, s workload.Spec, earliest time.Time) (*podList, error) {
 	for {
 		l, fits := p.begin(ctx, s, earliest)
@@ -100,7 +101,8 @@ func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Tim
 		defer close(l.done)
 
 		// The others go on waiting when who came first does not.
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), listTime, fmt.Errorf("no answer within %s", listTime))
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), listTime,
+			fmt.Errorf("no answer within %s", listTime))
 		defer cancel()
 
 		list, err := p.api.CoreV1().Pods(key.namespace).List(ctx, metav1.ListOptions{LabelSelector: key.selector})
@@ -186,7 +188,8 @@ func (l *podList) controlPlanes() []*corev1.Pod {
 	}
 
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(worse(!isReady(a), !isReady(b)), worse(a.DeletionTimestamp != nil, b.DeletionTimestamp != nil), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(worse(!isReady(a), !isReady(b)), worse(a.DeletionTimestamp != nil, b.DeletionTimestamp != nil),
+			cmp.Compare(a.Name, b.Name))
 	})
 
 	return pods
@@ -220,7 +223,8 @@ func (l *podList) running(s workload.Spec, t target) (*corev1.Pod, error) {
 // fit is why nothing can be reached in a pod, nil when something may.
 func fit(pod *corev1.Pod) error {
 	if reason := notRunning(pod); reason != "" {
-		return fmt.Errorf("pod %s/%s does not run: it is %s%s", pod.Namespace, pod.Name, cmp.Or(string(pod.Status.Phase), "new"), reason)
+		return fmt.Errorf("pod %s/%s does not run: it is %s%s", pod.Namespace, pod.Name,
+			cmp.Or(string(pod.Status.Phase), "new"), reason)
 	}
 
 	return nil
@@ -244,7 +248,8 @@ func notRunning(pod *corev1.Pod) string {
 		case c.State.Waiting != nil:
 			return ", its container waits: " + reasoned(c.State.Waiting.Reason, c.State.Waiting.Message)
 		case c.State.Terminated != nil:
-			return fmt.Sprintf(", its container ended with exit code %d and is about to start again", c.State.Terminated.ExitCode)
+			return fmt.Sprintf(", its container ended with exit code %d and is about to start again",
+				c.State.Terminated.ExitCode)
 		}
 	}
 

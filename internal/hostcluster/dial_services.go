@@ -27,7 +27,8 @@ func (h *Host) dialService(ctx context.Context, s workload.Spec, pod *corev1.Pod
 	}
 
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("the machine's Service is not of a type that is reached from outside, as access %s needs it", s.Access)
+		return nil, fmt.Errorf("the machine's Service is not of a type that is reached from outside, as access %s needs it",
+			s.Access)
 	}
 
 	return h.dialFirst(ctx, addresses)
@@ -38,7 +39,8 @@ func (h *Host) dialFirst(ctx context.Context, addresses []string) (net.Conn, err
 	var reasons []error
 
 	for _, to := range addresses {
-		attempt, cancel := context.WithTimeoutCause(ctx, addressTime, fmt.Errorf("%s: no connection within %s", to, addressTime))
+		attempt, cancel := context.WithTimeoutCause(ctx, addressTime,
+			fmt.Errorf("%s: no connection within %s", to, addressTime))
 		conn, err := h.reach(attempt, "tcp", to)
 
 		if err == nil {
@@ -63,8 +65,8 @@ func (h *Host) dialFirst(ctx context.Context, addresses []string) (net.Conn, err
 	return nil, errors.Join(reasons...)
 }
 
-// outside are the addresses at which a port of a Service is reached from outside of the host, as host:port; nothing for a Service
-// that is not reached from there. Those of its pod's node come first.
+// outside are the addresses at which a port of a Service is reached from outside of the host, as host:port; nothing for
+// a Service that is not reached from there. Those of its pod's node come first.
 func (h *Host) outside(ctx context.Context, namespace, name, port, node string) ([]string, error) {
 	service, err := h.API().CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -108,8 +110,8 @@ func balanced(service *corev1.Service, port string) ([]string, error) {
 	return addresses, nil
 }
 
-// nodeAddresses are those of nodes that are ready, with a port. A node's external addresses come before its internal ones, which may
-// mean something else from here, and external ones of all nodes before internal ones.
+// nodeAddresses are those of nodes that are ready, with a port. A node's external addresses come before its internal
+// ones, which may mean something else from here, and external ones of all nodes before internal ones.
 func (h *Host) nodeAddresses(ctx context.Context, port, first string) ([]string, error) {
 	nodes, err := h.API().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -25,9 +25,10 @@ func TestDialThroughServices(t *testing.T) {
 	})
 
 	api := d.cluster.API().CoreV1().Services(d.spec.Namespace)
-	service, err := api.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-0"}, Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "talos-api", Port: 50000}},
-	}}, metav1.CreateOptions{})
+	service, err := api.Create(t.Context(),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev-cp-0"}, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Name: "talos-api", Port: 50000}},
+		}}, metav1.CreateOptions{})
 	check(t, err)
 
 	d.spec.Access = workload.LoadBalancer
@@ -77,7 +78,9 @@ func TestExternalEndpoint(t *testing.T) {
 		t.Errorf("without a Service: %v", err)
 	}
 
-	service, err := api.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1.ServiceSpec{Ports: ports}}, metav1.CreateOptions{})
+	service, err := api.Create(t.Context(),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1.ServiceSpec{Ports: ports}},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	if to, err := d.host.ExternalEndpoint(t.Context(), d.spec); to != "" || err != nil {
@@ -88,7 +91,8 @@ func TestExternalEndpoint(t *testing.T) {
 	service, err = api.Update(t.Context(), service, metav1.UpdateOptions{})
 	check(t, err)
 
-	if to, err := d.host.ExternalEndpoint(t.Context(), d.spec); err == nil || !strings.Contains(err.Error(), "no address from a load balancer yet") {
+	if to, err := d.host.ExternalEndpoint(t.Context(), d.spec); err == nil ||
+		!strings.Contains(err.Error(), "no address from a load balancer yet") {
 		t.Errorf("a balancer that is not there yet has %q, %v", to, err)
 	}
 

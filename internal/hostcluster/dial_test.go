@@ -37,7 +37,8 @@ func machine(pool string, ordinal int) workload.Machine {
 		role = workload.ControlPlane
 	}
 
-	return workload.Machine{Name: fmt.Sprintf("%s-%d", pool, ordinal), Pool: pool, Ordinal: ordinal, Role: role, Image: "ghcr.io/siderolabs/talos:v1.13.6"}
+	return workload.Machine{Name: fmt.Sprintf("%s-%d", pool, ordinal), Pool: pool, Ordinal: ordinal, Role: role,
+		Image: "ghcr.io/siderolabs/talos:v1.13.6"}
 }
 
 // dialing is a host with a cluster on it, counted at a proxy.
@@ -132,11 +133,14 @@ func (d *dialing) refused(t *testing.T, to string, words ...string) {
 }
 
 func (d *dialing) lists() int {
-	return len(d.proxy.Seen(func(c kubetest.Call) bool { return c.Method == http.MethodGet && strings.HasSuffix(c.Path, "/pods") }))
+	return len(d.proxy.Seen(func(c kubetest.Call) bool {
+		return c.Method == http.MethodGet &&
+			strings.HasSuffix(c.Path, "/pods")
+	}))
 }
 
-// Machines are found by all their names, and by their addresses also when another resource has them, with one connection to
-// each pod and one list of pods.
+// Machines are found by all their names, and by their addresses also when another resource has them, with one
+// connection to each pod and one list of pods.
 func TestDialFindsMachines(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.1.1", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
@@ -178,8 +182,8 @@ func TestDialFindsMachines(t *testing.T) {
 		t.Errorf("%d connections to pods, want 2", n)
 	}
 
-	// One that all share, and what is asked again about addresses that are not of the cluster and pods without a connection yet; and
-	// what is two seconds old is forgotten, so that on a busy machine it is asked for again.
+	// One that all share, and what is asked again about addresses that are not of the cluster and pods without a
+	// connection yet; and what is two seconds old is forgotten, so that on a busy machine it is asked for again.
 	if n, took := d.lists(), time.Since(begun); n > 8+int(took/time.Second) {
 		t.Errorf("pods were listed %d times in %s", n, took)
 	}
@@ -202,12 +206,14 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 
 	waiting := d.pod(t, d.spec, machine("cp", 0), "10.66.2.1", nil)
 	d.report(t, waiting, corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
-		Name: "talos", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such tag"}},
+		Name: "talos", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such tag"}},
 	}}})
 
 	unscheduled := d.pod(t, d.spec, machine("cp", 1), "10.66.2.2", nil)
 	d.report(t, unscheduled, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+			Message: "0/3 nodes are available"},
 	}})
 
 	d.refused(t, "dev-cp-0:50000", "Pending", "ImagePullBackOff", "no such tag")
@@ -315,7 +321,8 @@ func TestDialNeedsRights(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.7.1", map[int]string{50000: echo(t, "cp-0")})
 
-	d.host = open(t, hostcluster.Options{Kubeconfig: as(t, d.cluster, d.spec.Namespace, "reads", rule("pods", "get", "list"))})
+	d.host = open(t, hostcluster.Options{
+		Kubeconfig: as(t, d.cluster, d.spec.Namespace, "reads", rule("pods", "get", "list"))})
 	d.refused(t, "dev-cp-0:50000", "forbidden", "pods/portforward")
 
 	d.host = open(t, hostcluster.Options{

@@ -9,16 +9,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// A digest is that of what the pod is made of: versions of Talos, which are upgraded to, sizes of volumes and the way in are none of it.
+// A digest is that of what the pod is made of: versions of Talos, which are upgraded to, sizes of volumes and the way
+// in are none of it.
 func TestPodDigest(t *testing.T) {
 	t.Parallel()
 
 	spec := func(change func(*workload.Spec, *workload.Machine)) workload.Spec {
 		m := workload.Machine{
 			Name: "cp-0", Pool: "cp", Role: workload.ControlPlane, Image: "registry.local:5000/talos:v1.13.0",
-			Pod: workload.PodSpec{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+			Pod: workload.PodSpec{Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
 		}
-		s := workload.Spec{Cluster: "dev", Mark: "0123456789abcdef", Namespace: "talos", Domain: "cluster.local", Access: workload.PortForward}
+		s := workload.Spec{Cluster: "dev", Mark: "0123456789abcdef", Namespace: "talos", Domain: "cluster.local",
+			Access: workload.PortForward}
 		change(&s, &m)
 
 		s.Machines = []workload.Machine{m}
@@ -41,24 +44,38 @@ func TestPodDigest(t *testing.T) {
 		change func(*workload.Spec, *workload.Machine)
 		same   bool
 	}{
-		"another tag": {change: func(_ *workload.Spec, m *workload.Machine) { m.Image = "registry.local:5000/talos:v1.13.2" }, same: true},
+		"another tag": {change: func(_ *workload.Spec, m *workload.Machine) { m.Image = "registry.local:5000/talos:v1.13.2" },
+			same: true},
 		"spelt otherwise": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Resources.Requests["cpu"] = resource.MustParse("1000m")
 		}, same: true},
-		"size of a volume": {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Storage.Var = resource.MustParse("40Gi") }, same: true},
-		"the way in":       {change: func(s *workload.Spec, _ *workload.Machine) { s.Access = workload.NodePort }, same: true},
-		"another image":    {change: func(_ *workload.Spec, m *workload.Machine) { m.Image = "registry.local/talos:v1.13.0" }},
+		"size of a volume": {change: func(_ *workload.Spec,
+			m *workload.Machine) {
+			m.Pod.Storage.Var = resource.MustParse("40Gi")
+		}, same: true},
+		"the way in": {change: func(s *workload.Spec, _ *workload.Machine) { s.Access = workload.NodePort },
+			same: true},
+		"another image": {change: func(_ *workload.Spec,
+			m *workload.Machine) {
+			m.Image = "registry.local/talos:v1.13.0"
+		}},
 		"more of a thing": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Resources.Requests["cpu"] = resource.MustParse("2")
 		}},
 		"another node": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.NodeSelector = map[string]string{"disk": "ssd"}
 		}},
-		"a pull secret":   {change: func(_ *workload.Spec, m *workload.Machine) { m.PullSecrets = []string{"registry"} }},
-		"a label of all":  {change: func(s *workload.Spec, _ *workload.Machine) { s.Labels = map[string]string{"team": "a"} }},
+		"a pull secret": {change: func(_ *workload.Spec, m *workload.Machine) { m.PullSecrets = []string{"registry"} }},
+		"a label of all": {change: func(s *workload.Spec,
+			_ *workload.Machine) {
+			s.Labels = map[string]string{"team": "a"}
+		}},
 		"data in the pod": {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Storage.Ephemeral = true }},
-		"an annotation":   {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.Annotations = map[string]string{"a": "b"} }},
-		"a priority":      {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.PriorityClass = "high" }},
+		"an annotation": {change: func(_ *workload.Spec,
+			m *workload.Machine) {
+			m.Pod.Annotations = map[string]string{"a": "b"}
+		}},
+		"a priority": {change: func(_ *workload.Spec, m *workload.Machine) { m.Pod.PriorityClass = "high" }},
 		"a toleration more": {change: func(_ *workload.Spec, m *workload.Machine) {
 			m.Pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}},

@@ -21,21 +21,24 @@ var byHand = metav1.PatchOptions{FieldManager: "kubectl-edit"}
 func (s site) patchSet(t *testing.T, name, patch string) {
 	t.Helper()
 
-	_, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), byHand)
+	_, err := s.cluster.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), name, types.StrategicMergePatchType,
+		[]byte(patch), byHand)
 	check(t, err)
 }
 
 func (s site) patchService(t *testing.T, name, patch string) {
 	t.Helper()
 
-	_, err := s.cluster.API().CoreV1().Services(s.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), byHand)
+	_, err := s.cluster.API().CoreV1().Services(s.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch),
+		byHand)
 	check(t, err)
 }
 
 func (s site) patchClaim(t *testing.T, name, patch string) {
 	t.Helper()
 
-	_, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), byHand)
+	_, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(patch), byHand)
 	check(t, err)
 }
 
@@ -92,7 +95,8 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 		},
 		{
 			"budget", func(t *testing.T) {
-				check(t, s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
+				check(t, s.cluster.API().PolicyV1().PodDisruptionBudgets(s.namespace).Delete(t.Context(), "dev",
+					metav1.DeleteOptions{}))
 			},
 			func(o workload.Observation) bool {
 				return saying(o.Missing, "PodDisruptionBudget", "/dev does not exist")
@@ -107,7 +111,9 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			},
 		},
 		{
-			"measure of the budget", func(t *testing.T) { s.patchBudget(t, "dev", `{"spec":{"maxUnavailable":null,"minAvailable":0}}`) },
+			"measure of the budget", func(t *testing.T) {
+				s.patchBudget(t, "dev", `{"spec":{"maxUnavailable":null,"minAvailable":0}}`)
+			},
 			func(o workload.Observation) bool {
 				return saying(o.Drift, "PodDisruptionBudget", "/dev", "minAvailable")
 			},
@@ -129,7 +135,9 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 			},
 		},
 		{
-			"update strategy", func(t *testing.T) { s.patchSet(t, "dev-cp-0", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`) },
+			"update strategy", func(t *testing.T) {
+				s.patchSet(t, "dev-cp-0", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
+			},
 			func(o workload.Observation) bool {
 				return saying(o.Machines["cp-0"].Drift, "StatefulSet", "updateStrategy") && len(o.Machines["cp-0"].Outdated) == 0
 			},
@@ -144,7 +152,8 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 		},
 		{
 			"StatefulSet without its pod", func(t *testing.T) {
-				check(t, apps.StatefulSets(s.namespace).Delete(t.Context(), "dev-cp-0", metav1.DeleteOptions{PropagationPolicy: &orphan}))
+				check(t, apps.StatefulSets(s.namespace).Delete(t.Context(), "dev-cp-0",
+					metav1.DeleteOptions{PropagationPolicy: &orphan}))
 			},
 			func(o workload.Observation) bool {
 				m := o.Machines["cp-0"]
@@ -166,8 +175,8 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 	}
 }
 
-// The address at which the peers of a control plane know it stays: that of a Service that was deleted is asked for again, and one
-// that somebody else made with another address gives way. Nothing of that is drift, nor touches the pod.
+// The address at which the peers of a control plane know it stays: that of a Service that was deleted is asked for
+// again, and one that somebody else made with another address gives way. Nothing of that is drift, nor touches the pod.
 func TestPeerAddressesStay(t *testing.T) {
 	t.Parallel()
 
@@ -236,7 +245,8 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["batch/0"]
 
-		return m.Exists && m.Pod == "" && m.Complete && saying(m.Drift, "spec.replicas is 0 instead of 1") && strings.Contains(m.Diagnosis, "scaled to 0")
+		return m.Exists && m.Pod == "" && m.Complete && saying(m.Drift, "spec.replicas is 0 instead of 1") &&
+			strings.Contains(m.Diagnosis, "scaled to 0")
 	})
 
 	check(t, s.Ensure(t.Context(), spec))
@@ -257,8 +267,8 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 	}
 }
 
-// A template that was changed by hand is told and made right, also what was added beside talosop's own fields: by Ensure as long as the
-// pod is what is wanted, which stays.
+// A template that was changed by hand is told and made right, also what was added beside talosop's own fields: by
+// Ensure as long as the pod is what is wanted, which stays.
 func TestTemplatesChangedByHand(t *testing.T) {
 	t.Parallel()
 
@@ -268,13 +278,15 @@ func TestTemplatesChangedByHand(t *testing.T) {
 	before := s.observe(t, spec, quiet)
 
 	for _, c := range []struct{ name, patch, word string }{
-		{"image", `{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"evil.example/talos:v1"}]}}}}`, "image"},
+		{"image", `{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"evil.example/talos:v1"}]}}}}`,
+			"image"},
 		{"environment", `{"spec":{"template":{"spec":{"containers":[{"name":"talos","env":[{"name":"TALOSSKU","value":"x"}]}]}}}}`, "TALOSSKU"},
 		{
 			"port", `{"spec":{"template":{"spec":{"containers":[{"name":"talos","ports":[
 				{"containerPort":50000,"protocol":"TCP","$patch":"delete"},{"containerPort":50001,"protocol":"TCP","name":"talos-api"}]}]}}}}`, "/dev-batch-0",
 		},
-		{"restart", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`, "annotations"},
+		{"restart", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`,
+			"annotations"},
 		{
 			"volume", `{"spec":{"template":{"spec":{"volumes":[{"name":"opt","emptyDir":{}}],
 				"containers":[{"name":"talos","volumeMounts":[{"name":"opt","mountPath":"/opt"}]}]}}}}`, "[opt]",
@@ -284,7 +296,8 @@ func TestTemplatesChangedByHand(t *testing.T) {
 			s.patchSet(t, "dev-batch-0", c.patch)
 
 			changed := func(o workload.Observation) bool { return len(o.Machines["batch/0"].Drift) > 0 }
-			if m := s.observe(t, spec, changed).Machines["batch/0"]; !saying(m.Drift, "StatefulSet", c.word) || len(m.Outdated) > 0 {
+			if m := s.observe(t, spec, changed).Machines["batch/0"]; !saying(m.Drift, "StatefulSet", c.word) ||
+				len(m.Outdated) > 0 {
 				t.Errorf("outdated: %q, drift: %q", m.Outdated, m.Drift)
 			}
 
@@ -354,7 +367,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	set.ManagedFields, set.ResourceVersion = nil, ""
 	set.TypeMeta = metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"}
 	force := true
-	_, err = s.cluster.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), "dev-cp-0", types.ApplyPatchType, []byte(encoded(t, set)),
+	_, err = s.cluster.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), "dev-cp-0", types.ApplyPatchType,
+		[]byte(encoded(t, set)),
 		metav1.PatchOptions{FieldManager: "someone", Force: &force})
 	check(t, err)
 

@@ -48,7 +48,8 @@ func TestTroubles(t *testing.T) {
 		},
 		{
 			"unbound", func(spec *workload.Spec) { spec.Annotations = map[string]string{kubetest.HangAnnotation: "false"} },
-			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (without a storage class", "last event"},
+			[]string{"unbound immediate PersistentVolumeClaims", "/state-unbound-batch-0 is not bound (without a storage class",
+				"last event"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestTroubles(t *testing.T) {
 			s.observe(t, spec, func(o workload.Observation) bool {
 				m := o.Machines["batch/0"]
 
-				return saying([]string{m.Diagnosis}, c.words...) && m.Exists && m.Complete && m.Container == "" && !m.Ready && !m.VolumesLost &&
+				return saying([]string{m.Diagnosis}, c.words...) && m.Exists && m.Complete && m.Container == "" && !m.Ready &&
+					!m.VolumesLost &&
 					len(m.Drift)+len(m.Outdated) == 0
 			})
 		})
@@ -92,8 +94,9 @@ func (s site) lostNode(t *testing.T) *corev1.Node {
 
 	nodes := s.cluster.API().CoreV1().Nodes()
 	node, err := nodes.Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "lost-" + s.namespace, Labels: map[string]string{corev1.LabelHostname: "lost-" + s.namespace}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoSchedule}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "lost-" + s.namespace,
+			Labels: map[string]string{corev1.LabelHostname: "lost-" + s.namespace}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "lost", Effect: corev1.TaintEffectNoSchedule}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	t.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(t.Context()), node.Name, metav1.DeleteOptions{}) })
@@ -104,7 +107,8 @@ func (s site) lostNode(t *testing.T) *corev1.Node {
 func (s site) readiness(t *testing.T, node *corev1.Node, status corev1.ConditionStatus, reason string) *corev1.Node {
 	t.Helper()
 
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: metav1.Now()}}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: metav1.Now()}}
 	node, err := s.cluster.API().CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	check(t, err)
 
@@ -125,8 +129,11 @@ func TestNodesThatAreLost(t *testing.T) {
 	s.observe(t, spec, func(o workload.Observation) bool { return o.Machines["batch/0"].Node == node.Name })
 	s.readiness(t, node, corev1.ConditionUnknown, "NodeStatusUnknown")
 
-	words := []string{"its node " + node.Name + " is not ready since 20", "NodeStatusUnknown", "delete the Node", "out-of-service"}
-	s.observe(t, spec, func(o workload.Observation) bool { return saying([]string{o.Machines["batch/0"].Diagnosis}, words...) })
+	words := []string{"its node " + node.Name + " is not ready since 20", "NodeStatusUnknown", "delete the Node",
+		"out-of-service"}
+	s.observe(t, spec, func(o workload.Observation) bool {
+		return saying([]string{o.Machines["batch/0"].Diagnosis}, words...)
+	})
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -228,10 +235,13 @@ func (s site) localVolume(t *testing.T, claim *corev1.PersistentVolumeClaim, nod
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + claim.Name}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-			}}}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + claim.Name}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+				}}}},
 		},
 	}, metav1.CreateOptions{})
 	check(t, err)
@@ -274,7 +284,8 @@ func TestRightsInOneNamespaceDo(t *testing.T) {
 	confined.observe(t, spec, func(o workload.Observation) bool {
 		m := o.Machines["cp-0"]
 
-		return m.PodUID != before.Machines["cp-0"].PodUID && saying([]string{m.Diagnosis}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
+		return m.PodUID != before.Machines["cp-0"].PodUID &&
+			saying([]string{m.Diagnosis}, "ImagePullBackOff", "events may not be read") && !m.VolumesLost
 	})
 	check(t, confined.Remove(t.Context(), spec, "cp-0"))
 	check(t, confined.RemoveShared(t.Context(), spec))
@@ -296,7 +307,8 @@ func (s site) confined(t *testing.T) string {
 	core, rbac := s.cluster.API().CoreV1(), s.cluster.API().RbacV1()
 	named := metav1.ObjectMeta{Name: "talosop"}
 
-	_, err := core.ServiceAccounts(s.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named}, metav1.CreateOptions{})
+	_, err := core.ServiceAccounts(s.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	rules := []rbacv1.PolicyRule{
@@ -305,9 +317,11 @@ func (s site) confined(t *testing.T) string {
 			Verbs: []string{"get", "list", "create", "patch", "delete"},
 		},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"},
+			Verbs: []string{"get", "list", "create", "patch", "delete"}},
 	}
-	_, err = rbac.Roles(s.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: named, Rules: rules}, metav1.CreateOptions{})
+	_, err = rbac.Roles(s.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: named, Rules: rules},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	_, err = rbac.RoleBindings(s.namespace).Create(t.Context(), &rbacv1.RoleBinding{
@@ -317,13 +331,15 @@ func (s site) confined(t *testing.T) string {
 	check(t, err)
 	granted(t, s.cluster, s.namespace, "system:serviceaccount:"+s.namespace+":"+named.Name, rules...)
 
-	token, err := core.ServiceAccounts(s.namespace).CreateToken(t.Context(), named.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := core.ServiceAccounts(s.namespace).CreateToken(t.Context(), named.Name, &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	admin := s.cluster.Config()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	content, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"host": {Server: admin.Host, CertificateAuthorityData: admin.CAData}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"host": {Server: admin.Host, CertificateAuthorityData: admin.CAData}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"talosop": {Token: token.Status.Token}},
 		Contexts:       map[string]*clientcmdapi.Context{"host": {Cluster: "host", AuthInfo: "talosop"}},
 		CurrentContext: "host",

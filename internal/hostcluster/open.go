@@ -62,7 +62,8 @@ const (
 	userAgent = "talosop"
 )
 
-// Open prepares the connection to a host cluster. Files are read and checked, the host is not asked. No error has credentials in it.
+// Open prepares the connection to a host cluster. Files are read and checked, the host is not asked. No error has
+// credentials in it.
 func Open(o Options) (*Host, error) {
 	config, err := o.config()
 	if err != nil {
@@ -95,7 +96,8 @@ func Open(o Options) (*Host, error) {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
 
-	return &Host{Client: client, closeIdle: closeIdle, forwards: forwards, pods: newPodLists(client.API()), reach: o.Reach}, nil
+	return &Host{Client: client, closeIdle: closeIdle, forwards: forwards, pods: newPodLists(client.API()),
+		reach: o.Reach}, nil
 }
 
 func (o Options) config() (*rest.Config, error) {
@@ -110,11 +112,13 @@ func (o Options) config() (*rest.Config, error) {
 
 	config, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no KUBERNETES_SERVICE_HOST); give a kubeconfig")
+		return nil, errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no " +
+			"KUBERNETES_SERVICE_HOST); give a kubeconfig")
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken allows it: %w", err)
+		return nil, fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken "+
+			"allows it: %w", err)
 	}
 
 	config.Proxy, config.UserAgent = noProxy, userAgent

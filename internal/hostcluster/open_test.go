@@ -28,7 +28,8 @@ func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbac
 
 	rbac := c.API().RbacV1()
 
-	_, err := rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	_, err := rbac.Roles(namespace).Create(t.Context(),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
 	check(t, err)
 
 	_, err = rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
@@ -61,11 +62,13 @@ func granted(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ..
 
 			for _, verb := range rule.Verbs {
 				soon(t, func() bool {
-					review, err := c.API().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-						Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-							Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
-						}},
-					}, metav1.CreateOptions{})
+					review, err := c.API().AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+						&authorizationv1.SubjectAccessReview{
+							Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+								ResourceAttributes: &authorizationv1.ResourceAttributes{
+									Namespace: namespace, Verb: verb, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+								}},
+						}, metav1.CreateOptions{})
 					check(t, err)
 
 					return review.Status.Allowed
@@ -90,12 +93,13 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	for want, o := range map[string]hostcluster.Options{
-		"not both":                     {InCluster: true, Kubeconfig: kubernetes.Kubeconfig{Path: "k"}},
-		"no KUBERNETES_SERVICE_HOST":   {InCluster: true},
-		"it is empty":                  {},
-		"no such file":                 {Kubeconfig: kubernetes.Kubeconfig{Path: t.TempDir() + "/none"}},
-		"it is not YAML":               {Kubeconfig: kubernetes.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
-		"it has no context production": {Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
+		"not both":                   {InCluster: true, Kubeconfig: kubernetes.Kubeconfig{Path: "k"}},
+		"no KUBERNETES_SERVICE_HOST": {InCluster: true},
+		"it is empty":                {},
+		"no such file":               {Kubeconfig: kubernetes.Kubeconfig{Path: t.TempDir() + "/none"}},
+		"it is not YAML":             {Kubeconfig: kubernetes.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
+		"it has no context production": {
+			Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
 	} {
 		host, err := hostcluster.Open(o)
 		if err == nil {

@@ -61,7 +61,8 @@ func TestNamespacesThatTalosopMakes(t *testing.T) {
 	s.observe(t, one, quiet)
 
 	configs := s.cluster.API().CoreV1().ConfigMaps(s.namespace)
-	_, err = configs.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "precious"}}, metav1.CreateOptions{})
+	_, err = configs.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "precious"}},
+		metav1.CreateOptions{})
 	check(t, err)
 	check(t, s.Remove(t.Context(), one, "cp-0"))
 	check(t, s.RemoveShared(t.Context(), one))

@@ -21,7 +21,8 @@ func (s site) deleteClaims(t *testing.T, spec workload.Spec) {
 	t.Helper()
 
 	for _, o := range s.claims(t, spec) {
-		check(t, s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), o.GetName(), metav1.DeleteOptions{}))
+		check(t, s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), o.GetName(),
+			metav1.DeleteOptions{}))
 	}
 }
 
@@ -91,15 +92,16 @@ func (s site) deleteClaim(t *testing.T, name string) {
 	}
 }
 
-// A machine that lost a part of what it keeps is not given an empty one beside the rest: its volumes are lost, until a wipe
-// replaces them all.
+// A machine that lost a part of what it keeps is not given an empty one beside the rest: its volumes are lost, until a
+// wipe replaces them all.
 func TestClaimsThatAreGone(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
 
 	for _, lost := range [][]string{{"state-dev-batch-0"}, {"var-dev-batch-0"}, {
-		"state-dev-batch-0", "var-dev-batch-0", "etc-cni-dev-batch-0", "etc-kubernetes-dev-batch-0", "usr-libexec-kubernetes-dev-batch-0",
+		"state-dev-batch-0", "var-dev-batch-0", "etc-cni-dev-batch-0", "etc-kubernetes-dev-batch-0",
+		"usr-libexec-kubernetes-dev-batch-0",
 	}} {
 		spec := s.spec("dev", 0, 1)
 		spec.Machines[0].Pod.NodeSelector = map[string]string{"no": "where"}
@@ -162,7 +164,8 @@ func TestClaimsThatAreNotLost(t *testing.T) {
 		t.Errorf("a volume that is there is lost: %+v", m)
 	}
 
-	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-batch-0", "not this cluster's", "talosop.dev/mark=mark-of-dev")
+	s.refusedFor(t, spec, "PersistentVolumeClaim "+s.namespace+"/var-dev-batch-0", "not this cluster's",
+		"talosop.dev/mark=mark-of-dev")
 }
 
 // A claim that is gone although its pod runs has left the machine what was in it, for as long as the pod is there.
@@ -177,12 +180,15 @@ func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
 	s.deleteClaim(t, "var-dev-batch-0")
 	check(t, s.Ensure(t.Context(), spec))
 
-	if err := s.Restart(t.Context(), spec, "batch/0"); !wait.IsPermanent(err) || !saying([]string{err.Error()}, "/var-dev-batch-0", "remove machine batch/0") {
+	if err := s.Restart(t.Context(), spec, "batch/0"); !wait.IsPermanent(err) ||
+		!saying([]string{err.Error()}, "/var-dev-batch-0", "remove machine batch/0") {
 		t.Errorf("a restart ends with %v", err)
 	}
 
-	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost || !m.Ready ||
-		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 || !saying(m.Stays, "/var-dev-batch-0 was deleted", "goes with its pod") || len(m.Drift) > 0 {
+	if m := s.observe(t, spec, func(workload.Observation) bool { return true }).Machines["batch/0"]; m.VolumesLost ||
+		!m.Ready ||
+		m.PodUID != before.PodUID || len(s.claims(t, spec)) != 4 ||
+		!saying(m.Stays, "/var-dev-batch-0 was deleted", "goes with its pod") || len(m.Drift) > 0 {
 		t.Errorf("the machine is %+v", m)
 	}
 }
@@ -234,7 +240,8 @@ func TestClaimsThatAreHeld(t *testing.T) {
 func (s site) dropFinalizers(t *testing.T, claim *corev1.PersistentVolumeClaim) error {
 	t.Helper()
 
-	_, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Patch(t.Context(), claim.Name, types.MergePatchType,
+	_, err := s.cluster.API().CoreV1().PersistentVolumeClaims(s.namespace).Patch(t.Context(), claim.Name,
+		types.MergePatchType,
 		[]byte(`{"metadata":{"finalizers":null}}`), byHand)
 
 	return err

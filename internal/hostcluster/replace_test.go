@@ -42,7 +42,8 @@ func TestWipeLeavesNoVolume(t *testing.T) {
 	check(t, s.Wipe(t.Context(), spec, "cp-0"))
 
 	after, has := s.observe(t, spec, quiet), s.claims(t, spec)
-	if after.Machines["cp-0"].PodUID == before.Machines["cp-0"].PodUID || after.Machines["batch/0"].PodUID != before.Machines["batch/0"].PodUID {
+	if after.Machines["cp-0"].PodUID == before.Machines["cp-0"].PodUID ||
+		after.Machines["batch/0"].PodUID != before.Machines["batch/0"].PodUID {
 		t.Errorf("the pods were %+v and are %+v", before.Machines, after.Machines)
 	}
 
@@ -81,8 +82,8 @@ type operation struct {
 	after func(t *testing.T, s site, spec workload.Spec)
 }
 
-// For every request that changes something: the process is killed when it was carried out, and the operation is done again
-// from the start. It has to end as if nothing had happened.
+// For every request that changes something: the process is killed when it was carried out, and the operation is done
+// again from the start. It has to end as if nothing had happened.
 func TestKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 
@@ -113,7 +114,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 				spec.Machines[0].Pod.Storage.Ephemeral = true
 				made(t, s, spec)
 				s.observe(t, *spec, quiet)
-				s.patchSet(t, spec.Cluster+"-batch-0", `{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`)
+				s.patchSet(t, spec.Cluster+"-batch-0",
+					`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}}`)
 
 				spec.Machines[0].Image += "-next"
 			},
@@ -152,8 +154,8 @@ func TestKilledAtEveryCall(t *testing.T) {
 	}
 }
 
-// killAtEveryCall works on several clusters at a time, one for each request: they wait most of the time, and more of them than
-// there are processors.
+// killAtEveryCall works on several clusters at a time, one for each request: they wait most of the time, and more of
+// them than there are processors.
 func (s site) killAtEveryCall(t *testing.T, o operation) {
 	t.Helper()
 

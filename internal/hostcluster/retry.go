@@ -19,12 +19,12 @@ const (
 	firstPause = 200 * time.Millisecond
 )
 
-// retrying repeats requests that the host could not take just now: an API server that restarts, or a balancer in
-// front of several that sends some requests to one that is gone. What has a Retry-After is left to client-go, which repeats it up to
-// ten times (client-go 0.36, rest/with_retry.go); without one it repeats nothing.
+// retrying repeats requests that the host could not take just now: an API server that restarts, or a balancer in front
+// of several that sends some requests to one that is gone. What has a Retry-After is left to client-go, which repeats
+// it up to ten times (client-go 0.36, rest/with_retry.go); without one it repeats nothing.
 //
-// A request that may have been carried out is repeated only when doing it twice is doing it once: everything but the making of
-// objects by POST. What waits for an answer for too long ends with an error.
+// A request that may have been carried out is repeated only when doing it twice is doing it once: everything but the
+// making of objects by POST. What waits for an answer for too long ends with an error.
 type retrying struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -130,10 +130,12 @@ func worthRepeating(r *http.Request, response *http.Response, err error) bool {
 	}
 
 	return r.Method != http.MethodPost &&
-		slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, response.StatusCode)
+		slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout},
+			response.StatusCode)
 }
 
 // cut says whether a connection was, while an answer was awaited.
 func cut(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -18,8 +18,8 @@ const pingAfter = 10 * time.Second
 
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // that is how net/http is told of no proxy
 
-// newTransport makes connections to the host's API at base that end with close: those of client-go are shared by the whole process
-// and have no end.
+// newTransport makes connections to the host's API at base that end with close: those of client-go are shared by the
+// whole process and have no end.
 func newTransport(config *rest.Config) (base string, authenticated http.RoundTripper, closeIdle func(), err error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

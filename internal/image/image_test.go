@@ -18,14 +18,23 @@ func TestInstaller_referencesAreReadBack(t *testing.T) {
 	}{
 		{"plain", Installer{Version: "v1.13.0"}, "ghcr.io/siderolabs/installer:v1.13.0"},
 		{"plain, metal", Installer{Version: "v1.13.0", Platform: "metal"}, "ghcr.io/siderolabs/installer:v1.13.0"},
-		{"plain, no longer beside the factory", Installer{Version: "v1.14.0"}, "factory.talos.dev/metal-installer/" + VanillaSchematic + ":v1.14.0"},
-		{"a schematic", Installer{Version: "v1.13.0", Schematic: schematic}, "factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"},
-		{"a cloud", Installer{Version: "v1.12.6", Schematic: schematic, Platform: "aws"}, "factory.talos.dev/aws-installer/" + schematic + ":v1.12.6"},
-		{"SecureBoot", Installer{Version: "v1.13.0-rc.1", Schematic: schematic, SecureBoot: true}, "factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0-rc.1"},
-		{"SecureBoot without extensions", Installer{Version: "v1.13.0", SecureBoot: true}, "factory.talos.dev/metal-installer-secureboot/" + VanillaSchematic + ":v1.13.0"},
-		{"a cloud without extensions", Installer{Version: "v1.13.0", Platform: "equinix-metal"}, "factory.talos.dev/equinix-metal-installer/" + VanillaSchematic + ":v1.13.0"},
-		{"another factory", Installer{Version: "v1.13.0", Schematic: schematic, Registry: "factory.local:5000"}, "factory.local:5000/metal-installer/" + schematic + ":v1.13.0"},
-		{"a mirror with a path", Installer{Version: "v1.13.0", Schematic: schematic, Registry: "mirror.local:5000/talos/factory"}, "mirror.local:5000/talos/factory/metal-installer/" + schematic + ":v1.13.0"},
+		{"plain, no longer beside the factory", Installer{Version: "v1.14.0"},
+			"factory.talos.dev/metal-installer/" + VanillaSchematic + ":v1.14.0"},
+		{"a schematic", Installer{Version: "v1.13.0", Schematic: schematic},
+			"factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"},
+		{"a cloud", Installer{Version: "v1.12.6", Schematic: schematic, Platform: "aws"},
+			"factory.talos.dev/aws-installer/" + schematic + ":v1.12.6"},
+		{"SecureBoot", Installer{Version: "v1.13.0-rc.1", Schematic: schematic, SecureBoot: true},
+			"factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0-rc.1"},
+		{"SecureBoot without extensions", Installer{Version: "v1.13.0", SecureBoot: true},
+			"factory.talos.dev/metal-installer-secureboot/" + VanillaSchematic + ":v1.13.0"},
+		{"a cloud without extensions", Installer{Version: "v1.13.0", Platform: "equinix-metal"},
+			"factory.talos.dev/equinix-metal-installer/" + VanillaSchematic + ":v1.13.0"},
+		{"another factory", Installer{Version: "v1.13.0", Schematic: schematic, Registry: "factory.local:5000"},
+			"factory.local:5000/metal-installer/" + schematic + ":v1.13.0"},
+		{"a mirror with a path", Installer{Version: "v1.13.0", Schematic: schematic,
+			Registry: "mirror.local:5000/talos/factory"},
+			"mirror.local:5000/talos/factory/metal-installer/" + schematic + ":v1.13.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.installer.Reference()
@@ -58,9 +67,11 @@ func TestInstaller_refuses(t *testing.T) {
 		{Installer{}, `version "": want a Talos version with a leading v, such as v1.13.0`},
 		{Installer{Version: "1.13.0"}, `version "1.13.0": want a Talos version with a leading v, such as v1.13.0`},
 		{Installer{Version: "v1.13"}, `version "v1.13": want a Talos version such as v1.13.0`},
-		{Installer{Version: "v1.13.0", Schematic: "abc"}, `schematic id "abc": want the 64 lower-case hex digits the Image Factory gives`},
+		{Installer{Version: "v1.13.0", Schematic: "abc"},
+			`schematic id "abc": want the 64 lower-case hex digits the Image Factory gives`},
 		{Installer{Version: "v1.13.0", Schematic: strings.ToUpper(schematic)}, "want the 64 lower-case hex digits"},
-		{Installer{Version: "v1.13.0", Platform: "Bare Metal"}, `platform "Bare Metal": want lower-case letters, digits and dashes, such as metal or aws`},
+		{Installer{Version: "v1.13.0", Platform: "Bare Metal"},
+			`platform "Bare Metal": want lower-case letters, digits and dashes, such as metal or aws`},
 		{Installer{Version: "v1.13.0", Registry: "https://factory.local"}, "not a registry host"},
 	} {
 		if got, err := test.installer.Reference(); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -119,8 +130,10 @@ func TestParseReference(t *testing.T) {
 
 func TestInstaller_ofOthers(t *testing.T) {
 	for text, want := range map[string]Installer{
-		"factory.talos.dev/installer/" + schematic + ":v1.9.0":            {Version: "v1.9.0", Schematic: schematic, Platform: "metal"},
-		"factory.talos.dev/installer-secureboot/" + schematic + ":v1.9.0": {Version: "v1.9.0", Schematic: schematic, Platform: "metal", SecureBoot: true},
+		"factory.talos.dev/installer/" + schematic +
+			":v1.9.0": {Version: "v1.9.0", Schematic: schematic, Platform: "metal"},
+		"factory.talos.dev/installer-secureboot/" + schematic +
+			":v1.9.0": {Version: "v1.9.0", Schematic: schematic, Platform: "metal", SecureBoot: true},
 	} {
 		reference, err := ParseReference(text)
 		if err != nil {
@@ -134,8 +147,10 @@ func TestInstaller_ofOthers(t *testing.T) {
 	}
 
 	for _, text := range []string{
-		"ghcr.io/siderolabs/installer", "ghcr.io/siderolabs/installer:latest", "ghcr.io/me/installer:v1.13.0", "factory.talos.dev/metal-installer/abc:v1.13.0",
-		"factory.talos.dev/imager/" + schematic + ":v1.13.0", "ghcr.io/siderolabs/installer@sha256:" + strings.Repeat("a", 64), "x.test/" + schematic + ":v1.13.0",
+		"ghcr.io/siderolabs/installer", "ghcr.io/siderolabs/installer:latest", "ghcr.io/me/installer:v1.13.0",
+		"factory.talos.dev/metal-installer/abc:v1.13.0",
+		"factory.talos.dev/imager/" + schematic + ":v1.13.0",
+		"ghcr.io/siderolabs/installer@sha256:" + strings.Repeat("a", 64), "x.test/" + schematic + ":v1.13.0",
 	} {
 		reference, err := ParseReference(text)
 		if err != nil {

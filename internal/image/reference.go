@@ -28,7 +28,8 @@ var (
 func ParseReference(reference string) (Reference, error) {
 	rest, digest, hasDigest := strings.Cut(reference, "@")
 	if hasDigest && !digestPattern.MatchString(digest) {
-		return Reference{}, fmt.Errorf("%w %q: %q is not a digest such as sha256:<64 hex digits>", ErrInvalidReference, reference, digest)
+		return Reference{}, fmt.Errorf("%w %q: %q is not a digest such as sha256:<64 hex digits>", ErrInvalidReference,
+			reference, digest)
 	}
 
 	parsed := Reference{Registry: "docker.io", Digest: digest}

@@ -52,7 +52,8 @@ func newUpgrading() *upgrading {
 		TypeMeta:   metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 		Status: corev1.NodeStatus{
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "cp-1"}, {Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "cp-1"},
+				{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
 		},
@@ -60,7 +61,8 @@ func newUpgrading() *upgrading {
 	u.pod = &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-cp-1", Namespace: "kube-system"},
-		Spec:       corev1.PodSpec{NodeName: "cp-1", Containers: []corev1.Container{{Name: "kube-apiserver", Image: newAPIServer}}},
+		Spec: corev1.PodSpec{NodeName: "cp-1",
+			Containers: []corev1.Container{{Name: "kube-apiserver", Image: newAPIServer}}},
 		Status: corev1.PodStatus{
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{
@@ -82,7 +84,8 @@ func (u *upgrading) serve(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		answer(w, http.StatusOK, map[string]string{"gitVersion": u.version})
 	case "/api/v1/nodes":
-		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: append([]corev1.Node{u.node}, u.others...)})
+		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
+			Items: append([]corev1.Node{u.node}, u.others...)})
 	case "/api/v1/nodes/cp-1":
 		answer(w, http.StatusOK, u.node)
 	case "/api/v1/namespaces/kube-system/pods/kube-apiserver-cp-1":
@@ -121,14 +124,17 @@ func (u *upgrading) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // clientOf is a client of a cluster whose control planes listen on the port of own.
-func (a authority) clientOf(t *testing.T, endpoint string, own *httptest.Server, change func(*kubernetes.Options)) *kubernetes.Client {
+func (a authority) clientOf(
+	t *testing.T, endpoint string, own *httptest.Server, change func(*kubernetes.Options),
+) *kubernetes.Client {
 	t.Helper()
 
 	u, err := url.Parse(own.URL)
 	check(t, err)
 
 	cert, key := a.issue(t)
-	o := kubernetes.Options{Endpoint: endpoint, Port: u.Port(), CA: a.pem(), Cert: cert, Key: key, Await: time.Minute, Poll: soon}
+	o := kubernetes.Options{Endpoint: endpoint, Port: u.Port(), CA: a.pem(), Cert: cert, Key: key, Await: time.Minute,
+		Poll: soon}
 
 	if change != nil {
 		change(&o)
@@ -172,7 +178,8 @@ func TestAwaitComponent(t *testing.T) {
 	ca := newAuthority(t)
 	server := ca.apiServer(t, u.serve)
 
-	check(t, ca.clientOf(t, server.URL, server, nil).AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
+	check(t, ca.clientOf(t, server.URL, server, nil).AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer,
+		newAPIServer))
 
 	if n := int(u.looks.Load()); n != len(stages) {
 		t.Errorf("the pod was looked at %d times, want %d: each stage but the last is not it", n, len(stages))
@@ -192,9 +199,11 @@ func TestAwaitComponent_nothingToAsk(t *testing.T) {
 	client := ca.clientOf(t, server.URL, server, nil)
 
 	// An image without a version is not compared with one.
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, "registry.example.org/kube-apiserver:edge"))
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer,
+		"registry.example.org/kube-apiserver:edge"))
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.Kubelet, "registry.example.org/kubelet:edge"))
-	check(t, client.AwaitComponent(within(t, time.Minute), "nowhere", cluster.KubeProxy, "registry.k8s.io/kube-proxy:v1.36.3"))
+	check(t, client.AwaitComponent(within(t, time.Minute), "nowhere", cluster.KubeProxy,
+		"registry.k8s.io/kube-proxy:v1.36.3"))
 }
 
 func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
@@ -203,13 +212,16 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 	event := func(namespace, kind, name, text string, at int) corev1.Event {
 		return corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name + "." + text},
-			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Type: corev1.EventTypeWarning, Reason: "Reason", Message: text,
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Type: corev1.EventTypeWarning, Reason: "Reason",
+			Message:       text,
 			LastTimestamp: metav1.Time{Time: time.Date(2026, 1, 1, 0, at, 0, 0, time.UTC)},
 		}
 	}
 	events := []corev1.Event{
-		event("kube-system", "Pod", "kube-apiserver-cp-1", "newest", 2), event("kube-system", "Pod", "kube-apiserver-cp-1", "older", 1),
-		event("kube-system", "Pod", "kube-apiserver-cp-2", "of another pod", 3), event("default", "Node", "cp-1", "of the node", 1),
+		event("kube-system", "Pod", "kube-apiserver-cp-1", "newest", 2),
+		event("kube-system", "Pod", "kube-apiserver-cp-1", "older", 1),
+		event("kube-system", "Pod", "kube-apiserver-cp-2", "of another pod", 3),
+		event("default", "Node", "cp-1", "of the node", 1),
 	}
 
 	tests := map[string]struct {
@@ -220,11 +232,13 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 	}{
 		"no pod": {change: func(u *upgrading) { u.pod = nil }, want: []string{"read the pod", "NotFound"}},
 		"the old image": {
-			change: func(u *upgrading) { u.pod.Spec.Containers[0].Image = oldAPIServer }, want: []string{"the pod still has image " + oldAPIServer},
+			change: func(u *upgrading) { u.pod.Spec.Containers[0].Image = oldAPIServer },
+			want:   []string{"the pod still has image " + oldAPIServer},
 		},
 		"an image that cannot be pulled": {
 			change: func(u *upgrading) {
-				u.status().State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}
+				u.status().State = corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}
 			},
 			want: []string{"container kube-apiserver waits: ImagePullBackOff (not found)"},
 		},
@@ -239,13 +253,15 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 				s := u.status()
 				s.RestartCount = 4
 				s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
-				s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "unknown flag: --gone\n"}
+				s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error",
+					Message: "unknown flag: --gone\n"}
 			},
 			want: []string{"CrashLoopBackOff; restarted 4 times, last end: exit code 2: Error (unknown flag: --gone)"},
 		},
 		"a container that ended": {
 			change: func(u *upgrading) {
-				u.status().State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled"}}
+				u.status().State = corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled"}}
 			},
 			want: []string{"container kube-apiserver ended: exit code 137, signal 9: OOMKilled"},
 		},
@@ -261,7 +277,8 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 		},
 		"the old kubelet": {
 			component: cluster.Kubelet, change: func(u *upgrading) { u.node.Status.NodeInfo.KubeletVersion = "v1.35.4" },
-			want: []string{"kubelet on node cp-1 runs " + newKubelet, "the kubelet still reports version v1.35.4", "of the node (2026-01-01T00:01:00Z)"},
+			want: []string{"kubelet on node cp-1 runs " + newKubelet, "the kubelet still reports version v1.35.4",
+				"of the node (2026-01-01T00:01:00Z)"},
 		},
 		"a node that is not ready": {
 			component: cluster.Kubelet,
@@ -285,7 +302,8 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 			if test.component == cluster.Kubelet {
 				component, image = cluster.Kubelet, newKubelet
 			} else {
-				test.want = append(test.want, "kube-apiserver on node cp-1 (pod kube-system/kube-apiserver-cp-1) runs "+newAPIServer)
+				test.want = append(test.want, "kube-apiserver on node cp-1 (pod kube-system/kube-apiserver-cp-1) runs "+
+					newAPIServer)
 
 				if len(u.events) > 0 {
 					test.want = append(test.want, "last event: Warning Reason: newest (2026-01-01T00:02:00Z)")
@@ -347,7 +365,8 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 
 	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
 
-	if len(told) != 1 || !strings.Contains(told[0], "its own address cannot be reached from here (") || !strings.Contains(told[0], "refused") {
+	if len(told) != 1 || !strings.Contains(told[0], "its own address cannot be reached from here (") ||
+		!strings.Contains(told[0], "refused") {
 		t.Errorf("told %q, want once that the pod's status decides, and why", told)
 	}
 
@@ -490,7 +509,8 @@ func TestAwaitComponent_interrupted(t *testing.T) {
 	server := ca.apiServer(t, u.serve)
 
 	err := ca.clientOf(t, server.URL, server, nil).AwaitComponent(ctx, "cp-1", cluster.KubeAPIServer, newAPIServer)
-	if !errors.Is(err, interrupt) || !strings.Contains(err.Error(), "read the pod") || strings.Contains(err.Error(), "event") {
+	if !errors.Is(err, interrupt) || !strings.Contains(err.Error(), "read the pod") ||
+		strings.Contains(err.Error(), "event") {
 		t.Errorf("error %v, want the interrupt and the last reason, at once", err)
 	}
 }
@@ -514,7 +534,8 @@ func TestAwaitComponent_onClusters(t *testing.T) {
 		l.options.Await = time.Minute
 		client, node := l.client(t), l.machine.Hostname()
 		images := cluster.Images{
-			cluster.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2", cluster.Kubelet: "ghcr.io/siderolabs/kubelet:v1.35.2",
+			cluster.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2",
+			cluster.Kubelet:       "ghcr.io/siderolabs/kubelet:v1.35.2",
 		}
 
 		// A real API server may be of another version than the configuration says.
@@ -525,7 +546,8 @@ func TestAwaitComponent_onClusters(t *testing.T) {
 
 		if version == "v1.35.2" {
 			images[cluster.KubeAPIServer] = api
-		} else if err := l.hasty(t).AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil || !strings.Contains(err.Error(), version) {
+		} else if err := l.hasty(t).AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil ||
+			!strings.Contains(err.Error(), version) {
 			t.Errorf("an API server of %s: %v", version, err)
 		}
 

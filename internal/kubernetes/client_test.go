@@ -111,7 +111,8 @@ func (a authority) apiServer(t *testing.T, handler http.HandlerFunc) *httptest.S
 	clients.AddCert(a.cert)
 
 	s := httptest.NewUnstartedServer(handler)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: clients}
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that closing the server cuts is no output of the product
 	s.StartTLS()
@@ -199,12 +200,14 @@ func TestObserve(t *testing.T) {
 				{
 					ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
 					Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
-						{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: since.Add(time.Hour)}},
+						{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule,
+							TimeAdded: &metav1.Time{Time: since.Add(time.Hour)}},
 						{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: since}},
 					}},
 					Status: corev1.NodeStatus{
 						Conditions: []corev1.NodeCondition{{
-							Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", LastTransitionTime: metav1.Time{Time: since},
+							Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
+							LastTransitionTime: metav1.Time{Time: since},
 						}},
 					},
 				},
@@ -228,7 +231,8 @@ func TestObserve(t *testing.T) {
 	got := ca.client(t, server.URL).Observe(t.Context())
 	want := cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
 		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2", BootID: "b007"},
-		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true, UnschedulableSince: since},
+		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
+			UnschedulableSince: since},
 	}}
 
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -252,11 +256,19 @@ func TestObserve_asksTheControlPlanes(t *testing.T) {
 		works    bool
 		cause    string
 	}{
-		"the endpoint is closed":               {endpoint: "https://" + closedPort(t), works: true, cause: "connection refused"},
-		"the endpoint is of another cluster":   {endpoint: other.apiServer(t, nodeList("stranger")).URL, works: true, cause: "unknown authority"},
-		"the endpoint has a broken API server": {endpoint: ca.apiServer(t, refusal(500, metav1.StatusReasonInternalError)).URL, works: true, cause: "InternalError"},
-		"the endpoint has no API server":       {endpoint: ca.apiServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }).URL, works: true, cause: "unable to handle"},
-		"the endpoint refuses the user":        {endpoint: ca.apiServer(t, refusal(403, metav1.StatusReasonForbidden)).URL, works: false, cause: "Forbidden"},
+		"the endpoint is closed": {endpoint: "https://" + closedPort(t), works: true,
+			cause: "connection refused"},
+		"the endpoint is of another cluster": {endpoint: other.apiServer(t, nodeList("stranger")).URL, works: true,
+			cause: "unknown authority"},
+		"the endpoint has a broken API server": {
+			endpoint: ca.apiServer(t, refusal(500, metav1.StatusReasonInternalError)).URL, works: true, cause: "InternalError"},
+		"the endpoint has no API server": {
+			endpoint: ca.apiServer(t, func(w http.ResponseWriter,
+				_ *http.Request) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}).URL, works: true, cause: "unable to handle"},
+		"the endpoint refuses the user": {endpoint: ca.apiServer(t, refusal(403, metav1.StatusReasonForbidden)).URL,
+			works: false, cause: "Forbidden"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +346,8 @@ func TestObserve_isBounded(t *testing.T) {
 	}
 
 	got := client.Observe(within(t, time.Minute))
-	if got.Reachable || !strings.Contains(got.Cause, "connection refused") || !strings.Contains(got.Cause, silent.URL+": ") {
+	if got.Reachable || !strings.Contains(got.Cause, "connection refused") ||
+		!strings.Contains(got.Cause, silent.URL+": ") {
 		t.Errorf("state = %+v, want the reasons of both servers", got)
 	}
 
@@ -355,9 +368,10 @@ func TestDeleteNode(t *testing.T) {
 		handler http.HandlerFunc
 		wantErr string
 	}{
-		"there":     {handler: deletedLate(t, 2)},
-		"gone":      {handler: refusal(404, metav1.StatusReasonNotFound)},
-		"forbidden": {handler: refusal(403, metav1.StatusReasonForbidden), wantErr: "delete node worker-1: the answer is Forbidden"},
+		"there": {handler: deletedLate(t, 2)},
+		"gone":  {handler: refusal(404, metav1.StatusReasonNotFound)},
+		"forbidden": {handler: refusal(403, metav1.StatusReasonForbidden),
+			wantErr: "delete node worker-1: the answer is Forbidden"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +394,8 @@ func deletedLate(t *testing.T, times int32) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.Method + " " + r.URL.String(); {
 		case path == "DELETE /api/v1/nodes/worker-1":
-			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+			answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status: metav1.StatusSuccess})
 		case path != "GET /api/v1/nodes/worker-1?resourceVersion=0":
 			t.Errorf("request %s", path)
 		case asked.Add(1) <= times:

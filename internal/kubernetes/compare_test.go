@@ -65,14 +65,16 @@ func (h helm) resource(t *testing.T, l *living, o object) dynamic.ResourceInterf
 func (h helm) create(t *testing.T, l *living, o object) {
 	t.Helper()
 
-	_, err := h.resource(t, l, o).Create(t.Context(), (&unstructured.Unstructured{Object: o}).DeepCopy(), metav1.CreateOptions{FieldManager: "Helm"})
+	_, err := h.resource(t, l, o).Create(t.Context(), (&unstructured.Unstructured{Object: o}).DeepCopy(),
+		metav1.CreateOptions{FieldManager: "Helm"})
 	check(t, err)
 }
 
 func (h helm) patch(t *testing.T, l *living, o object, patch string) {
 	t.Helper()
 
-	_, err := h.resource(t, l, o).Patch(t.Context(), kubernetes.ReferenceTo(o).Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "Helm"})
+	_, err := h.resource(t, l, o).Patch(t.Context(), kubernetes.ReferenceTo(o).Name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "Helm"})
 	check(t, err)
 }
 
@@ -132,20 +134,37 @@ spec:
     metadata: {labels: {app: x}}
     spec: {containers: [{name: main, image: example.org/app, resources: {requests: {memory: 1024Mi}}}]}
 `,
-	"secret":         "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}, stringData: {a: b, n: \"1\"}, data: {c: ZA==}}",
-	"config":         "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s}, data: {a: \"1\", b: \"\", c: null}}",
-	"service":        "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: %s}, spec: {clusterIP: null, type: NodePort, selector: {a: b}, ports: [{port: 80, name: web}, {port: 80, protocol: UDP, name: udp, targetPort: dns}]}}",
-	"nameless ports": "{apiVersion: v1, kind: Service, metadata: {name: nameless, namespace: %s}, spec: {clusterIP: None, externalName: \"\", ports: [{port: 80}]}}",
-	"job":            "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: %s}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.org/app, args: [\"1\", b]}]}}}}",
-	"cron job":       "{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, namespace: %s}, spec: {schedule: \"@daily\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.org/app}]}}}}}}",
-	"claim":          "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: %s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}",
-	"policy":         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: nameless, namespace: %s}, spec: {podSelector: {}, ingress: [], egress: [{ports: [{port: 53}]}]}}",
-	"roles":          "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r, namespace: %s}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: a}]}",
-	"budget":         "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: %s}, spec: {minAvailable: 50%%, selector: {}}}",
+	"secret": "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}, stringData: {a: b, n: \"1\"}, " +
+		"data: {c: ZA==}}",
+	"config": "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: %s}, data: {a: \"1\", b: \"\", " +
+		"c: null}}",
+	"service": "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: %s}, spec: {clusterIP: null, " +
+		"type: NodePort, selector: {a: b}, ports: [{port: 80, name: web}, {port: 80, protocol: UDP, name: udp, targetPort: " +
+		"dns}]}}",
+	"nameless ports": "{apiVersion: v1, kind: Service, metadata: {name: nameless, namespace: %s}, spec: {clusterIP: " +
+		"None, externalName: \"\", ports: [{port: 80}]}}",
+	"job": "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: %s}, spec: {template: {spec: " +
+		"{restartPolicy: Never, containers: [{name: main, image: example.org/app, args: [\"1\", b]}]}}}}",
+	"cron job": "{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, namespace: %s}, spec: {schedule: " +
+		"\"@daily\", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: " +
+		"example.org/app}]}}}}}}",
+	"claim": "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: %s}, spec: " +
+		"{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}",
+	"policy": "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: nameless, namespace: " +
+		"%s}, spec: {podSelector: {}, ingress: [], egress: [{ports: [{port: 53}]}]}}",
+	"roles": "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r, namespace: " +
+		"%s}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: a}]}",
+	"budget": "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: %s}, spec: " +
+		"{minAvailable: 50%%, selector: {}}}",
 	// Of a kind without a namespace, in a namespace.
-	"cluster-wide": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: compared, namespace: %s}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
-	"webhook":      "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: compared.example.org, namespace: %s}, webhooks: [{name: a.example.org, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: a, namespace: b}}, rules: [{apiGroups: [none.example.org], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}",
-	"definition":   definition("compared", "Compared", "{type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"),
+	"cluster-wide": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: compared, " +
+		"namespace: %s}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]}",
+	"webhook": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: " +
+		"{name: compared.example.org, namespace: %s}, webhooks: [{name: a.example.org, admissionReviewVersions: [v1], " +
+		"sideEffects: None, clientConfig: {service: {name: a, namespace: b}}, rules: [{apiGroups: [none.example.org], " +
+		"apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}",
+	"definition": definition("compared", "Compared",
+		"{type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"),
 }
 
 // definition of a custom resource of the group example.org, as generators write them.
@@ -208,12 +227,14 @@ func testChangedChartObjects(t *testing.T, l *living, c *kubernetes.Client) {
 				{"name": "main", "image": "example.org/app", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "3"}]}]}}}}`,
 			want: []string{
 				`spec.template.spec.containers[main].env is [{"name":"A","value":"1"},{"name":"A","value":"3"}] instead of [{"name":"A","value":"1"},{"name":"A","value":"2"}]`,
-				"spec.template.spec.containers[main].resources.limits is missing", `spec.template.spec.containers[side].image is "example.org/another" instead of "example.org/side"`,
+				"spec.template.spec.containers[main].resources.limits is missing",
+				`spec.template.spec.containers[side].image is "example.org/another" instead of "example.org/side"`,
 				"spec.template.spec.containers[side].ports is missing",
 			},
 		},
 		"unknown field": {of: "unknown field", patch: `{"spec": {"replicas": 5}}`},
-		"secret":        {of: "secret", patch: `{"data": {"a": "eA==", "c": null, "more": "eA=="}}`, want: []string{`data.a is "eA==" instead of "Yg=="`, "data.c is missing"}},
+		"secret": {of: "secret", patch: `{"data": {"a": "eA==", "c": null, "more": "eA=="}}`,
+			want: []string{`data.a is "eA==" instead of "Yg=="`, "data.c is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := parsed(t, fmt.Sprintf(likeCharts[test.of], ns))
@@ -256,7 +277,8 @@ status: {phase: Wanted}
 	expectDifferences(t, c, o, `loose.quantity is "1" instead of "1000m"`, `strict.list is ["added"] instead of []`)
 
 	// The status is its controller's.
-	_, err := h.resource(t, l, o).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status": {"phase": "Real"}}`), metav1.PatchOptions{}, "status")
+	_, err := h.resource(t, l, o).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"status": {"phase": "Real"}}`),
+		metav1.PatchOptions{}, "status")
 	check(t, err)
 	expectDifferences(t, c, o, `loose.quantity is "1" instead of "1000m"`, `strict.list is ["added"] instead of []`)
 }
@@ -272,18 +294,21 @@ func testIncomparable(t *testing.T, l *living, c *kubernetes.Client) {
 	check(t, unstructured.SetNestedField(o, "another", "spec", "selector", "matchLabels", "app"))
 	check(t, unstructured.SetNestedField(o, "another", "spec", "template", "metadata", "labels", "app"))
 
-	if _, _, err := c.CompareObject(t.Context(), o); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "field is immutable") {
+	if _, _, err := c.CompareObject(t.Context(), o); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+		!strings.Contains(err.Error(), "field is immutable") {
 		t.Errorf("another selector gives %v", err)
 	}
 
 	// What does not fit the schema is not applied, and that is a verdict.
-	if _, err := c.ApplyObject(t.Context(), parsed(t, fmt.Sprintf(likeCharts["environment twice"], ns))); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+	if _, err := c.ApplyObject(t.Context(), parsed(t, fmt.Sprintf(likeCharts["environment twice"], ns))); err == nil ||
+		errors.Is(err, kubernetes.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "duplicate entries") {
 		t.Errorf("applying a variable twice gives %v", err)
 	}
 
 	// A webhook that is not there cannot be asked.
-	refused := parsed(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: refused, namespace: %s, labels: {refuse: \"\"}}}", ns))
+	refused := parsed(t, fmt.Sprintf(
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: refused, namespace: %s, labels: {refuse: \"\"}}}", ns))
 	h.create(t, l, refused)
 	h.create(t, l, parsed(t, `
 apiVersion: admissionregistration.k8s.io/v1

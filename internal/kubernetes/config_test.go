@@ -44,7 +44,8 @@ func TestConfig_asksEveryServer(t *testing.T) {
 		}
 
 		answer(w, http.StatusOK, corev1.ConfigMap{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"a": large},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c"},
+			Data: map[string]string{"a": large},
 		})
 	})
 	c := a.client(t, "https://"+closedPort(t), server.Listener.Addr().String())
@@ -57,7 +58,9 @@ func TestConfig_asksEveryServer(t *testing.T) {
 		t.Errorf("the answer has %d bytes", len(found.Data["a"]))
 	}
 
-	_, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"a": large}}, metav1.CreateOptions{})
+	_, err = maps.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"a": large}},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	config := c.Config(t.Context())
@@ -82,8 +85,10 @@ func TestConfig_passesOnWhatServersSay(t *testing.T) {
 		"a conflict":            {http.StatusConflict, metav1.StatusReasonConflict, apierrors.IsConflict, 1, 1},
 		"something that exists": {http.StatusConflict, metav1.StatusReasonAlreadyExists, apierrors.IsAlreadyExists, 1, 1},
 		"no permission":         {http.StatusForbidden, metav1.StatusReasonForbidden, apierrors.IsForbidden, 1, 1},
-		"a webhook that fails":  {http.StatusInternalServerError, metav1.StatusReasonInternalError, apierrors.IsInternalError, 2, 1},
-		"an API that is gone":   {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, apierrors.IsServiceUnavailable, 2, 1},
+		"a webhook that fails": {http.StatusInternalServerError, metav1.StatusReasonInternalError, apierrors.IsInternalError,
+			2, 1},
+		"an API that is gone": {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			apierrors.IsServiceUnavailable, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,13 +99,16 @@ func TestConfig_passesOnWhatServersSay(t *testing.T) {
 				asked.Add(1)
 				w.Header().Set("Retry-After", "3600")
 				answer(w, int(test.code), metav1.Status{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: test.code, Reason: test.reason,
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: test.code,
+					Reason: test.reason,
 				})
 			}
 			first, other := a.apiServer(t, handler), a.apiServer(t, handler)
-			maps := library(t, t.Context(), a.client(t, first.URL, other.Listener.Addr().String())).CoreV1().ConfigMaps("default")
+			maps := library(t, t.Context(),
+				a.client(t, first.URL, other.Listener.Addr().String())).CoreV1().ConfigMaps("default")
 
-			if _, err := maps.Get(t.Context(), "c", metav1.GetOptions{}); !test.is(err) || errors.Is(err, kubernetes.ErrNoAnswer) {
+			if _, err := maps.Get(t.Context(), "c", metav1.GetOptions{}); !test.is(err) ||
+				errors.Is(err, kubernetes.ErrNoAnswer) {
 				t.Errorf("reading gives %v", err)
 			}
 
@@ -124,7 +132,8 @@ func TestConfig_passesOnWhatServersSay(t *testing.T) {
 		api := library(t, t.Context(), a.client(t, "https://"+closedPort(t), closedPort(t)))
 
 		var wrapped *url.Error
-		if _, err := api.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err, kubernetes.ErrNoAnswer) || !errors.As(err, &wrapped) {
+		if _, err := api.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err,
+			kubernetes.ErrNoAnswer) || !errors.As(err, &wrapped) {
 			t.Errorf("reading gives %v", err)
 		}
 	})
@@ -145,11 +154,13 @@ func TestConfig_makesNothingTwice(t *testing.T) {
 	first, other := a.apiServer(t, handler), a.apiServer(t, handler)
 	maps := library(t, t.Context(), a.client(t, first.URL, other.Listener.Addr().String())).CoreV1().ConfigMaps("default")
 
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{}, metav1.CreateOptions{}); !errors.Is(err, kubernetes.ErrNoAnswer) || asked.Swap(0) != 1 {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{}, metav1.CreateOptions{}); !errors.Is(err,
+		kubernetes.ErrNoAnswer) || asked.Swap(0) != 1 {
 		t.Errorf("making gives %v", err)
 	}
 
-	if err := maps.Delete(t.Context(), "c", metav1.DeleteOptions{}); !errors.Is(err, kubernetes.ErrNoAnswer) || asked.Load() != 2 {
+	if err := maps.Delete(t.Context(), "c", metav1.DeleteOptions{}); !errors.Is(err, kubernetes.ErrNoAnswer) ||
+		asked.Load() != 2 {
 		t.Errorf("deleting gives %v, asked of %d", err, asked.Load())
 	}
 }
@@ -163,7 +174,8 @@ func TestConfig_endsWithItsContext(t *testing.T) {
 	under := make(chan string, 10)
 	server := a.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "true" {
-			answer(w, http.StatusOK, metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)}})
+			answer(w, http.StatusOK, metav1.WatchEvent{Type: "ADDED",
+				Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)}})
 			w.(http.Flusher).Flush()
 		}
 

@@ -88,7 +88,8 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 			observed := client.Observe(t.Context())
 			i := slices.IndexFunc(observed.Nodes, func(n cluster.Node) bool { return n.Name == "cordon-"+name })
 
-			if i < 0 || observed.Nodes[i].Cordoned != test.cordoned.ours || observed.Nodes[i].Unschedulable != test.cordoned.unschedulable {
+			if i < 0 || observed.Nodes[i].Cordoned != test.cordoned.ours ||
+				observed.Nodes[i].Unschedulable != test.cordoned.unschedulable {
 				t.Errorf("observed %+v at once, want %+v", observed, test.cordoned)
 			}
 
@@ -161,7 +162,8 @@ func TestCordon_reportsAnAPIThatIsGone(t *testing.T) {
 	})
 	check(t, err)
 
-	for name, err := range map[string]error{"cordon": client.Cordon(t.Context(), "a"), "uncordon": client.Uncordon(t.Context(), "a")} {
+	for name, err := range map[string]error{"cordon": client.Cordon(t.Context(), "a"),
+		"uncordon": client.Uncordon(t.Context(), "a")} {
 		if err == nil || !strings.Contains(err.Error(), name+" node a") || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", name, err)
 		}

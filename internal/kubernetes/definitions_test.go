@@ -26,7 +26,8 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	h.create(t, l, parsed(t, definition("gatewayz", "Gateway", "{type: object}")))
 	check(t, c.AwaitEstablished(within(t, time.Minute), []string{"firsts.example.org", "gatewayz.example.org"}))
 
-	gateway := object{"apiVersion": "example.org/v1", "kind": "Gateway", "metadata": object{"name": "g", "namespace": l.namespace(t, "definitions")}}
+	gateway := object{"apiVersion": "example.org/v1", "kind": "Gateway",
+		"metadata": object{"name": "g", "namespace": l.namespace(t, "definitions")}}
 	awaitTrue(t, func() bool {
 		_, err := c.ApplyObject(t.Context(), gateway)
 
@@ -41,7 +42,8 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	h.create(t, l, parsed(t, definition("seconds", "First", "{type: object}")))
 
 	err := c.AwaitEstablished(within(t, time.Minute), []string{"firsts.example.org", "seconds.example.org"})
-	if !wait.IsPermanent(err) || !strings.Contains(err.Error(), `seconds.example.org is not accepted`) || !strings.Contains(err.Error(), "is already in use") {
+	if !wait.IsPermanent(err) || !strings.Contains(err.Error(), `seconds.example.org is not accepted`) ||
+		!strings.Contains(err.Error(), "is already in use") {
 		t.Errorf("a definition of others' names gives %v", err)
 	}
 
@@ -49,7 +51,8 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 	short, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, reason)
 	defer cancel()
 
-	if err := c.AwaitEstablished(short, []string{"none.example.org"}); !errors.Is(err, reason) || !strings.Contains(err.Error(), "none.example.org is not there") {
+	if err := c.AwaitEstablished(short, []string{"none.example.org"}); !errors.Is(err, reason) ||
+		!strings.Contains(err.Error(), "none.example.org is not there") {
 		t.Errorf("a definition that is not there gives %v", err)
 	}
 }
@@ -62,15 +65,18 @@ func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 	var unknown *meta.NoKindMatchError
 
 	ref := kubernetes.Reference{APIVersion: "example.org/v1", Kind: "Moved", Namespace: l.namespace(t, "moved"), Name: "m"}
-	moved := object{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": object{"name": ref.Name, "namespace": ref.Namespace}}
+	moved := object{"apiVersion": ref.APIVersion, "kind": ref.Kind,
+		"metadata": object{"name": ref.Name, "namespace": ref.Namespace}}
 
 	for text, err := range map[string]error{
 		"reading": second(c.GetObject(t.Context(), ref)), "applying": second(c.ApplyObject(t.Context(), moved)),
 		"deleting": c.DeleteObject(t.Context(), ref, ""), "creating": second(c.CreateObject(t.Context(), moved)),
-		"comparing":      third(c.CompareObject(t.Context(), moved)),
-		"another kind":   second(c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Moved", Name: "m"})),
-		"a subresource":  second(c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Eviction", Namespace: "default", Name: "m"})),
-		"an old version": second(c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget", Name: "m"})),
+		"comparing":    third(c.CompareObject(t.Context(), moved)),
+		"another kind": second(c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Moved", Name: "m"})),
+		"a subresource": second(c.GetObject(t.Context(),
+			kubernetes.Reference{APIVersion: "v1", Kind: "Eviction", Namespace: "default", Name: "m"})),
+		"an old version": second(c.GetObject(t.Context(),
+			kubernetes.Reference{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget", Name: "m"})),
 	} {
 		if !errors.As(err, &unknown) || errors.Is(err, kubernetes.ErrNoAnswer) {
 			t.Errorf("%s what is not served gives %v", text, err)
@@ -101,7 +107,8 @@ func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 	expectDifferences(t, c, moved)
 	check(t, c.DeleteObject(within(t, time.Minute), ref, ""))
 
-	if list, err := h.resource(t, l, object{"apiVersion": "example.org/v1", "kind": "Moved"}).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+	if list, err := h.resource(t, l, object{"apiVersion": "example.org/v1", "kind": "Moved"}).List(t.Context(),
+		metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
 		t.Errorf("after the deletion there are %v, %v", list, err)
 	}
 }

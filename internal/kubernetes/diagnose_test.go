@@ -61,8 +61,9 @@ func (w failingObjects) event(kind, name, message string) {
 	w.t.Helper()
 
 	_, err := w.l.api.CoreV1().Events(w.ns).Create(w.t.Context(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e"}, InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: w.ns, Name: name},
-		Type: "Warning", Reason: "Because", Message: message, LastTimestamp: metav1.Now(),
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: "e"},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: w.ns, Name: name},
+		Type:           "Warning", Reason: "Because", Message: message, LastTimestamp: metav1.Now(),
 	}, metav1.CreateOptions{})
 	check(w.t, err)
 }
@@ -72,7 +73,8 @@ func (w failingObjects) kubelet(node string, lines ...string) {
 	w.t.Helper()
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(rw, "%s\nprevious=%s\n", strings.Join(lines, "\n"), r.URL.Query().Get("previous")) // the asker may be gone
+		// the asker may be gone
+		_, _ = fmt.Fprintf(rw, "%s\nprevious=%s\n", strings.Join(lines, "\n"), r.URL.Query().Get("previous"))
 	}))
 	w.t.Cleanup(server.Close)
 
@@ -110,21 +112,27 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	c := l.client(t)
 
 	w := failingObjects{t, l, l.helm(t), l.namespace(t, "workloads")}
-	_, err := l.api.CoreV1().ServiceAccounts(w.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := l.api.CoreV1().ServiceAccounts(w.ns).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	check(t, err)
 
-	w.object("{apiVersion: v1, kind: Secret, metadata: {name: access, namespace: NS}, stringData: {key: key-of-the-bucket}}")
-	w.kubelet("logs", append(strings.Split(strings.Repeat("early\n", 10), "\n"), strings.Repeat("ä", 400), "denied: key-of-the-bucket")...)
+	w.object("{apiVersion: v1, kind: Secret, metadata: {name: access, namespace: NS}, stringData: {key: " +
+		"key-of-the-bucket}}")
+	w.kubelet("logs", append(strings.Split(strings.Repeat("early\n", 10), "\n"), strings.Repeat("ä", 400),
+		"denied: key-of-the-bucket")...)
 
 	kind := func(version, kind, name, spec, status string) kubernetes.Reference {
-		return w.object(fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: NS}, spec: {%s}, status: {%s}}", version, kind, name, spec, status))
+		return w.object(fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: NS}, spec: {%s}, status: "+
+			"{%s}}", version, kind, name, spec, status))
 	}
 	workload := func(kindName, name, spec, status string) kubernetes.Reference {
 		return kind("apps/v1", kindName, name, fmt.Sprintf(template, name, "")+spec, "observedGeneration: 1, "+status)
 	}
 
 	crashes := workload("Deployment", "crashes", ", replicas: 2", "replicas: 2, updatedReplicas: 2, availableReplicas: 0")
-	w.object(fmt.Sprintf(failingPod, "late", "crashes", "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no room}]}", "null"))
+	w.object(fmt.Sprintf(failingPod, "late", "crashes",
+		"{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no room}]}",
+		"null"))
 	w.object(fmt.Sprintf(failingPod, "loops", "crashes", `{phase: Running, containerStatuses: [
 		{name: main, image: a, imageID: b, ready: true, restartCount: 0, state: {running: {}}},
 		{name: side, image: a, imageID: b, ready: false, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}`, "logs"))
@@ -137,28 +145,37 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 		ownerReferences: [{apiVersion: apps/v1, kind: Deployment, controller: true, name: quota, uid: %s}]}, spec: {%s}}`, (&unstructured.Unstructured{Object: live}).GetUID(), fmt.Sprintf(template, "quota", "")))
 	w.event("ReplicaSet", "quota-new", "pods are forbidden: exceeded quota")
 
-	stateful := workload("StatefulSet", "stateful", ", serviceName: x, replicas: 3", "replicas: 1, readyReplicas: 1, availableReplicas: 1")
+	stateful := workload("StatefulSet", "stateful", ", serviceName: x, replicas: 3",
+		"replicas: 1, readyReplicas: 1, availableReplicas: 1")
 	w.object(fmt.Sprintf(failingPod, "stateful-0", "stateful", `{phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady}], containerStatuses: [
 		{name: main, image: a, imageID: b, ready: false, restartCount: 0, state: {running: {}}}]}`, "logs"))
 
-	set := workload("DaemonSet", "set", "", "currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 2")
+	set := workload("DaemonSet", "set", "",
+		"currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 2")
 	w.event("DaemonSet", "set", "admission denied")
 
 	job := w.object(`{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NS}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}},
 		status: {startTime: "2026-01-01T00:00:00Z", conditions: [{type: FailureTarget, status: 'True', reason: BackoffLimitExceeded}, {type: Failed, status: 'True', reason: BackoffLimitExceeded, message: too often}]}}`)
-	pod := w.object(fmt.Sprintf(failingPod, "pulls", "none", `{phase: Pending, initContainerStatuses: [{name: fetch, image: a, imageID: b, ready: false, restartCount: 0, state: {waiting: {reason: ErrImagePull, message: no such image}}}]}`, "logs"))
-	claim := kind("v1", "PersistentVolumeClaim", "claim", "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}", "phase: Pending")
+	pod := w.object(fmt.Sprintf(failingPod, "pulls", "none",
+		`{phase: Pending, initContainerStatuses: [{name: fetch, image: a, imageID: b, ready: false, restartCount: 0, state: {waiting: {reason: ErrImagePull, message: no such image}}}]}`, "logs"))
+	claim := kind("v1", "PersistentVolumeClaim", "claim",
+		"accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}", "phase: Pending")
 	w.event("PersistentVolumeClaim", "claim", "no StorageClass")
 
 	balanced := kind("v1", "Service", "balanced", "type: LoadBalancer, ports: [{port: 80}]", "")
-	api := w.object("{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.gone.example.org}, spec: {group: gone.example.org, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: gone, namespace: NS}}}")
+	api := w.object("{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.gone.example.org}, " +
+		"spec: {group: gone.example.org, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: gone, " +
+		"namespace: NS}}}")
 
 	// These are as they should be.
 	ready := []kubernetes.Reference{
 		workload("Deployment", "ready", ", replicas: 0",
-			"conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: 'True'}]"),
-		workload("StatefulSet", "steady", ", serviceName: x, replicas: 1, updateStrategy: {rollingUpdate: {partition: 1}}", "replicas: 1, availableReplicas: 1, readyReplicas: 1, currentRevision: a, updateRevision: b"),
-		kind("apps/v1", "DaemonSet", "nowhere", fmt.Sprintf(template, "nowhere", "no: node"), "observedGeneration: 1, currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 0"),
+			"conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: "+
+				"'True'}]"),
+		workload("StatefulSet", "steady", ", serviceName: x, replicas: 1, updateStrategy: {rollingUpdate: {partition: 1}}",
+			"replicas: 1, availableReplicas: 1, readyReplicas: 1, currentRevision: a, updateRevision: b"),
+		kind("apps/v1", "DaemonSet", "nowhere", fmt.Sprintf(template, "nowhere", "no: node"), "observedGeneration: 1, "+
+			"currentNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0, desiredNumberScheduled: 0"),
 		workload("ReplicaSet", "none", ", replicas: 0", "replicas: 0"),
 		kind("v1", "Service", "inside", "ports: [{port: 80}]", ""),
 		kind("v1", "ConfigMap", "config", "", ""),
@@ -172,18 +189,25 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 		return len(lines) == 1 && strings.Contains(lines[0], "it is not available: ServiceNotFound")
 	})
 
-	lines, _ := diagnosed(c.NotReady(t.Context(), append([]kubernetes.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...)), nil)
+	lines, _ := diagnosed(c.NotReady(t.Context(),
+		append([]kubernetes.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...)), nil)
 	wants := [][]string{
 		{
-			"Deployment workloads/crashes: ", ": 0/2", "; pod loops: container side waits: CrashLoopBackOff; restarted 7 times, last end: exit code 3: Error; ",
-			"last event: Warning Because: Back-off restarting, with (sensitive) (", "; last log lines: early\n", strings.Repeat("ä", 300) + "…\ndenied: (sensitive)\nprevious=true",
+			"Deployment workloads/crashes: ", ": 0/2",
+			"; pod loops: container side waits: CrashLoopBackOff; restarted 7 times, last end: exit code 3: Error; ",
+			"last event: Warning Because: Back-off restarting, with (sensitive) (", "; last log lines: early\n",
+			strings.Repeat("ä", 300) + "…\ndenied: (sensitive)\nprevious=true",
 		},
-		{"Deployment workloads/quota: ", ": 0/1; it has no pod; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
-		{"StatefulSet workloads/stateful: Replicas: 1/3; pod stateful-0: the pod is not ready: ContainersNotReady; last event: none; last log lines: ", "previous="},
-		{"DaemonSet workloads/set: ", ": 0/", "; it has no pod; last event about DaemonSet set: Warning Because: admission denied"},
+		{"Deployment workloads/quota: ",
+			": 0/1; it has no pod; last event about ReplicaSet quota-new: Warning Because: pods are forbidden"},
+		{"StatefulSet workloads/stateful: Replicas: 1/3; pod stateful-0: the pod is not ready: ContainersNotReady; last " +
+			"event: none; last log lines: ", "previous="},
+		{"DaemonSet workloads/set: ", ": 0/",
+			"; it has no pod; last event about DaemonSet set: Warning Because: admission denied"},
 		{"Job workloads/job: it failed: BackoffLimitExceeded (too often); it has no pod; last event about Job job: none"},
 		{"Pod workloads/pulls: container fetch waits: ErrImagePull (no such image); last event: none"},
-		{"PersistentVolumeClaim workloads/claim: PVC is not Bound. phase: Pending; last event: Warning Because: no StorageClass"},
+		{"PersistentVolumeClaim workloads/claim: PVC is not Bound. phase: Pending; last event: Warning Because: no " +
+			"StorageClass"},
 		{"Service workloads/balanced: no load balancer has an address for it; last event: none"},
 		{"Deployment workloads/missing: it does not exist"},
 	}
@@ -217,8 +241,10 @@ func testNotReadyUnread(t *testing.T, l *living, _ *kubernetes.Client) {
 	check(t, err)
 	t.Cleanup(c.Close)
 
-	lines, _ := diagnosed(c.NotReady(t.Context(), []kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be read: ") || !strings.Contains(lines[0], "the network is cut") {
+	lines, _ := diagnosed(c.NotReady(t.Context(),
+		[]kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be read: ") ||
+		!strings.Contains(lines[0], "the network is cut") {
 		t.Errorf("what cannot be read is %q", lines)
 	}
 }

@@ -80,7 +80,8 @@ func testDrainTakes(t *testing.T, l *living) {
 	l.pod(t, "takes", "daemon", daemonOf("daemon"))
 	l.pod(t, "takes", "orphan", daemonOf("gone"))
 	l.pod(t, "takes", "scratch", func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	})
 	l.pod(t, "takes", "static", func(p *corev1.Pod) {
 		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "its-hash"}
@@ -154,7 +155,8 @@ func testDrainWaitsForTheKubelet(t *testing.T, l *living) {
 func testDrainOutOfTime(t *testing.T, l *living) {
 	t.Helper()
 
-	const left = "1 pod is left: default/NODE (PodDisruptionBudget default/NODE: allowed disruptions 0, 1 of 1 healthy, 1 needed)"
+	const left = "1 pod is left: default/NODE (PodDisruptionBudget default/NODE: allowed disruptions 0, 1 of 1 healthy, " +
+		"1 needed)"
 
 	tests := map[cluster.DrainTimeout]struct {
 		wantErr, wantTold string
@@ -176,7 +178,8 @@ func testDrainOutOfTime(t *testing.T, l *living) {
 			told, client := l.telling(t)
 
 			err := client.Drain(t.Context(), node, hasty(then))
-			if (err == nil) != (test.wantErr == "") || err != nil && (err.Error() != named(test.wantErr) || !wait.IsPermanent(err)) {
+			if (err == nil) != (test.wantErr == "") || err != nil &&
+				(err.Error() != named(test.wantErr) || !wait.IsPermanent(err)) {
 				t.Errorf("error %v, want %q for good", err, named(test.wantErr))
 			}
 
@@ -230,12 +233,14 @@ func testDrainNamesWhatIsInTheWay(t *testing.T, l *living) {
 
 	_, err := l.api.PolicyV1().PodDisruptionBudgets("default").Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "second"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"second": "yes"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"second": "yes"}}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
 	err = l.client(t).Drain(t.Context(), "named", hasty(cluster.DrainFail))
-	if err == nil || !strings.Contains(err.Error(), "2 pods are left: default/slow (it is shutting down), default/twice (") ||
+	if err == nil || !strings.Contains(err.Error(),
+		"2 pods are left: default/slow (it is shutting down), default/twice (") ||
 		!strings.Contains(err.Error(), "more than one PodDisruptionBudget") {
 		t.Errorf("error %v, want it to name both and why", err)
 	}
@@ -327,7 +332,8 @@ func TestDrain_leavesOutWhatIsOverdue(t *testing.T) {
 		t.Errorf("request %s for a pod that is shutting down", r.URL)
 	}
 
-	check(t, ca.client(t, ca.apiServer(t, podServer(evict, pod("dead", 2*time.Minute))).URL).Drain(t.Context(), "worker-1", patient))
+	check(t, ca.client(t, ca.apiServer(t, podServer(evict, pod("dead", 2*time.Minute))).URL).Drain(t.Context(), "worker-1",
+		patient))
 
 	err := ca.client(t, ca.apiServer(t, podServer(evict, pod("slow", -time.Minute))).URL).
 		Drain(t.Context(), "worker-1", hasty(cluster.DrainFail))

@@ -26,7 +26,8 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 			discoveries.Add(1)
 			answer(w, http.StatusOK, metav1.APIResourceList{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "example.org/v1",
-				APIResources: []metav1.APIResource{{Name: "oxen", Kind: "Ox", Namespaced: true}, {Name: "oxen/status", Kind: "Ox"}, {Name: "mice", Kind: "Mouse"}},
+				APIResources: []metav1.APIResource{{Name: "oxen", Kind: "Ox", Namespaced: true}, {Name: "oxen/status", Kind: "Ox"},
+					{Name: "mice", Kind: "Mouse"}},
 			})
 
 			return
@@ -34,7 +35,8 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 
 		others.Add(1)
 
-		if !strings.HasPrefix(r.URL.Path, "/apis/example.org/v1/namespaces/n/oxen/o") && !strings.HasPrefix(r.URL.Path, "/apis/example.org/v1/mice/o") {
+		if !strings.HasPrefix(r.URL.Path, "/apis/example.org/v1/namespaces/n/oxen/o") &&
+			!strings.HasPrefix(r.URL.Path, "/apis/example.org/v1/mice/o") {
 			t.Errorf("the path is %s", r.URL.Path)
 		}
 
@@ -49,7 +51,9 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 	for i := range many {
 		group.Go(func() {
 			kind := []string{"Ox", "Mouse"}[i%2]
-			if _, err := c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "example.org/v1", Kind: kind, Namespace: "n", Name: fmt.Sprint("o", i)}); err != nil {
+			if _, err := c.GetObject(t.Context(),
+				kubernetes.Reference{APIVersion: "example.org/v1", Kind: kind, Namespace: "n",
+					Name: fmt.Sprint("o", i)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,7 +67,8 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 
 	// One that is not known is asked for each time: it may have come.
 	for range 2 {
-		if _, err := c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {
+		if _, err := c.GetObject(t.Context(),
+			kubernetes.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {
 			t.Error("a kind is found that nobody serves")
 		}
 	}

@@ -38,7 +38,8 @@ current-context: x
 		}
 	}
 
-	if _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil || !strings.Contains(err.Error(), "read the kubeconfig /none") {
+	if _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil ||
+		!strings.Contains(err.Error(), "read the kubeconfig /none") {
 		t.Errorf("%v", err)
 	}
 }

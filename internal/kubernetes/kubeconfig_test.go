@@ -38,7 +38,8 @@ users: [{name: me, user: {%s}}]
 }
 
 func certificateOf(o kubernetes.Options) string {
-	return fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", base64.StdEncoding.EncodeToString(o.Cert), base64.StdEncoding.EncodeToString(o.Key))
+	return fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", base64.StdEncoding.EncodeToString(o.Cert),
+		base64.StdEncoding.EncodeToString(o.Key))
 }
 
 func fromContent(t *testing.T, content string) *kubernetes.Client {
@@ -59,12 +60,14 @@ func TestKubeconfig(t *testing.T) {
 	l := newLiving(t, assets(t))
 
 	_, err := l.api.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "test"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "test"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"}},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	token, err := l.api.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := l.api.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	check(t, err)
 
 	file := filepath.Join(t.TempDir(), "token")
@@ -86,11 +89,13 @@ func TestKubeconfig(t *testing.T) {
 		c := fromContent(t, kubeconfigOf(l.options.Endpoint, l.options.CA, "token: "+token.Status.Token+"x"))
 		_, err := c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
 
-		if !apierrors.IsUnauthorized(err) || errors.Is(err, kubernetes.ErrNoAnswer) || strings.Contains(err.Error(), token.Status.Token) {
+		if !apierrors.IsUnauthorized(err) || errors.Is(err, kubernetes.ErrNoAnswer) ||
+			strings.Contains(err.Error(), token.Status.Token) {
 			t.Errorf("a bad token gives %v", err)
 		}
 
-		if _, err := library(t, t.Context(), c).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		if _, err := library(t, t.Context(), c).CoreV1().Nodes().List(t.Context(),
+			metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 			t.Errorf("a bad token gives a library %v", err)
 		}
 	})
@@ -100,14 +105,16 @@ func TestKubeconfig(t *testing.T) {
 const credential = `{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "TOKEN"}}`
 
 func plugin(script string) string {
-	return fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: /bin/sh, args: [-c, %q]}", script)
+	return fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: "+
+		"/bin/sh, args: [-c, %q]}", script)
 }
 
 // serves asks a client for what addons need of it.
 func serves(t *testing.T, c *kubernetes.Client, name string) {
 	t.Helper()
 
-	want := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": "default"}, "data": object{"a": "b"}}
+	want := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": "default"},
+		"data": object{"a": "b"}}
 
 	_, err := c.ApplyObject(t.Context(), want)
 	check(t, err)
@@ -144,7 +151,8 @@ func TestKubeconfig_ways(t *testing.T) {
 			t.Errorf("the password is of %s", user)
 		}
 
-		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: []corev1.Node{{}}})
+		answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"},
+			Items: []corev1.Node{{}}})
 	})
 	host := server.Listener.Addr().String()
 	proxy, proxied := proxyTo(t, host)
@@ -153,12 +161,15 @@ func TestKubeconfig_ways(t *testing.T) {
 	check(t, err)
 
 	for name, content := range map[string]string{
-		"certificate":     plain,
-		"basic":           kubeconfigOf(server.URL, a.pem(), certificate+", username: me, password: secret"),
-		"slash":           kubeconfigOf(server.URL+"/", a.pem(), certificate),
-		"server name":     strings.Replace(kubeconfigOf("https://localhost:"+port, a.pem(), certificate), "server:", "tls-server-name: 127.0.0.1, server:", 1),
-		"not verified":    strings.Replace(kubeconfigOf("https://localhost:"+port, nil, certificate), "server:", "insecure-skip-tls-verify: true, server:", 1),
-		"proxy":           strings.Replace(kubeconfigOf("https://10.9.8.7:6443", a.pem(), certificate), "server:", "proxy-url: "+proxy+", tls-server-name: 127.0.0.1, server:", 1),
+		"certificate": plain,
+		"basic":       kubeconfigOf(server.URL, a.pem(), certificate+", username: me, password: secret"),
+		"slash":       kubeconfigOf(server.URL+"/", a.pem(), certificate),
+		"server name": strings.Replace(kubeconfigOf("https://localhost:"+port, a.pem(), certificate), "server:",
+			"tls-server-name: 127.0.0.1, server:", 1),
+		"not verified": strings.Replace(kubeconfigOf("https://localhost:"+port, nil, certificate), "server:",
+			"insecure-skip-tls-verify: true, server:", 1),
+		"proxy": strings.Replace(kubeconfigOf("https://10.9.8.7:6443", a.pem(), certificate), "server:",
+			"proxy-url: "+proxy+", tls-server-name: 127.0.0.1, server:", 1),
 		"a folder in URL": kubeconfigOf(server.URL+"/k8s/clusters/c-1", a.pem(), certificate),
 	} {
 		c := fromContent(t, content)
@@ -260,11 +271,13 @@ func TestKubeconfig_files(t *testing.T) {
 
 	check(t, os.Remove(filepath.Join(home, ".kube", "me.key")))
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/.kube/config"}, kubernetes.Options{}); err == nil || !strings.Contains(err.Error(), "me.key") {
+	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/.kube/config"},
+		kubernetes.Options{}); err == nil || !strings.Contains(err.Error(), "me.key") {
 		t.Errorf("without the key: %v", err)
 	}
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/none"}, kubernetes.Options{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/none"}, kubernetes.Options{}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("without the file: %v", err)
 	}
 }
@@ -310,29 +323,39 @@ func TestKubeconfig_errors(t *testing.T) {
 
 	a := newAuthority(t)
 	good := kubeconfigOf("https://10.0.0.1:6443", a.pem(), "token: very-private")
-	several := strings.Replace(good, "contexts: [", "contexts: [{name: there, context: {cluster: gone, user: me}}, {name: nobody, context: {cluster: one, user: gone}}, ", 1)
+	several := strings.Replace(good, "contexts: [", "contexts: [{name: there, context: {cluster: gone, user: me}}, "+
+		"{name: nobody, context: {cluster: one, user: gone}}, ", 1)
 
 	for name, test := range map[string]struct {
 		content, context, want string
 	}{
-		"nothing":            {"", "", "it is empty"},
-		"blank":              {" \n", "", "it is empty"},
-		"no YAML":            {"a: *very-private", "", "it is not YAML of a kubeconfig"},
-		"a list":             {"[very-private]", "", "it is not YAML of a kubeconfig"},
-		"no contexts":        {"apiVersion: v1\nkind: Config", "", "it has no contexts"},
-		"no current context": {strings.Replace(several, "current-context: here", "", 1), "", "it has no current context; name one of here, nobody, there"},
-		"no such context":    {several, "elsewhere", "it has no context elsewhere; there are here, nobody, there"},
-		"no such cluster":    {several, "there", `it has no cluster "gone", which context there names`},
-		"no such user":       {several, "nobody", `it has no user "gone", whom context nobody names`},
-		"a bad server":       {strings.Replace(good, "https://10.0.0.1:6443", "10.0.0.1:6443", 1), "", "the server of cluster one is not an http(s) URL"},
-		"secrets in server":  {strings.Replace(good, "https://", "https://me:very-private@", 1), "", "the server of cluster one has credentials in its URL"},
-		"a bad proxy":        {strings.Replace(good, "server:", "proxy-url: \"ftp://me:very-private@proxy\", server:", 1), "", "the proxy-url of cluster one is not a URL of http"},
+		"nothing":     {"", "", "it is empty"},
+		"blank":       {" \n", "", "it is empty"},
+		"no YAML":     {"a: *very-private", "", "it is not YAML of a kubeconfig"},
+		"a list":      {"[very-private]", "", "it is not YAML of a kubeconfig"},
+		"no contexts": {"apiVersion: v1\nkind: Config", "", "it has no contexts"},
+		"no current context": {strings.Replace(several, "current-context: here", "", 1), "",
+			"it has no current context; name one of here, nobody, there"},
+		"no such context": {several, "elsewhere", "it has no context elsewhere; there are here, nobody, there"},
+		"no such cluster": {several, "there", `it has no cluster "gone", which context there names`},
+		"no such user":    {several, "nobody", `it has no user "gone", whom context nobody names`},
+		"a bad server": {strings.Replace(good, "https://10.0.0.1:6443", "10.0.0.1:6443", 1), "",
+			"the server of cluster one is not an http(s) URL"},
+		"secrets in server": {strings.Replace(good, "https://", "https://me:very-private@", 1), "",
+			"the server of cluster one has credentials in its URL"},
+		"a bad proxy": {strings.Replace(good, "server:", "proxy-url: \"ftp://me:very-private@proxy\", server:", 1), "",
+			"the proxy-url of cluster one is not a URL of http"},
 		"an unreadable proxy": {
-			strings.Replace(good, "server:", "proxy-url: \"https://me:very-private%zz@proxy\", server:", 1), "", "the proxy-url of cluster one is not a URL of http",
+			strings.Replace(good, "server:", "proxy-url: \"https://me:very-private%zz@proxy\", server:", 1), "",
+			"the proxy-url of cluster one is not a URL of http",
 		},
-		"a bad CA":          {kubeconfigOf("https://10.0.0.1:6443", []byte("very-private"), "token: very-private"), "", "unable to load root certificates"},
-		"a bad certificate": {kubeconfigOf("https://10.0.0.1:6443", a.pem(), "client-certificate-data: dmVyeS1wcml2YXRl, client-key-data: dmVyeS1wcml2YXRl"), "", "tls: failed to find any PEM data"},
-		"no command":        {kubeconfigOf("https://10.0.0.1:6443", a.pem(), "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), "", "command must be specified"},
+		"a bad CA": {kubeconfigOf("https://10.0.0.1:6443", []byte("very-private"), "token: very-private"), "",
+			"unable to load root certificates"},
+		"a bad certificate": {kubeconfigOf("https://10.0.0.1:6443", a.pem(),
+			"client-certificate-data: dmVyeS1wcml2YXRl, client-key-data: dmVyeS1wcml2YXRl"), "",
+			"tls: failed to find any PEM data"},
+		"no command": {kubeconfigOf("https://10.0.0.1:6443", a.pem(),
+			"exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), "", "command must be specified"},
 	} {
 		k := kubernetes.Kubeconfig{Content: []byte(test.content), Context: test.context}
 
@@ -342,13 +365,15 @@ func TestKubeconfig_errors(t *testing.T) {
 		}
 
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-			if text := fmt.Sprintf(verb, k) + fmt.Sprint(err); strings.Contains(text, "private") || strings.Contains(text, "76657279") {
+			if text := fmt.Sprintf(verb, k) + fmt.Sprint(err); strings.Contains(text, "private") ||
+				strings.Contains(text, "76657279") {
 				t.Errorf("%s: %s shows %s", name, verb, text)
 			}
 		}
 	}
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "a", Content: []byte("b")}, kubernetes.Options{}); err == nil {
+	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "a", Content: []byte("b")},
+		kubernetes.Options{}); err == nil {
 		t.Error("a path and a content are taken")
 	}
 }

@@ -105,7 +105,8 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	check(t, err)
 
-	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate, Key: admin.Key, Poll: soon}}
+	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate,
+		Key: admin.Key, Poll: soon}}
 
 	l.api, err = clientgo.NewForConfig(l.config())
 	check(t, err)
@@ -136,9 +137,10 @@ func bootstrap(t *testing.T, bundle *pki.Bundle, m *sim.Machine) {
 	cert, err := tls.X509KeyPair(admin.Certificate, admin.Key)
 	check(t, err)
 
-	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(m.Endpoint()), talosclient.WithTLSConfig(&tls.Config{
-		Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
-	}))
+	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(m.Endpoint()),
+		talosclient.WithTLSConfig(&tls.Config{
+			Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
+		}))
 	check(t, err)
 	t.Cleanup(func() { check(t, talos.Close()) })
 

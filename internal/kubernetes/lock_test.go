@@ -88,7 +88,8 @@ func testLockIsGivenBack(t *testing.T, l *living) {
 	check(t, first.Held(t.Context()))
 
 	lease := l.lease(t)
-	if holder := *lease.Spec.HolderIdentity; !strings.HasPrefix(holder, "first@") || *lease.Spec.LeaseDurationSeconds != 3600 {
+	if holder := *lease.Spec.HolderIdentity; !strings.HasPrefix(holder, "first@") ||
+		*lease.Spec.LeaseDurationSeconds != 3600 {
 		t.Errorf("lease of %s for %d s", holder, *lease.Spec.LeaseDurationSeconds)
 	}
 
@@ -261,7 +262,8 @@ func testLockExpires(t *testing.T, l *living) {
 	}
 
 	after := l.lease(t)
-	if *after.Spec.LeaseTransitions != *lease.Spec.LeaseTransitions+1 || !after.Spec.AcquireTime.After(lease.Spec.AcquireTime.Time) {
+	if *after.Spec.LeaseTransitions != *lease.Spec.LeaseTransitions+1 ||
+		!after.Spec.AcquireTime.After(lease.Spec.AcquireTime.Time) {
 		t.Errorf("lease %+v after %+v, want a transition", after.Spec, lease.Spec)
 	}
 }
@@ -351,7 +353,8 @@ func TestLock_ofAnAPIThatIsGone(t *testing.T) {
 		defer cancel()
 
 		_, _, err := lock.Acquire(ctx, nil)
-		if err == nil || !strings.Contains(err.Error(), "no time left") || !strings.Contains(err.Error(), "connection refused") {
+		if err == nil || !strings.Contains(err.Error(), "no time left") ||
+			!strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("error %v, want why it ended and what was missing", err)
 		}
 	}
@@ -388,7 +391,8 @@ func TestLock_queuesWithinTheProcess(t *testing.T) {
 
 	cancel(errors.New("interrupted"))
 
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.Contains(err.Error(), "first@") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "interrupted") ||
+		!strings.Contains(err.Error(), "first@") {
 		t.Errorf("error %v, want the interrupt and the holder", err)
 	}
 
@@ -434,7 +438,8 @@ func queued(t *testing.T, want int) error {
 
 	for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
 		state, _, _ := strings.Cut(stack, "\n")
-		if strings.Contains(state, "[select") && strings.Contains(stack, "(*queue).enter") && strings.Contains(stack, t.Name()) {
+		if strings.Contains(state, "[select") && strings.Contains(stack, "(*queue).enter") &&
+			strings.Contains(stack, t.Name()) {
 			got++
 		}
 	}

@@ -91,7 +91,8 @@ func testSyncEndpointDrops(t *testing.T, l *living) {
 			value := fmt.Sprint(talos, after)
 
 			check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t,
-				configMap("a", "a", value), configMap("b", "a", value), configMap("c", "a", value), configMap("d", "a", value)), talos))
+				configMap("a", "a", value), configMap("b", "a", value), configMap("c", "a", value), configMap("d", "a", value)),
+				talos))
 
 			for _, name := range []string{"a", "b", "c", "d"} {
 				if got := l.getConfigMap(t, name).Data["a"]; got != value {
@@ -151,8 +152,10 @@ func TestSyncManifests_withoutAnAnswer(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 
-			err := ca.client(t, ca.apiServer(t, halfBroken).URL).SyncManifests(ctx, manifestsOf(t, configMap("ours", "a", "1")), talos)
-			if err == nil || wait.IsPermanent(err) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "etcd is slow") {
+			err := ca.client(t, ca.apiServer(t, halfBroken).URL).SyncManifests(ctx, manifestsOf(t, configMap("ours", "a", "1")),
+				talos)
+			if err == nil || wait.IsPermanent(err) || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "etcd is slow") {
 				t.Errorf("error %v, want one that may be repeated, with the reason", err)
 			}
 		})
@@ -171,12 +174,15 @@ func halfBroken(w http.ResponseWriter, r *http.Request) {
 		v := metav1.GroupVersionForDiscovery{GroupVersion: "metrics.k8s.io/v1beta1", Version: "v1beta1"}
 		answer(w, http.StatusOK, metav1.APIGroupList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups:   []metav1.APIGroup{{Name: "metrics.k8s.io", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}},
+			Groups: []metav1.APIGroup{{Name: "metrics.k8s.io", Versions: []metav1.GroupVersionForDiscovery{v},
+				PreferredVersion: v}},
 		})
 	case "/api/v1":
-		answer(w, http.StatusOK, metav1.APIResourceList{TypeMeta: list, GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "configmaps", SingularName: "configmap", Namespaced: true, Kind: "ConfigMap", Verbs: metav1.Verbs{"get", "patch"}},
-		}})
+		answer(w, http.StatusOK, metav1.APIResourceList{TypeMeta: list, GroupVersion: "v1",
+			APIResources: []metav1.APIResource{
+				{Name: "configmaps", SingularName: "configmap", Namespaced: true, Kind: "ConfigMap",
+					Verbs: metav1.Verbs{"get", "patch"}},
+			}})
 	case "/api/v1/namespaces/kube-system":
 		answer(w, http.StatusOK, corev1.Namespace{
 			TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system"},

@@ -41,7 +41,8 @@ func manifestsOf(t *testing.T, documents ...string) []map[string]any {
 }
 
 func configMap(name, key, value string) string {
-	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: kube-system}, data: {%s: %q}}", name, key, value)
+	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: kube-system}, data: {%s: %q}}",
+		name, key, value)
 }
 
 const (
@@ -144,7 +145,8 @@ func testSyncRounds(t *testing.T, l *living) {
 	}
 
 	ours := l.getConfigMap(t, "ours")
-	if m := ours.ManagedFields; len(m) != 1 || m[0].Manager != "talos" || m[0].Operation != metav1.ManagedFieldsOperationApply {
+	if m := ours.ManagedFields; len(m) != 1 || m[0].Manager != "talos" ||
+		m[0].Operation != metav1.ManagedFieldsOperationApply {
 		t.Errorf("managed fields %+v, want those of an apply by talos", m)
 	}
 
@@ -164,7 +166,8 @@ func testSyncRounds(t *testing.T, l *living) {
 
 	// A field of somebody else's in our object stays, one of ours that changes is changed.
 	ours.Data["theirs"] = "1"
-	_, err := l.api.CoreV1().ConfigMaps("kube-system").Update(t.Context(), ours, metav1.UpdateOptions{FieldManager: "somebody"})
+	_, err := l.api.CoreV1().ConfigMaps("kube-system").Update(t.Context(), ours,
+		metav1.UpdateOptions{FieldManager: "somebody"})
 	check(t, err)
 	sync(widget, inAddons, configMap("ours", "a", "2"), addons, widgetDefinition)
 
@@ -172,11 +175,13 @@ func testSyncRounds(t *testing.T, l *living) {
 		t.Errorf("data %v", got)
 	}
 
-	if want := []string{"manifest ConfigMap/kube-system/ours: configured", "manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(told, want) {
+	if want := []string{"manifest ConfigMap/kube-system/ours: configured",
+		"manifest ConfigMap/kube-system/passing: deleted"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 
-	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "passing", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "passing",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what is no manifest any more is still there: %v", err)
 	}
 
@@ -199,12 +204,14 @@ func testSyncLeavesAnotherInventory(t *testing.T, l *living) {
 	t.Helper()
 
 	_, err := l.api.CoreV1().ConfigMaps("kube-system").Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "flux", Annotations: map[string]string{"config.k8s.io/owning-inventory": "another"}},
-		Data:       map[string]string{"a": "1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "flux",
+			Annotations: map[string]string{"config.k8s.io/owning-inventory": "another"}},
+		Data: map[string]string{"a": "1"},
 	}, metav1.CreateOptions{})
 	check(t, err)
 
-	err = l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("first", "a", "1"), configMap("flux", "a", "2")), ssaTalos)
+	err = l.client(t).SyncManifests(within(t, time.Minute),
+		manifestsOf(t, configMap("first", "a", "1"), configMap("flux", "a", "2")), ssaTalos)
 	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "v1.ConfigMap/kube-system/flux") {
 		t.Errorf("error %v, want a permanent one that names the object", err)
 	}
@@ -213,7 +220,8 @@ func testSyncLeavesAnotherInventory(t *testing.T, l *living) {
 		t.Errorf("the object of another inventory has a = %s", got)
 	}
 
-	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "first", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "first",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("something was applied all the same: %v", err)
 	}
 }
@@ -222,7 +230,8 @@ func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
 	t.Helper()
 
 	for name, object := range map[string]string{
-		"invalid":      "{apiVersion: v1, kind: Service, metadata: {name: wrong, namespace: kube-system}, spec: {ports: [{port: 700000}]}}",
+		"invalid": "{apiVersion: v1, kind: Service, metadata: {name: wrong, namespace: kube-system}, spec: {ports: " +
+			"[{port: 700000}]}}",
 		"unknown kind": "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: wrong, namespace: kube-system}}",
 	} {
 		for _, talos := range []string{ssaTalos, oldTalos} {
@@ -246,9 +255,11 @@ func testSyncWaits(t *testing.T, l *living) {
 	// is not changed any more.
 	for _, talos := range []string{ssaTalos, ssaTalos, oldTalos, oldTalos} {
 		l.options.Await = 2 * time.Second
-		err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos)
+		err := l.client(t).SyncManifests(within(t, time.Minute),
+			manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos)
 
-		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "Deployment kube-system/workload: not available: 1 of 1 pods") {
+		if err == nil || wait.IsPermanent(err) ||
+			!strings.Contains(err.Error(), "Deployment kube-system/workload: not available: 1 of 1 pods") {
 			t.Errorf("not rolled out, Talos %s: %v, want an error that may be repeated and names the deployment", talos, err)
 		}
 	}
@@ -257,7 +268,8 @@ func testSyncWaits(t *testing.T, l *living) {
 	client := l.client(t)
 
 	// Without pods there is nothing to wait for.
-	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, strings.Replace(workload, "replicas: 1", "replicas: 0", 1)), oldTalos))
+	check(t, client.SyncManifests(within(t, time.Minute),
+		manifestsOf(t, strings.Replace(workload, "replicas: 1", "replicas: 0", 1)), oldTalos))
 	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, widgetDefinition, widget), ssaTalos))
 
 	// The test is the controller of widgets.
@@ -274,7 +286,8 @@ func testSyncWaits(t *testing.T, l *living) {
 		l.reconcileWidget(t, int64(size), status)
 
 		err := <-done
-		if stalled := status == "Stalled"; stalled && (!wait.IsPermanent(err) || !strings.Contains(err.Error(), "Widget/small status: 'Failed'")) {
+		if stalled := status == "Stalled"; stalled &&
+			(!wait.IsPermanent(err) || !strings.Contains(err.Error(), "Widget/small status: 'Failed'")) {
 			t.Errorf("stalled: %v, want a permanent error that names the widget", err)
 		} else if !stalled && err != nil {
 			t.Errorf("reconciled: %v", err)
@@ -350,7 +363,8 @@ func (l *living) versions(t *testing.T) string {
 
 	var out []string
 
-	for _, resource := range []string{"configmaps.v1.", "serviceaccounts.v1.", "namespaces.v1.", "widgets.v1.example.org"} {
+	for _, resource := range []string{"configmaps.v1.", "serviceaccounts.v1.", "namespaces.v1.",
+		"widgets.v1.example.org"} {
 		gvr, _ := schema.ParseResourceArg(resource)
 
 		list, err := client.Resource(*gvr).List(t.Context(), metav1.ListOptions{})

@@ -44,9 +44,12 @@ func TestObjects(t *testing.T) {
 	c := l.client(t)
 
 	for name, test := range map[string]func(*testing.T, *living, *kubernetes.Client){
-		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents, "jobs": testJob,
-		"no answer": testNoAnswer, "charts": testChartObjects, "changed charts": testChangedChartObjects, "incomparable": testIncomparable,
-		"custom": testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind, "unread": testNotReadyUnread,
+		"differences": testDifferences, "deletion": testDeletion, "kinds": testKinds, "contents": testContents,
+		"jobs":      testJob,
+		"no answer": testNoAnswer, "charts": testChartObjects, "changed charts": testChangedChartObjects,
+		"incomparable": testIncomparable,
+		"custom":       testCustomObjects, "definitions": testDefinitions, "any kind": testAnyKind,
+		"unread": testNotReadyUnread,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +61,8 @@ func TestObjects(t *testing.T) {
 func (l *living) namespace(t *testing.T, name string) string {
 	t.Helper()
 
-	_, err := l.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := l.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	check(t, err)
 
 	return name
@@ -97,13 +101,15 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 	_, err = jobs.Update(t.Context(), found, metav1.UpdateOptions{})
 	check(t, err)
 	expectDifferences(t, c, want,
-		"spec.jobTemplate.spec.template.spec.containers[main].env is missing", `spec.schedule is "0 4 * * *" instead of "0 3 * * *"`)
+		"spec.jobTemplate.spec.template.spec.containers[main].env is missing",
+		`spec.schedule is "0 4 * * *" instead of "0 3 * * *"`)
 
 	_, err = c.ApplyObject(t.Context(), want)
 	check(t, err)
 	expectDifferences(t, c, want)
 
-	if found, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil || *found.Spec.StartingDeadlineSeconds != 60 {
+	if found, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil ||
+		*found.Spec.StartingDeadlineSeconds != 60 {
 		t.Errorf("somebody else's field is %v, %v", found.Spec.StartingDeadlineSeconds, err)
 	}
 
@@ -112,7 +118,8 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 
 	// What the API refuses is an answer, told at once.
-	if _, err := c.ApplyObject(t.Context(), cronJob(ns, "never")); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "never") {
+	if _, err := c.ApplyObject(t.Context(), cronJob(ns, "never")); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+		!strings.Contains(err.Error(), "never") {
 		t.Errorf("a bad schedule gives %v", err)
 	}
 }
@@ -196,7 +203,8 @@ func testKinds(t *testing.T, _ *living, c *kubernetes.Client) {
 	}
 
 	_, err := c.ApplyObject(t.Context(), object{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "things.example.org"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": "things.example.org"},
 		"spec": object{
 			"group": "example.org", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"},
 			"versions": []any{object{
@@ -221,7 +229,8 @@ func testContents(t *testing.T, l *living, c *kubernetes.Client) {
 
 	ns := l.namespace(t, "contents")
 
-	_, err := l.api.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := l.api.CoreV1().ServiceAccounts(ns).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	check(t, err)
 
 	if found, err := c.ContentsOf(t.Context(), ns); err != nil || len(found) > 0 {
@@ -233,7 +242,8 @@ func testContents(t *testing.T, l *living, c *kubernetes.Client) {
 	})
 	check(t, err)
 
-	if found, err := c.ContentsOf(t.Context(), ns); err != nil || len(found) != 1 || found[0].String() != "Secret contents/theirs" {
+	if found, err := c.ContentsOf(t.Context(), ns); err != nil || len(found) != 1 ||
+		found[0].String() != "Secret contents/theirs" {
 		t.Errorf("the namespace has %v, %v", found, err)
 	}
 
@@ -249,12 +259,14 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 
 	ns := l.namespace(t, "jobs")
 
-	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 || lines[0] != "Job jobs/run: it has no pod; last event about Job run: none" {
+	if lines, err := diagnosed(c.Job(t.Context(), ns, "run")); err != nil || len(lines) != 1 ||
+		lines[0] != "Job jobs/run: it has no pod; last event about Job run: none" {
 		t.Errorf("a Job without pods: %q, %v", lines, err)
 	}
 
 	pods := l.api.CoreV1().Pods(ns)
-	_, err := l.api.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := l.api.CoreV1().ServiceAccounts(ns).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	check(t, err)
 
 	_, err = l.api.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{
@@ -265,12 +277,15 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 
 	for name, status := range map[string]corev1.PodStatus{
 		"good": {Phase: corev1.PodSucceeded},
-		"bad": {Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: "failed to push snapshot: Access Denied. (key-of-the-bucket, long-word-of-a-file)\n"},
-		}}}},
-		"waits": {Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"},
-		}}}},
+		"bad": {Phase: corev1.PodFailed,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error",
+					Message: "failed to push snapshot: Access Denied. (key-of-the-bucket, long-word-of-a-file)\n"},
+			}}}},
+		"waits": {Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"},
+			}}}},
 	} {
 		pod, err := pods.Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{batchv1.JobNameLabel: "run"}},
@@ -288,8 +303,10 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 
 	_, err = l.api.CoreV1().Events(ns).Create(t.Context(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "e1"}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: ns, Name: "waits"},
-		Type: "Warning", Reason: "Failed", Message: "it was not pulled", LastTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		ObjectMeta:     metav1.ObjectMeta{Name: "e1"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: ns, Name: "waits"},
+		Type:           "Warning", Reason: "Failed", Message: "it was not pulled",
+		LastTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}, metav1.CreateOptions{})
 	check(t, err)
 
@@ -297,7 +314,9 @@ func testJob(t *testing.T, l *living, c *kubernetes.Client) {
 	check(t, err)
 
 	all := strings.Join(lines, "\n")
-	for _, text := range []string{"pod bad: ", "exit code 255", "failed to push snapshot: Access Denied. ((sensitive), (sensitive))", "pod waits: ", "ImagePullBackOff", "it was not pulled"} {
+	for _, text := range []string{"pod bad: ", "exit code 255",
+		"failed to push snapshot: Access Denied. ((sensitive), (sensitive))", "pod waits: ", "ImagePullBackOff",
+		"it was not pulled"} {
 		if !strings.Contains(all, text) {
 			t.Errorf("%q is not in\n%s", text, all)
 		}

@@ -73,11 +73,13 @@ apiserver_requested_deprecated_apis_total{group="x",removed_release="1.36",resou
 
 	machines := map[string]state.State{
 		"cp-1": talosWith(t, map[string][]string{
-			k8s.APIServerID:         {"kube-apiserver", "--feature-gates=HonorPVReclaimPolicy=true,Other=true", "--enable-admission-plugins=NodeRestriction"},
+			k8s.APIServerID: {"kube-apiserver", "--feature-gates=HonorPVReclaimPolicy=true,Other=true",
+				"--enable-admission-plugins=NodeRestriction"},
 			k8s.ControllerManagerID: {"kube-controller-manager"},
 			k8s.KubeletID:           {"--pod-infra-container-image=pause"},
 		}),
-		"cp-2":     talosWith(t, map[string][]string{k8s.APIServerID: {"kube-apiserver", "--feature-gates=HonorPVReclaimPolicy=true"}}),
+		"cp-2": talosWith(t, map[string][]string{
+			k8s.APIServerID: {"kube-apiserver", "--feature-gates=HonorPVReclaimPolicy=true"}}),
 		"worker-1": talosWith(t, map[string][]string{k8s.KubeletID: {"--pod-infra-container-image=pause"}}),
 	}
 	of := func(_ context.Context, node string) (state.State, error) {
@@ -89,7 +91,8 @@ apiserver_requested_deprecated_apis_total{group="x",removed_release="1.36",resou
 	}
 
 	found, err := ca.clientOf(t, own.URL, own, nil).UpgradeChecks(within(t, time.Minute),
-		[][2]string{{"v1.34.7", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}, []string{"cp-2", "cp-1", "cp-3"}, []string{"worker-1"}, of)
+		[][2]string{{"v1.34.7", "v1.35.4"}, {"v1.35.4", "v1.36.3"}}, []string{"cp-2", "cp-1", "cp-3"}, []string{"worker-1"},
+		of)
 
 	// A machine that does not answer hides nothing of the others.
 	if !errors.Is(err, errAsleep) || err.Error() != "check the components on cp-3: the machine is asleep" {
@@ -105,7 +108,8 @@ apiserver_requested_deprecated_apis_total{group="x",removed_release="1.36",resou
 		t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
-	if _, err := ca.clientOf(t, own.URL, own, nil).UpgradeChecks(t.Context(), [][2]string{{"v1.35.4", "edge"}}, nil, nil, of); err == nil {
+	if _, err := ca.clientOf(t, own.URL, own, nil).UpgradeChecks(t.Context(), [][2]string{{"v1.35.4", "edge"}}, nil, nil,
+		of); err == nil {
 		t.Error("a version that is none is no error")
 	}
 }
@@ -115,9 +119,11 @@ func TestUpgradeChecks_withoutTheAPI(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
-	machine := talosWith(t, map[string][]string{k8s.APIServerID: {"kube-apiserver", "--enable-admission-plugins=A,PodSecurityPolicy"}})
+	machine := talosWith(t, map[string][]string{
+		k8s.APIServerID: {"kube-apiserver", "--enable-admission-plugins=A,PodSecurityPolicy"}})
 
-	found, err := ca.client(t, "https://"+closedPort(t)).UpgradeChecks(within(t, time.Minute), [][2]string{{"1.24.0", "1.25.0"}}, []string{"cp-1"}, nil,
+	found, err := ca.client(t, "https://"+closedPort(t)).UpgradeChecks(within(t, time.Minute),
+		[][2]string{{"1.24.0", "1.25.0"}}, []string{"cp-1"}, nil,
 		func(context.Context, string) (state.State, error) { return machine, nil })
 	for _, want := range []string{"list the control planes: ", "list objects of the APIs that Kubernetes 1.25 removes: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -126,9 +132,11 @@ func TestUpgradeChecks_withoutTheAPI(t *testing.T) {
 	}
 
 	want := kubernetes.RemovedSetting{
-		Kind: "admission plugin", Name: "PodSecurityPolicy", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.25",
+		Kind: "admission plugin", Name: "PodSecurityPolicy", Component: "kube-apiserver", Nodes: []string{"cp-1"},
+		RemovedIn: "1.25",
 	}
-	if len(found.Settings) != 1 || found.Settings[0].String() != want.String() || len(found.Resources)+len(found.Requests) != 0 {
+	if len(found.Settings) != 1 || found.Settings[0].String() != want.String() ||
+		len(found.Resources)+len(found.Requests) != 0 {
 		t.Errorf("found %+v, want %+v", found, want)
 	}
 }
@@ -170,7 +178,8 @@ func TestUpgradeChecks_namesObjects(t *testing.T) {
 		within(t, time.Minute), [][2]string{{"v1.24.0", "v1.25.0"}, {"v1.25.0", "v1.26.0"}}, nil, nil, nil)
 	check(t, err)
 
-	want := "podsecuritypolicies.v1beta1.policy is removed in Kubernetes 1.25 and has 12 objects: default/p00, default/p01, default/p02, " +
+	want := "podsecuritypolicies.v1beta1.policy is removed in Kubernetes 1.25 and has 12 objects: default/p00, " +
+		"default/p01, default/p02, " +
 		"default/p03, default/p04, default/p05, default/p06, default/p07, default/p08, default/p09 and 2 more"
 	if got := found.Lines(); len(got) != 1 || got[0] != want {
 		t.Errorf("found %q, want %q", got, want)
@@ -191,11 +200,13 @@ func TestUpgradeChecks_onAnAPIServer(t *testing.T) {
 	raw, err := l.api.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	check(t, err)
 
-	if !strings.Contains(string(raw), `apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints"`) {
+	if !strings.Contains(string(raw),
+		`apiserver_requested_deprecated_apis{group="",removed_release="",resource="endpoints"`) {
 		t.Error("the API server does not have the metric as it was looked up")
 	}
 
-	found, err := l.client(t).UpgradeChecks(within(t, time.Minute), [][2]string{{"v1.24.0", "v1.25.0"}, {"v1.31.0", "v1.32.0"}}, nil, nil, nil)
+	found, err := l.client(t).UpgradeChecks(within(t, time.Minute),
+		[][2]string{{"v1.24.0", "v1.25.0"}, {"v1.31.0", "v1.32.0"}}, nil, nil, nil)
 	check(t, err)
 
 	if lines := found.Lines(); len(lines) != 0 {
@@ -217,7 +228,8 @@ func TestObserveStaticPods(t *testing.T) {
 
 		other := u.pod.DeepCopy()
 		other.Name = "not-a-mirror-pod"
-		answer(w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{*u.pod, *other}})
+		answer(w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+			Items: []corev1.Pod{*u.pod, *other}})
 	})
 
 	got := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.StaticPods = true }).Observe(t.Context())

@@ -285,7 +285,8 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 	_, err := s.runner().Converge(bounded(t), s.want)
 
 	var refused *lifecycle.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "rolled the upgrade back") || !strings.Contains(err.Error(), "cp-1") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "rolled the upgrade back") ||
+		!strings.Contains(err.Error(), "cp-1") {
 		t.Fatalf("the error is %v, want that of an upgrade of cp-1 that Talos rolled back", err)
 	}
 
@@ -675,14 +676,16 @@ func (s *site) cordonByHand(node string) {
 	}
 
 	api, err := typedcore.NewForConfig(&rest.Config{
-		Host:            s.want.Endpoint,
-		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.CA, CertData: credentials.Certificate, KeyData: credentials.Key},
+		Host: s.want.Endpoint,
+		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.CA, CertData: credentials.Certificate,
+			KeyData: credentials.Key},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
-	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType,
+		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -749,7 +752,8 @@ func TestSnapshot_comesBeforeTheRisk(t *testing.T) {
 	runner := s.runner()
 	runner.Snapshots = backup.Folder{Path: occupied, Cluster: "prod"}
 
-	if _, err := runner.Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "snapshot of etcd first") {
+	if _, err := runner.Converge(bounded(t), s.want); err == nil ||
+		!strings.Contains(err.Error(), "snapshot of etcd first") {
 		t.Fatalf("the error is %v, want one about the snapshot", err)
 	}
 

@@ -41,9 +41,11 @@ func TestCreate_endsInAUsableCluster(t *testing.T) {
 	}
 
 	changes := s.changes()
-	if bootstrap := slices.Index(changes, "Bootstrap cp-1"); bootstrap < 0 || !slices.Contains(changes[:bootstrap], "ApplyConfiguration cp-2") ||
+	if bootstrap := slices.Index(changes, "Bootstrap cp-1"); bootstrap < 0 ||
+		!slices.Contains(changes[:bootstrap], "ApplyConfiguration cp-2") ||
 		!slices.Contains(changes[:bootstrap], "ApplyConfiguration cp-3") {
-		t.Errorf("the machines were changed in the order %v; the bootstrap comes once every control plane has its configuration", changes)
+		t.Errorf("the machines were changed in the order %v; the bootstrap comes once every control plane has its "+
+			"configuration", changes)
 	}
 
 	if members, err := s.sim.EtcdMembers(t.Context()); err != nil || len(members) != 3 {
@@ -94,7 +96,8 @@ func TestTeardown_ofAPoolRemovesItsNodes(t *testing.T) {
 	s.create()
 
 	pool := s.want
-	pool.Machines = slices.DeleteFunc(slices.Clone(pool.Machines), func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane })
+	pool.Machines = slices.DeleteFunc(slices.Clone(pool.Machines),
+		func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane })
 
 	result, err := s.runner().Teardown(bounded(t), pool)
 	if err != nil {
@@ -288,7 +291,8 @@ func TestCreate_unavailableForAWhile(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
-	s.sim.Machine("cp-1").SetFault(sim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
+	s.sim.Machine("cp-1").SetFault(
+		sim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
 	s.sim.Machine("w-1").SetFault(sim.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
 	s.create()
 }
@@ -300,7 +304,8 @@ func TestConfiguration_rejectedEndsTheRun(t *testing.T) {
 	s.configs["cp-1"] = []byte("machine: {type: banana}\n")
 
 	_, err := s.runner().Converge(bounded(t), s.want)
-	if err == nil || !strings.Contains(err.Error(), "apply configuration to cp-1") || !strings.Contains(err.Error(), "banana") {
+	if err == nil || !strings.Contains(err.Error(), "apply configuration to cp-1") ||
+		!strings.Contains(err.Error(), "banana") {
 		t.Fatalf("error %v, want Talos's own reason", err)
 	}
 }

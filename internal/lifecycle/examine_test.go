@@ -23,7 +23,8 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 
 	have := s.runner().Examine(bounded(t), first)
 	if len(have.Etcd.Views) != 3 || len(have.Peers) != 2 || len(have.Kubernetes.Nodes) != 4 {
-		t.Errorf("%d views, %d peers and %d nodes, want 3, 2 and 4", len(have.Etcd.Views), len(have.Peers), len(have.Kubernetes.Nodes))
+		t.Errorf("%d views, %d peers and %d nodes, want 3, 2 and 4", len(have.Etcd.Views), len(have.Peers),
+			len(have.Kubernetes.Nodes))
 	}
 
 	if health := cluster.HealthOf(first, have); !health.Healthy() {

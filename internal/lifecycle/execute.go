@@ -121,7 +121,8 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 			return err
 		}
 
-		return wait.Permanent(fmt.Errorf("%s was given the configuration on trial and takes the old one back within %s: %w", m.Name, revertAfter, err))
+		return wait.Permanent(fmt.Errorf("%s was given the configuration on trial and takes the old one back within %s: %w",
+			m.Name, revertAfter, err))
 	}
 
 	// A trial looks like the wanted configuration until it ends, so only this run knows
@@ -165,7 +166,9 @@ func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s cluster.Replac
 // and a control plane hands over the leadership of etcd. When anything before the effect
 // fails, or the machine refuses it, the node is given back as it was. After the effect
 // the planner gives it back, once the machine works again.
-func (r *Runner) disrupt(ctx context.Context, o stepRun, e cluster.Evacuation, effect func(context.Context) error) error {
+func (r *Runner) disrupt(
+	ctx context.Context, o stepRun, e cluster.Evacuation, effect func(context.Context) error,
+) error {
 	if err := r.evacuate(ctx, o.on, e); err != nil {
 		return r.restore(ctx, e.Node, err)
 	}
@@ -249,7 +252,8 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 		}
 
 		kept = append(kept, cluster.Hold{
-			Machine: m.Name, Reason: fmt.Sprintf("its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),
+			Machine: m.Name, Reason: fmt.Sprintf(
+				"its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),
 		})
 	}
 

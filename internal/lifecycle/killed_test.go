@@ -283,7 +283,8 @@ func TestKill_needsItsPoint(t *testing.T) {
 	t.Parallel()
 
 	is := point{machine: "cp-1", method: "Reboot", n: 2}.counter()
-	calls := []sim.Call{{Machine: "cp-1", Method: "Get"}, {Machine: "cp-1", Method: "Reboot"}, {Machine: "cp-2", Method: "Reboot"}}
+	calls := []sim.Call{{Machine: "cp-1", Method: "Get"}, {Machine: "cp-1", Method: "Reboot"},
+		{Machine: "cp-2", Method: "Reboot"}}
 
 	for _, c := range calls {
 		if is(c) {

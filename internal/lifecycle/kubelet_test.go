@@ -17,8 +17,9 @@ const slimKubelets = `
 machine: {kubelet: {image: "ghcr.io/siderolabs/kubelet:v1.35.4-slim"}}
 `
 
-// TestKubernetesUpgrade_ofKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet that does not come up with the other one stops the change at its
-// machine, in the run that set the image and in the next one.
+// TestKubernetesUpgrade_ofKubeletsOfTheSameVersion: nothing in the cluster tells the images apart, and yet a kubelet
+// that does not come up with the other one stops the change at its machine, in the run that set the image and in the
+// next one.
 func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 

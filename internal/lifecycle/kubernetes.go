@@ -55,7 +55,8 @@ func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error
 func (r *Runner) pullImages(ctx context.Context, o stepRun, s cluster.PullImages) error {
 	images := o.on.Images.At(o.version, s.Version)
 
-	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.Kubelet} {
+	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler,
+		cluster.Kubelet} {
 		if images[c] == "" {
 			continue
 		}
@@ -112,7 +113,9 @@ func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node st
 	return nil
 }
 
-func (r *Runner) changeComponent(ctx context.Context, o stepRun, s cluster.UpgradeComponent, effect func(context.Context) error) error {
+func (r *Runner) changeComponent(
+	ctx context.Context, o stepRun, s cluster.UpgradeComponent, effect func(context.Context) error,
+) error {
 	if s.Node == "" {
 		return effect(ctx)
 	}

@@ -43,7 +43,8 @@ func named(images cluster.Images) map[string]string {
 	return out
 }
 
-// kubernetes wants a version of Kubernetes on every machine, with patches on top, after the version that was wanted before.
+// kubernetes wants a version of Kubernetes on every machine, with patches on top, after the version that was wanted
+// before.
 func (s *site) kubernetes(version string, patches ...string) {
 	s.t.Helper()
 
@@ -110,8 +111,8 @@ func (s *site) settled() {
 	}
 }
 
-// TestKubernetesUpgrade_inTwoHops goes through two minor versions in one run: each hop is complete before the next, in the order of Talos's own
-// upgrade, and what was done is what was forecast.
+// TestKubernetesUpgrade_inTwoHops goes through two minor versions in one run: each hop is complete before the next, in
+// the order of Talos's own upgrade, and what was done is what was forecast.
 func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +147,8 @@ func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	}
 
 	if want := hop("v1.34.5", "v1.35.4"); !slices.Equal(sortedPulls(stepTexts(result.Done))[:len(want)], want) {
-		t.Errorf("the first hop is\n%s\nwant\n%s", strings.Join(stepTexts(result.Done)[:len(want)], "\n"), strings.Join(want, "\n"))
+		t.Errorf("the first hop is\n%s\nwant\n%s", strings.Join(stepTexts(result.Done)[:len(want)], "\n"),
+			strings.Join(want, "\n"))
 	}
 
 	s.runsKubernetes("v1.36.3")
@@ -163,7 +165,8 @@ func (s *site) poll() *sim.Poller {
 	}
 
 	polling, err := sim.Poll(bounded(s.t), &rest.Config{
-		Host: s.want.Endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: client.CA, CertData: client.Certificate, KeyData: client.Key},
+		Host: s.want.Endpoint, TLSClientConfig: rest.TLSClientConfig{CAData: client.CA, CertData: client.Certificate,
+			KeyData: client.Key},
 	}, 10*time.Millisecond, 10*time.Second)
 	if err != nil {
 		s.t.Fatal(err)
@@ -221,7 +224,8 @@ func sortedPulls(steps []string) []string {
 	return out
 }
 
-// TestKubernetesUpgrade_keepsImages upgrades components from repositories of the user's own, with a suffix: nothing but their versions changes.
+// TestKubernetesUpgrade_keepsImages upgrades components from repositories of the user's own, with a suffix: nothing but
+// their versions changes.
 func TestKubernetesUpgrade_keepsImages(t *testing.T) {
 	t.Parallel()
 
@@ -281,7 +285,8 @@ func (s *site) kubernetesWith(version, all, planes string) {
 	}
 }
 
-// TestKubernetesUpgrade_holdsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when it is back.
+// TestKubernetesUpgrade_holdsForAMachineThatIsDown changes nothing while a machine is down, says so, and goes on when
+// it is back.
 func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 	t.Parallel()
 
@@ -316,7 +321,8 @@ func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 	s.runsKubernetes("v1.36.3")
 }
 
-// TestKubernetesUpgrade_withoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control planes' own addresses.
+// TestKubernetesUpgrade_withoutTheEndpoint takes the virtual IP away half way: the upgrade goes on through the control
+// planes' own addresses.
 func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 	t.Parallel()
 
@@ -356,7 +362,8 @@ func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 
 	s.kubernetes("v1.36.3")
 
-	if _, err := s.runner().Converge(bounded(t), s.want); err == nil || !strings.Contains(err.Error(), "registry.k8s.io/kube-scheduler:v1.36.3") {
+	if _, err := s.runner().Converge(bounded(t), s.want); err == nil ||
+		!strings.Contains(err.Error(), "registry.k8s.io/kube-scheduler:v1.36.3") {
 		t.Errorf("the run ended with %v, want one that names the image", err)
 	}
 
@@ -365,8 +372,8 @@ func TestKubernetesUpgrade_toAVersionThatIsNotThere(t *testing.T) {
 	s.runsKubernetes("v1.35.4")
 }
 
-// TestKubernetesUpgrade_isStoppedByABrokenComponent: a component that does not come up in the new version stops the upgrade at its machine. The error names the pod, the node and
-// the last event, and the version can be set back.
+// TestKubernetesUpgrade_isStoppedByABrokenComponent: a component that does not come up in the new version stops the
+// upgrade at its machine. The error names the pod, the node and the last event, and the version can be set back.
 func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	t.Parallel()
 
@@ -378,7 +385,8 @@ func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
 		text := fmt.Sprint(fields)
 
-		return message == "step failed" && strings.Contains(text, "kube-controller-manager on cp-2") && strings.Contains(text, "BackOff")
+		return message == "step failed" && strings.Contains(text, "kube-controller-manager on cp-2") &&
+			strings.Contains(text, "BackOff")
 	})
 	if err == nil {
 		t.Fatal("the upgrade went through with a component that does not run")
@@ -437,7 +445,8 @@ func TestKubernetesUpgrade_survivesFailures(t *testing.T) {
 	}
 }
 
-// TestJoin_duringAKubernetesUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the others.
+// TestJoin_duringAKubernetesUpgrade lets a worker join with the version that the cluster runs, and upgrades it with the
+// others.
 func TestJoin_duringAKubernetesUpgrade(t *testing.T) {
 	t.Parallel()
 

@@ -69,7 +69,8 @@ func TestMeta_isWrittenAndRepaired(t *testing.T) {
 		t.Errorf("the value of another key is %q", got)
 	}
 
-	want := []cluster.Step{cluster.WriteMeta{Machine: "cp-2", Keys: "0x0c"}, cluster.WriteMeta{Machine: "w-1", Keys: "0x0c"}}
+	want := []cluster.Step{cluster.WriteMeta{Machine: "cp-2", Keys: "0x0c"},
+		cluster.WriteMeta{Machine: "w-1", Keys: "0x0c"}}
 	if got := result.Done; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
 		t.Errorf("did %v, want %v", got, want)
 	}

@@ -244,7 +244,8 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
-	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested && !fresh.EtcdService.ProvesData()
+	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
+		!fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 
@@ -311,7 +312,8 @@ func (o *observer) snapshot() cluster.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	have := cluster.Snapshot{Machines: maps.Clone(o.states), Kubernetes: cluster.KubernetesState{Cause: "not asked in time"}}
+	have := cluster.Snapshot{Machines: maps.Clone(o.states),
+		Kubernetes: cluster.KubernetesState{Cause: "not asked in time"}}
 	if o.nodes != nil {
 		have.Kubernetes = *o.nodes
 	}

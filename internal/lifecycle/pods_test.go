@@ -19,8 +19,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// podSite is a site whose machines are pods of a host cluster, which runs reach through the product's fleet of containers. Its API is a
-// stand-in here which does what the real one does to the Talos in a pod, and watches that it is done in order.
+// podSite is a site whose machines are pods of a host cluster, which runs reach through the product's fleet of
+// containers. Its API is a stand-in here which does what the real one does to the Talos in a pod, and watches that it
+// is done in order.
 type podSite struct {
 	*site
 
@@ -68,7 +69,8 @@ func (s *podSite) grow(prefix string, n int, role cluster.Role) {
 	for _, m := range machines {
 		s.pods[m.Name()] = &pod{sim: m, starts: 1, image: "v1.13.0", memory: "2Gi"}
 		s.want.Machines = append(s.want.Machines, cluster.Machine{
-			Name: m.Name(), Role: role, Address: m.Name() + podDomain, TalosVersion: "v1.13.0", Container: true, NodeName: m.Name(),
+			Name: m.Name(), Role: role, Address: m.Name() + podDomain, TalosVersion: "v1.13.0", Container: true,
+			NodeName: m.Name(),
 		})
 	}
 
@@ -116,7 +118,8 @@ func (s *podSite) runner() *lifecycle.Runner {
 
 	runner := s.site.runner()
 	inner := podTalos{s, runner.Fleet}
-	runner.Fleet = containers.ContainerFleet{Inner: inner, Watch: containers.NewHostWatch(&podHost{site: s, talos: inner}, s.spec(), runner.Interval)}
+	runner.Fleet = containers.ContainerFleet{Inner: inner,
+		Watch: containers.NewHostWatch(&podHost{site: s, talos: inner}, s.spec(), runner.Interval)}
 
 	return runner
 }
@@ -127,7 +130,8 @@ func (s *podSite) spec() workload.Spec {
 
 	for _, m := range s.want.Known() {
 		spec.Machines = append(spec.Machines, workload.Machine{
-			Name: m.Name, Image: talosImage(m.TalosVersion), Pod: workload.PodSpec{Annotations: map[string]string{memoryOfPod: s.memory}},
+			Name: m.Name, Image: talosImage(m.TalosVersion),
+			Pod: workload.PodSpec{Annotations: map[string]string{memoryOfPod: s.memory}},
 		})
 	}
 
@@ -399,7 +403,8 @@ func TestPods(t *testing.T) {
 	s.converge()
 
 	for name, p := range s.pods {
-		if left := !slices.ContainsFunc(s.want.Machines, func(m cluster.Machine) bool { return m.Name == name }); p.gone != left {
+		if left := !slices.ContainsFunc(s.want.Machines,
+			func(m cluster.Machine) bool { return m.Name == name }); p.gone != left {
 			t.Errorf("%s is gone: %v", name, p.gone)
 		}
 	}
@@ -446,7 +451,8 @@ func TestPods_oneWhoseVolumesAreLost(t *testing.T) {
 	lost.trouble, lost.lost = "its volumes are on node h-2, which is gone", true
 
 	result := s.converge()
-	if got := steps(result); !strings.HasPrefix(got[0], "replace volumes of control plane cp-2") || lost.lost || !strings.HasPrefix(got[1], "remove etcd member") {
+	if got := steps(result); !strings.HasPrefix(got[0], "replace volumes of control plane cp-2") || lost.lost ||
+		!strings.HasPrefix(got[1], "remove etcd member") {
 		t.Errorf("done: %q", got)
 	}
 }

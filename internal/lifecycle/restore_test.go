@@ -127,7 +127,8 @@ func TestRestore(t *testing.T) {
 	s.want.RestoreFrom = "backups/older.db"
 
 	var refused *lifecycle.RefusedError
-	if _, err := s.runner().Converge(bounded(t), s.want); !errors.As(err, &refused) || !strings.Contains(err.Error(), "backups/older.db") {
+	if _, err := s.runner().Converge(bounded(t), s.want); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "backups/older.db") {
 		t.Errorf("another snapshot for a cluster that lives: %v", err)
 	}
 }

@@ -107,7 +107,9 @@ func (r *Runner) Observe(ctx context.Context, want cluster.Spec) cluster.Snapsho
 }
 
 // run is the loop: observe, decide, start what may start, wait for the next event.
-func (r *Runner) run(ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision) (Result, error) {
+func (r *Runner) run(
+	ctx context.Context, want cluster.Spec, decide func(cluster.Snapshot) cluster.Decision,
+) (Result, error) {
 	return r.runWith(ctx, want, newObserver(r, want).withViews(), decide)
 }
 

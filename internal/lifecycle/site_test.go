@@ -122,7 +122,8 @@ func (s *site) renderFor(role cluster.Role, contract, version string, patches ..
 	}
 
 	config, err := machineconfig.Generate(
-		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: kubernetes, Contract: contract, Patches: patches},
+		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: kubernetes, Contract: contract,
+			Patches: patches},
 		machineconfig.Machine{
 			Role: machineconfig.Role(role), Mode: machineconfig.Metal,
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + version},
@@ -181,8 +182,9 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	}
 
 	nodes, err := kubernetes.New(kubernetes.Options{
-		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key, StaticPods: true,
-		Await: cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
+		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key,
+		StaticPods: true,
+		Await:      cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -228,8 +230,8 @@ func bounded(t testing.TB) context.Context {
 // errNoTimeLeft ends a run of convergeUntil.
 var errNoTimeLeft = errors.New("no time left")
 
-// convergeUntil runs until the runner says what a test waits for, and then is out of time: how long a loaded machine takes to get there
-// does not matter.
+// convergeUntil runs until the runner says what a test waits for, and then is out of time: how long a loaded machine
+// takes to get there does not matter.
 func (s *site) convergeUntil(seen func(message string, fields map[string]any) bool) (lifecycle.Result, error) {
 	s.t.Helper()
 

@@ -25,7 +25,9 @@ func (o *observer) withoutEtcd() *observer {
 }
 
 // view asks a control plane how it sees etcd.
-func (o *observer) view(ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState) (cluster.EtcdView, bool) {
+func (o *observer) view(
+	ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState,
+) (cluster.EtcdView, bool) {
 	if o.views == nil || m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.EtcdDown() {
 		return cluster.EtcdView{}, false
 	}

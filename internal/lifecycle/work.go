@@ -341,7 +341,8 @@ func (w *work) failures() []cluster.Hold {
 // old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests:
+	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent,
+		cluster.SyncManifests:
 		return false
 	default:
 		return true

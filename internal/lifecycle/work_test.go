@@ -46,7 +46,8 @@ func (m worker) Observe(context.Context) cluster.MachineState {
 	for _, n := range m.of.nodes {
 		if n.Name == m.want.Name {
 			return cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, Role: cluster.Worker, NodeName: n.Name, ConfigDigest: m.want.ConfigDigest,
+				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, Role: cluster.Worker, NodeName: n.Name,
+				ConfigDigest: m.want.ConfigDigest,
 			}
 		}
 	}
@@ -79,11 +80,13 @@ func TestRunner_observesOnceForStepsThatEndTogether(t *testing.T) {
 	configs := map[string][]byte{}
 
 	for i := range machines {
-		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.0.%d", i), ConfigDigest: "new"}
+		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
+			ConfigDigest: "new"}
 		want.Machines, configs[m.Name] = append(want.Machines, m), []byte("config")
 	}
 
-	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(), Interval: time.Second}
+	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
+		Interval: time.Second}
 
 	result, err := runner.Converge(bounded(t), want)
 	if err != nil || len(result.Done) != machines {

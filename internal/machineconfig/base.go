@@ -137,7 +137,8 @@ func (s *DiskSelector) config() (*v1alpha1.InstallDiskSelector, error) {
 func imageCacheVolume() config.Document {
 	volume := block.NewVolumeConfigV1Alpha1()
 	volume.MetaName = constants.ImageCachePartitionLabel
-	volume.ProvisioningSpec.DiskSelectorSpec.Match = cel.MustExpression(cel.ParseBooleanExpression("system_disk", celenv.DiskLocator()))
+	volume.ProvisioningSpec.DiskSelectorSpec.Match = cel.MustExpression(
+		cel.ParseBooleanExpression("system_disk", celenv.DiskLocator()))
 
 	return volume
 }

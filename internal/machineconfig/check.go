@@ -68,8 +68,9 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 
 	if m.Mode != Container && !hasInstallDisk(d.known) {
 		return nil, &FieldError{
-			Field: "machine.install.disk", Found: "no disk to install on", Allowed: "a device such as /dev/sda, or a disk selector",
-			Fix: "set install.disk or install.disk_selector", Err: ErrInvalidConfig,
+			Field: "machine.install.disk", Found: "no disk to install on",
+			Allowed: "a device such as /dev/sda, or a disk selector",
+			Fix:     "set install.disk or install.disk_selector", Err: ErrInvalidConfig,
 		}
 	}
 
@@ -91,8 +92,9 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 	return warnings, nil
 }
 
-// contradiction finds patches that make the configuration that of another machine or another cluster. Talos
-// would accept it, and then the machine could no longer be reached with the secrets of its cluster, nor its etcd by its peers.
+// contradiction finds patches that make the configuration that of another machine or another cluster. Talos would
+// accept it, and then the machine could no longer be reached with the secrets of its cluster, nor its etcd by its
+// peers.
 func (g *Generator) contradiction(d *documents, m Machine) string {
 	main := d.known.RawV1Alpha1()
 

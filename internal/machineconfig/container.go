@@ -90,17 +90,19 @@ func (g *Generator) putContainer(main *v1alpha1.Config) {
 // loopback is the interface that an address is put on which leads to the container from outside alone.
 const loopback = "lo"
 
-// putPeerAddress lets the etcd of a container be known by an address that stays, whichever the container has. Members know each other by
-// addresses, and the others learn a new one from a member that has quorum (Talos 1.13, etcd/advertised_peer.go). All that get
-// another one at once would look for each other where nobody is, for good.
+// putPeerAddress lets the etcd of a container be known by an address that stays, whichever the container has. Members
+// know each other by addresses, and the others learn a new one from a member that has quorum (Talos 1.13,
+// etcd/advertised_peer.go). All that get another one at once would look for each other where nobody is, for good.
 //
-//   - etcd is announced at an address that the machine has (etcd/spec.go), so that it is put on the loopback interface. This is the form of
-//     all contracts: Talos 1.13 still takes it, and a document for the interface would replace what a patch says of it.
-//   - Without listenSubnets etcd would listen where it is announced, and what is sent there arrives at the address of the container.
-//     The networks are all, as where nothing is announced; a list is an address of each kind that the machine has (etcd/spec.go), and etcd takes
-//     another one only when it starts (system/services/etcd.go).
-//   - The node is not to be known by it: addresses of nodes are taken out of validSubnets from left to right, and a list that takes out alone is
-//     empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are the ones that Talos would choose (k8s/nodeip_config.go).
+//   - etcd is announced at an address that the machine has (etcd/spec.go), so that it is put on the loopback interface.
+//     This is the form of all contracts: Talos 1.13 still takes it, and a document for the interface would replace what
+//     a patch says of it.
+//   - Without listenSubnets etcd would listen where it is announced, and what is sent there arrives at the address of
+//     the container. The networks are all, as where nothing is announced; a list is an address of each kind that the
+//     machine has (etcd/spec.go), and etcd takes another one only when it starts (system/services/etcd.go).
+//   - The node is not to be known by it: addresses of nodes are taken out of validSubnets from left to right, and a
+//     list that takes out alone is empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are the ones
+//     that Talos would choose (k8s/nodeip_config.go).
 func (g *Generator) putPeerAddress(main *v1alpha1.Config, address netip.Addr) {
 	own := netip.PrefixFrom(address, address.BitLen()).String()
 
@@ -167,6 +169,7 @@ func withNames(list, names []string) []string {
 
 func checkNoInstall(found *problems, install Install) {
 	if !reflect.ValueOf(install).IsZero() {
-		found.add("machine.install", "an installation", "none for a container", "remove it; Talos is in the image that the container was made from")
+		found.add("machine.install", "an installation", "none for a container",
+			"remove it; Talos is in the image that the container was made from")
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 )
 
-// unannounced says what is wrong where etcd is to be announced at the address for peers alone, and patches took that from the machine: Talos
-// announces etcd at addresses that the machine has, and waits for one for good (Talos 1.13, etcd/spec.go). Patches that replace or delete what the
-// interface is in do that; those that merge leave it.
+// unannounced says what is wrong where etcd is to be announced at the address for peers alone, and patches took that
+// from the machine: Talos announces etcd at addresses that the machine has, and waits for one for good (Talos 1.13,
+// etcd/spec.go). Patches that replace or delete what the interface is in do that; those that merge leave it.
 func unannounced(d *documents, m Machine) string {
 	main := d.known.RawV1Alpha1()
 	if m.Mode != Container || m.Role != ControlPlane || !m.PeerAddress.IsValid() || main.ClusterConfig.EtcdConfig == nil {
@@ -23,12 +23,15 @@ func unannounced(d *documents, m Machine) string {
 		return ""
 	}
 
-	return fmt.Sprintf("cluster.etcd.advertisedSubnets is %s, and no interface has that address any more, so that etcd would never start: "+
-		"keep the interface %s with it below machine.network.interfaces, as patches do that merge or that add a single interface, "+
+	return fmt.Sprintf("cluster.etcd.advertisedSubnets is %s, and no interface has that address any more, so that etcd "+
+		"would never start: "+
+		"keep the interface %s with it below machine.network.interfaces, as patches do that merge or that add a single "+
+		"interface, "+
 		"or set cluster.etcd.advertisedSubnets as well", own, loopback)
 }
 
-// hasAddress says whether a configuration gives an address to an interface. What a document of an unknown kind says is taken for that.
+// hasAddress says whether a configuration gives an address to an interface. What a document of an unknown kind says is
+// taken for that.
 func (d *documents) hasAddress(address netip.Addr) bool {
 	has := func(text string) bool {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -54,10 +57,12 @@ func (d *documents) hasAddress(address netip.Addr) bool {
 
 	for _, document := range d.known.Documents() {
 		link, ok := document.(config.NetworkCommonLinkConfig)
-		if ok && slices.ContainsFunc(link.Addresses(), func(a config.NetworkAddressConfig) bool { return a.Address().Addr() == address }) {
+		if ok && slices.ContainsFunc(link.Addresses(),
+			func(a config.NetworkAddressConfig) bool { return a.Address().Addr() == address }) {
 			return true
 		}
 	}
 
-	return slices.ContainsFunc(d.unknown, func(raw rawDocument) bool { return strings.Contains(raw.text, address.String()) })
+	return slices.ContainsFunc(d.unknown,
+		func(raw rawDocument) bool { return strings.Contains(raw.text, address.String()) })
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestContainerPeerAddressAndPatches refuses patches that let etcd be announced at an address that the machine does not have.
+// TestContainerPeerAddressAndPatches refuses patches that let etcd be announced at an address that the machine does not
+// have.
 func TestContainerPeerAddressAndPatches(t *testing.T) {
 	const harmless = "machine: {nodeLabels: {a: b}}"
 
@@ -20,7 +21,8 @@ func TestContainerPeerAddressAndPatches(t *testing.T) {
 			`[{"op":"add","path":"/machine/network/interfaces/-","value":{"interface":"dummy0","addresses":["192.0.2.1/32"]}}]`,
 		}},
 		"the network anew": {
-			patches: []string{harmless, `[{"op":"add","path":"/machine/network","value":{"nameservers":["192.0.2.53"]}}]`}, field: "machine.patches[1]",
+			patches: []string{harmless, `[{"op":"add","path":"/machine/network","value":{"nameservers":["192.0.2.53"]}}]`},
+			field:   "machine.patches[1]",
 		},
 		"its interfaces anew": {
 			patches: []string{`[{"op":"replace","path":"/machine/network/interfaces","value":[{"interface":"lo","addresses":["192.0.2.1/32"]}]}]`, harmless},
@@ -28,16 +30,19 @@ func TestContainerPeerAddressAndPatches(t *testing.T) {
 		},
 		"no network": {patches: []string{"machine: {network: {$patch: delete}}"}, field: "machine.patches[0]"},
 		"no network, and the address in its own document": {patches: []string{
-			"machine: {network: {$patch: delete}}", "apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
+			"machine: {network: {$patch: delete}}",
+			"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
 		}},
 		"the network anew, with the address": {patches: []string{
 			`[{"op":"add","path":"/machine/network","value":{"interfaces":[{"interface":"dummy0","addresses":["10.96.1.2/32"]}]}}]`,
 		}},
 		"the network anew, and the address in its own document": {patches: []string{
-			`[{"op":"add","path":"/machine/network","value":{}}]`, "apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
+			`[{"op":"add","path":"/machine/network","value":{}}]`,
+			"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\naddresses: [{address: 10.96.1.2/32}]\n",
 		}},
 		"the network anew, and etcd elsewhere": {patches: []string{
-			`[{"op":"add","path":"/machine/network","value":{}}]`, `[{"op":"replace","path":"/cluster/etcd/advertisedSubnets","value":["10.0.0.0/8"]}]`,
+			`[{"op":"add","path":"/machine/network","value":{}}]`,
+			`[{"op":"replace","path":"/cluster/etcd/advertisedSubnets","value":["10.0.0.0/8"]}]`,
 		}},
 	} {
 		operations := slices.ContainsFunc(test.patches, func(patch string) bool { return strings.HasPrefix(patch, "[") })
@@ -61,13 +66,15 @@ func TestContainerPeerAddressAndPatches(t *testing.T) {
 				}
 
 				mistakes := FieldErrors(err)
-				if len(mistakes) != 1 || mistakes[0].Field != test.field || !strings.Contains(err.Error(), "advertisedSubnets is 10.96.1.2/32") {
+				if len(mistakes) != 1 || mistakes[0].Field != test.field ||
+					!strings.Contains(err.Error(), "advertisedSubnets is 10.96.1.2/32") {
 					t.Fatalf("the mistakes are %v", err)
 				}
 
 				// Without an address there is nothing to lose.
 				m.PeerAddress = netip.Addr{}
-				if _, err := Generate(containerCluster(contract), m, testBundle(t)); err != nil && strings.Contains(err.Error(), "advertisedSubnets") {
+				if _, err := Generate(containerCluster(contract), m, testBundle(t)); err != nil &&
+					strings.Contains(err.Error(), "advertisedSubnets") {
 					t.Error(err)
 				}
 			})

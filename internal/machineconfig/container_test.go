@@ -66,7 +66,8 @@ func TestContainers(t *testing.T) {
 				}
 
 				net := main.ClusterConfig.ClusterNetwork
-				if !slices.Equal(net.PodSubnet, []string{ContainerPodCIDR}) || !slices.Equal(net.ServiceSubnet, []string{ContainerServiceCIDR}) {
+				if !slices.Equal(net.PodSubnet, []string{ContainerPodCIDR}) ||
+					!slices.Equal(net.ServiceSubnet, []string{ContainerServiceCIDR}) {
 					t.Errorf("networks %v %v", net.PodSubnet, net.ServiceSubnet)
 				}
 
@@ -105,7 +106,8 @@ func TestContainerPeerAddress(t *testing.T) {
 			nodes        []string
 		}{
 			{"10.96.1.2", "10.96.1.2/32", nil, []string{"0.0.0.0/0", "!10.96.1.2/32"}},
-			{"fd00::1:2", "fd00::1:2/128", []string{"fd01::/112", "10.112.0.0/12"}, []string{"::/0", "0.0.0.0/0", "!fd00::1:2/128"}},
+			{"fd00::1:2", "fd00::1:2/128", []string{"fd01::/112", "10.112.0.0/12"},
+				[]string{"::/0", "0.0.0.0/0", "!fd00::1:2/128"}},
 		} {
 			t.Run(contract+" "+test.address, func(t *testing.T) {
 				c, m := containerCluster(contract), containerMachine(ControlPlane)
@@ -118,7 +120,8 @@ func TestContainerPeerAddress(t *testing.T) {
 				main := containerConfig(t, generated(t, c, m))
 				etcd := main.ClusterConfig.EtcdConfig
 
-				if !slices.Equal(etcd.AdvertisedSubnets(), []string{test.own}) || !slices.Equal(etcd.ListenSubnets(), []string{"0.0.0.0/0", "::/0"}) {
+				if !slices.Equal(etcd.AdvertisedSubnets(), []string{test.own}) ||
+					!slices.Equal(etcd.ListenSubnets(), []string{"0.0.0.0/0", "::/0"}) {
 					t.Errorf("etcd is announced at %v and listens at %v", etcd.AdvertisedSubnets(), etcd.ListenSubnets())
 				}
 
@@ -192,11 +195,14 @@ func TestContainerNamesArePerMachine(t *testing.T) {
 // TestContainerPatches shows what Talos accepts and ignores there, and what it refuses.
 func TestContainerPatches(t *testing.T) {
 	for name, test := range map[string]struct{ patch, wrong string }{
-		"an install section":   {patch: "machine: {install: {disk: /dev/sda}}"},
-		"a shared address":     {patch: "machine: {network: {interfaces: [{interface: eth0, vip: {ip: 10.0.0.9}}]}}"},
-		"kernel and sysctls":   {patch: "machine: {sysctls: {vm.max_map_count: '262144'}, kernel: {modules: [{name: br_netfilter}]}}"},
-		"no host DNS":          {patch: "machine: {features: {hostDNS: {enabled: false}}}", wrong: "feature HostDNS should be enabled in container mode"},
-		"no forwarding of DNS": {patch: "machine: {features: {hostDNS: {forwardKubeDNSToHost: false}}}", wrong: "should forward kube-dns to host in container mode"},
+		"an install section": {patch: "machine: {install: {disk: /dev/sda}}"},
+		"a shared address":   {patch: "machine: {network: {interfaces: [{interface: eth0, vip: {ip: 10.0.0.9}}]}}"},
+		"kernel and sysctls": {patch: "machine: {sysctls: {vm.max_map_count: '262144'}, kernel: {modules: [{name: " +
+			"br_netfilter}]}}"},
+		"no host DNS": {patch: "machine: {features: {hostDNS: {enabled: false}}}",
+			wrong: "feature HostDNS should be enabled in container mode"},
+		"no forwarding of DNS": {patch: "machine: {features: {hostDNS: {forwardKubeDNSToHost: false}}}",
+			wrong: "should forward kube-dns to host in container mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := containerMachine(ControlPlane)
@@ -227,7 +233,8 @@ func TestContainerMistakes(t *testing.T) {
 		}
 	}
 
-	if want := []string{"pod_cidrs[0]", "image_cache", "machine.cert_sans[0]", "machine.install"}; !slices.Equal(fields, want) {
+	if want := []string{"pod_cidrs[0]", "image_cache", "machine.cert_sans[0]", "machine.install"}; !slices.Equal(fields,
+		want) {
 		t.Errorf("mistakes in %v, expected %v", fields, want)
 	}
 }

@@ -45,11 +45,11 @@ func (c Change) String() string {
 	}
 }
 
-// Diff lists what changes between two configurations, by document and path, in a fixed order. Comments,
-// the order of documents and keys, ways of writing the same value and the images of Kubernetes are no changes; see
-// Digest. Two configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and
-// so does what often carries secrets (files, environments, manifests, extension services, passwords in
-// URLs) and every value of a document this build does not know.
+// Diff lists what changes between two configurations, by document and path, in a fixed order. Comments, the order of
+// documents and keys, ways of writing the same value and the images of Kubernetes are no changes; see Digest. Two
+// configurations of the same Digest have no differences. What Talos counts as secret shows as Sensitive, and so does
+// what often carries secrets (files, environments, manifests, extension services, passwords in URLs) and every value of
+// a document this build does not know.
 func Diff(before, after []byte) ([]Change, error) {
 	old, err := readable(before)
 	if err != nil {
@@ -127,7 +127,8 @@ func readable(cfg []byte) (map[string]value, error) {
 
 		for _, leaf := range flatten(document.content) {
 			// They are the identity of a document.
-			if document.id.kind != "" && len(leaf.path) == 1 && slices.Contains([]any{"apiVersion", "kind", "name"}, leaf.path[0]) {
+			if document.id.kind != "" && len(leaf.path) == 1 &&
+				slices.Contains([]any{"apiVersion", "kind", "name"}, leaf.path[0]) {
 				continue
 			}
 

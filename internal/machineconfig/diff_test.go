@@ -34,12 +34,16 @@ func digest(t *testing.T, text string) string {
 }
 
 func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
-	const base = "version: v1alpha1\nmachine:\n  type: worker\n  time: {bootTimeout: 1m0s}\n  sysctls: {a: \"1\", b: \"2\"}\ncluster:\n  controlPlane: {endpoint: https://x:6443}\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n"
+	const base = "version: v1alpha1\nmachine:\n  type: worker\n  time: {bootTimeout: 1m0s}\n  sysctls: {a: \"1\", b: " +
+		"\"2\"}\ncluster:\n  controlPlane: {endpoint: https://x:6443}\n---\napiVersion: v1alpha1\nkind: " +
+		"HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n"
 
 	for name, same := range map[string]string{
-		"the same":            base,
-		"order of documents":  "apiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\n" + strings.SplitN(base, "---", 2)[0],
-		"order of keys":       strings.Replace(strings.Replace(base, "{a: \"1\", b: \"2\"}", "{b: \"2\", a: \"1\"}", 1), "{a: b, c: d}", "{c: d, a: b}", 1),
+		"the same": base,
+		"order of documents": "apiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n---\napiVersion: v1alpha1\nkind: " +
+			"HostnameConfig\nauto: stable\n---\n" + strings.SplitN(base, "---", 2)[0],
+		"order of keys": strings.Replace(strings.Replace(base, "{a: \"1\", b: \"2\"}", "{b: \"2\", a: \"1\"}", 1),
+			"{a: b, c: d}", "{c: d, a: b}", 1),
 		"comments":            "# hello\n" + strings.ReplaceAll(base, "\n", " # x\n"),
 		"separators":          "---\n" + base + "---\n---\n# nothing\n",
 		"a directive":         "# hello\n%YAML 1.1\n---\n" + base,
@@ -76,7 +80,8 @@ func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 }
 
 func TestDigest_refusesWhatIsNoConfiguration(t *testing.T) {
-	for text, want := range map[string]string{"": "no configuration documents", "# x\n---\n": "no configuration documents", "a: [": "not YAML"} {
+	for text, want := range map[string]string{"": "no configuration documents", "# x\n---\n": "no configuration documents",
+		"a: [": "not YAML"} {
 		if _, err := Digest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, want %q", text, err, want)
 		}
@@ -128,9 +133,11 @@ anything: `+secret+`
 		t.Fatal(err)
 	}
 
-	withSecrets = strings.Replace(withSecrets, "    token: "+testBundle(t).Secrets().TrustdInfo.Token+"\n", "    token: "+secret+"\n", 1)
+	withSecrets = strings.Replace(withSecrets, "    token: "+testBundle(t).Secrets().TrustdInfo.Token+"\n",
+		"    token: "+secret+"\n", 1)
 
-	for _, pair := range [][2][]byte{{data, other}, {other, data}, {other, []byte(withSecrets)}, {[]byte(withSecrets), other}, {data, []byte(withSecrets)}} {
+	for _, pair := range [][2][]byte{{data, other}, {other, data}, {other, []byte(withSecrets)},
+		{[]byte(withSecrets), other}, {data, []byte(withSecrets)}} {
 		changes, err := Diff(pair[0], pair[1])
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +149,8 @@ anything: `+secret+`
 		}
 
 		s := testBundle(t).Secrets()
-		for _, known := range []string{s.Cluster.Secret, s.Secrets.BootstrapToken, s.TrustdInfo.Token, s.Secrets.SecretboxEncryptionSecret} {
+		for _, known := range []string{s.Cluster.Secret, s.Secrets.BootstrapToken, s.TrustdInfo.Token,
+			s.Secrets.SecretboxEncryptionSecret} {
 			if strings.Contains(text, known) {
 				t.Error("a secret of the bundle is shown")
 			}
@@ -172,7 +180,8 @@ anything: `+secret+`
 }
 
 func TestDiff_isOrdered(t *testing.T) {
-	before := "machine:\n  type: worker\n  certSANs: [" + strings.Repeat("a, ", 11) + "a]\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Empty\n"
+	before := "machine:\n  type: worker\n  certSANs: [" + strings.Repeat("a, ", 11) +
+		"a]\n---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Empty\n"
 	after := strings.Replace(strings.ReplaceAll(before, "a, ", "b, "), "stable", "off", 1)
 	after = strings.Replace(after, "kind: Empty", "kind: Other", 1)
 
@@ -200,14 +209,21 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 	}{
 		{"nothing", "", nil},
 		{"the cluster", "cluster: {allowSchedulingOnControlPlanes: true, apiServer: {extraArgs: {a: b}}}", nil},
-		{"settings of a running machine", "debug: true\nmachine: {certSANs: [x], sysctls: {a: b}, install: {image: x}, kubelet: {extraArgs: {a: b}}, nodeLabels: {a: b}, nodeTaints: {a: b:NoSchedule}, time: {disabled: true}, kernel: {modules: [{name: x}]}, logging: {destinations: [{endpoint: \"udp://1.2.3.4:1\", format: json_lines}]}}", nil},
-		{"features of a running machine", "machine: {features: {kubePrism: {enabled: false}, imageCache: {localEnabled: true}, kubernetesTalosAPIAccess: {enabled: true, allowedRoles: [os:reader], allowedKubernetesNamespaces: [x]}}}", nil},
-		{"documents", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning: {maxSize: 10GiB}\n---\napiVersion: v9\nkind: X\n", nil},
-		{"files and environment", "machine: {files: [{path: /var/x, op: create, content: x, permissions: 0o600}], env: {a: b}}", []string{"machine.files", "machine.env"}},
+		{"settings of a running machine", "debug: true\nmachine: {certSANs: [x], sysctls: {a: b}, install: {image: x}, " +
+			"kubelet: {extraArgs: {a: b}}, nodeLabels: {a: b}, nodeTaints: {a: b:NoSchedule}, time: {disabled: true}, kernel: " +
+			"{modules: [{name: x}]}, logging: {destinations: [{endpoint: \"udp://1.2.3.4:1\", format: json_lines}]}}", nil},
+		{"features of a running machine", "machine: {features: {kubePrism: {enabled: false}, imageCache: {localEnabled: " +
+			"true}, kubernetesTalosAPIAccess: {enabled: true, allowedRoles: [os:reader], allowedKubernetesNamespaces: [x]}}}",
+			nil},
+		{"documents", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning: {maxSize: " +
+			"10GiB}\n---\napiVersion: v9\nkind: X\n", nil},
+		{"files and environment", "machine: {files: [{path: /var/x, op: create, content: x, permissions: 0o600}], env: {a: " +
+			"b}}", []string{"machine.files", "machine.env"}},
 		{"udev", "machine: {udev: {rules: [x]}}", []string{"machine.udev"}},
 		{"an empty list", "machine: {disks: []}", nil},
 		{"quotas", "machine: {features: {diskQuotaSupport: false}}", []string{"machine.features.diskQuotaSupport"}},
-		{"encryption", "machine: {systemDiskEncryption: {ephemeral: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}", []string{"machine.systemDiskEncryption"}},
+		{"encryption", "machine: {systemDiskEncryption: {ephemeral: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}",
+			[]string{"machine.systemDiskEncryption"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before, err := with(t, "v1.13")
@@ -233,13 +249,15 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 		})
 	}
 
-	token, fields, err := NeedsReboot([]byte("machine: {type: worker, token: a}"), []byte("machine: {type: worker, token: b}"))
+	token, fields, err := NeedsReboot([]byte("machine: {type: worker, token: a}"),
+		[]byte("machine: {type: worker, token: b}"))
 	if err != nil || !token || !slices.Equal(fields, []string{"machine.token"}) {
 		t.Errorf("another token: reboot %t for %v, %v", token, fields, err)
 	}
 
 	// Talos compares the structures: an empty section is not the same as none.
-	reboot, fields, err := NeedsReboot([]byte("machine: {type: worker}"), []byte("machine: {type: worker, features: {}, files: []}\npersist: true"))
+	reboot, fields, err := NeedsReboot([]byte("machine: {type: worker}"),
+		[]byte("machine: {type: worker, features: {}, files: []}\npersist: true"))
 	if err != nil || !reboot {
 		t.Errorf("reboot %t, %v", reboot, err)
 	}
@@ -248,11 +266,13 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if _, _, err := NeedsReboot([]byte("machine: {type: worker, future: 1}"), []byte("machine: {type: worker}")); !errors.Is(err, ErrUnknownForm) {
+	if _, _, err := NeedsReboot([]byte("machine: {type: worker, future: 1}"),
+		[]byte("machine: {type: worker}")); !errors.Is(err, ErrUnknownForm) {
 		t.Errorf("a newer form gives %v", err)
 	}
 
-	if _, _, err := NeedsReboot([]byte("apiVersion: v9\nkind: X"), []byte("machine: {type: worker}")); !errors.Is(err, ErrNoDocuments) {
+	if _, _, err := NeedsReboot([]byte("apiVersion: v9\nkind: X"), []byte("machine: {type: worker}")); !errors.Is(err,
+		ErrNoDocuments) {
 		t.Errorf("no main document gives %v", err)
 	}
 }

@@ -24,7 +24,8 @@ var ErrNoDocuments = errors.New("no configuration documents")
 //
 // The images of Kubernetes (see Images) are no part of it: which version of Kubernetes a machine runs is compared by
 // itself, and the same configuration stays the same when that version changes. A section that has nothing but such an
-// image counts as one that is empty or not there, whatever the role of the machine. So WithImages never changes a digest.
+// image counts as one that is empty or not there, whatever the role of the machine. So WithImages never changes a
+// digest.
 //
 // It is meant for comparing what is wanted with what a machine has, both computed by the same build.
 func Digest(cfg []byte) (string, error) {

@@ -107,8 +107,8 @@ func splitText(text string) []string {
 	return parts
 }
 
-// isPrologue reports whether there is nothing but directives (%YAML 1.1) and comments: directives belong to the document
-// after the separator that follows them.
+// isPrologue reports whether there is nothing but directives (%YAML 1.1) and comments: directives belong to the
+// document after the separator that follows them.
 func isPrologue(text string) bool {
 	directives := false
 

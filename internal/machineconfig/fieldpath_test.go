@@ -12,11 +12,14 @@ func TestPlace_textIsReadBack(t *testing.T) {
 	}{
 		{Place{Document: "v1alpha1"}, "v1alpha1"},
 		{Place{"v1alpha1", FieldPath{"machine", "certSANs", 12}}, "v1alpha1 machine.certSANs[12]"},
-		{Place{"v1alpha1", FieldPath{"machine", "sysctls", "net.ipv4.ip_forward"}}, `v1alpha1 machine.sysctls["net.ipv4.ip_forward"]`},
+		{Place{"v1alpha1", FieldPath{"machine", "sysctls", "net.ipv4.ip_forward"}},
+			`v1alpha1 machine.sysctls["net.ipv4.ip_forward"]`},
 		{Place{"v1alpha1", FieldPath{"a.b", "c"}}, `v1alpha1 ["a.b"].c`},
 		{Place{"v1alpha1", FieldPath{"a", "0", 0, "[0]", ""}}, `v1alpha1 a.0[0]["[0]"][""]`},
-		{Place{"v1alpha1", FieldPath{`say "x"]`, "two\nlines", `back\slash`}}, `v1alpha1 ["say \"x\"]"]["two\nlines"]["back\\slash"]`},
-		{Place{"RegistryAuthConfig/r.example.com:5000", FieldPath{"username"}}, "RegistryAuthConfig/r.example.com:5000 username"},
+		{Place{"v1alpha1", FieldPath{`say "x"]`, "two\nlines", `back\slash`}},
+			`v1alpha1 ["say \"x\"]"]["two\nlines"]["back\\slash"]`},
+		{Place{"RegistryAuthConfig/r.example.com:5000", FieldPath{"username"}},
+			"RegistryAuthConfig/r.example.com:5000 username"},
 		{Place{"Kind/two words", FieldPath{"x"}}, `"Kind/two words" x`},
 		{Place{Document: "Kind/two words"}, `"Kind/two words"`},
 	} {
@@ -41,7 +44,8 @@ func TestPlace_textIsReadBack(t *testing.T) {
 }
 
 func TestParsePlace_refusesWhatIsNone(t *testing.T) {
-	for _, text := range []string{"", " a", "v1alpha1 a b", "v1alpha1 a..b", "v1alpha1 a[", "v1alpha1 a[x]", `v1alpha1 a["b]`, "v1alpha1 a]", `"v1alpha1`, "v1alpha1 a[0]b"} {
+	for _, text := range []string{"", " a", "v1alpha1 a b", "v1alpha1 a..b", "v1alpha1 a[", "v1alpha1 a[x]",
+		`v1alpha1 a["b]`, "v1alpha1 a]", `"v1alpha1`, "v1alpha1 a[0]b"} {
 		if place, err := ParsePlace(text); err == nil {
 			t.Errorf("%q is read as %#v", text, place)
 		}

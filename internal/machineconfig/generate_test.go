@@ -133,7 +133,8 @@ func everything(contract string) Cluster {
 	c.PodCIDRs = []string{"10.200.0.0/16", "fd00:200::/56"}
 	c.ServiceCIDRs = []string{"10.201.0.0/20", "fd00:201::/112"}
 	c.DNSDomain = "test.local"
-	c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"}, KubeNetworkPolicies: contract == "v1.13"}}
+	c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"},
+		KubeNetworkPolicies: contract == "v1.13"}}
 	c.KubeProxyDisabled = true
 	c.ScheduleOnControlPlanes = true
 	c.AirGapped = true
@@ -141,10 +142,12 @@ func everything(contract string) Cluster {
 	c.Registries = Registries{
 		Mirrors: map[string]RegistryMirror{
 			"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://mirror.test:5000/hub", OverridePath: true}}},
-			"*":         {Endpoints: []RegistryEndpoint{{URL: "http://10.0.0.5:5000"}, {URL: "http://10.0.0.6:5000"}}, SkipFallback: true},
+			"*": {Endpoints: []RegistryEndpoint{{URL: "http://10.0.0.5:5000"}, {URL: "http://10.0.0.6:5000"}},
+				SkipFallback: true},
 		},
-		Auth: map[string]RegistryAuth{"mirror.test:5000": {Username: "puller", Password: "hunter2hunter2"}, "other.test": {IdentityToken: "identity-token"}},
-		TLS:  map[string]RegistryTLS{"mirror.test:5000": {InsecureSkipVerify: true}},
+		Auth: map[string]RegistryAuth{"mirror.test:5000": {Username: "puller", Password: "hunter2hunter2"},
+			"other.test": {IdentityToken: "identity-token"}},
+		TLS: map[string]RegistryTLS{"mirror.test:5000": {InsecureSkipVerify: true}},
 	}
 	c.Patches = []string{
 		"cluster:\n  controllerManager:\n    extraArgs:\n      bind-address: 0.0.0.0\n",
@@ -159,10 +162,12 @@ func everyMachine(role Role) Machine {
 		Role: role, Hostname: "node-1",
 		Install: Install{
 			DiskSelector: &DiskSelector{Size: ">= 100GB", Type: "nvme", Model: "Samsung*"}, Wipe: true,
-			Image: "factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.10.0", ExtraKernelArgs: []string{"console=ttyS0"},
+			Image:           "factory.talos.dev/metal-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.10.0",
+			ExtraKernelArgs: []string{"console=ttyS0"},
 		},
 		PoolPatches: []string{"machine:\n  nodeTaints:\n    dedicated: batch:NoSchedule\n  sysctls:\n    order: pool\n"},
-		Patches:     []string{"machine:\n  sysctls:\n    order: machine\n", "apiVersion: v1beta1\nkind: FutureConfig\nname: x\n# kept\nlist: [1, 2]\n"},
+		Patches: []string{"machine:\n  sysctls:\n    order: machine\n",
+			"apiVersion: v1beta1\nkind: FutureConfig\nname: x\n# kept\nlist: [1, 2]\n"},
 	}
 }
 
@@ -220,7 +225,8 @@ func TestGenerator_keepsMachinesApart(t *testing.T) {
 				}
 
 				if !bytes.Equal(got.Bytes, alone.Bytes) {
-					t.Errorf("machine %d differs from the same one generated alone:\n%s", i, cmp.Diff(string(alone.Bytes), string(got.Bytes)))
+					t.Errorf("machine %d differs from the same one generated alone:\n%s", i,
+						cmp.Diff(string(alone.Bytes), string(got.Bytes)))
 				}
 			})
 		}
@@ -270,7 +276,8 @@ func TestConfig_doesNotPrint(t *testing.T) {
 
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		text := fmt.Sprintf(verb+verb+verb+verb+verb, config, pointer, c, m, struct{ R Registries }{c.Registries})
-		for _, secret := range []string{"hunter2", "identity-token", "BEGIN", "bind-address", testBundle(t).Secrets().Cluster.Secret} {
+		for _, secret := range []string{"hunter2", "identity-token", "BEGIN", "bind-address",
+			testBundle(t).Secrets().Cluster.Secret} {
 			if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprintf("%x", secret)) {
 				t.Errorf("%s shows %s: %.300s", verb, secret, text)
 			}

@@ -34,7 +34,8 @@ var imageFields = []imageField{
 		component: cluster.KubeScheduler, path: [3]string{"cluster", "scheduler", "image"},
 		off: []string{"machine", "controlPlane", "scheduler", "disabled"},
 	},
-	{component: cluster.KubeProxy, path: [3]string{"cluster", "proxy", "image"}, off: []string{"cluster", "proxy", "disabled"}},
+	{component: cluster.KubeProxy, path: [3]string{"cluster", "proxy", "image"},
+		off: []string{"cluster", "proxy", "disabled"}},
 	{component: cluster.Kubelet, path: [3]string{"machine", "kubelet", "image"}, workers: true},
 }
 
@@ -279,7 +280,8 @@ func copyNode(node *yaml.Node) *yaml.Node {
 }
 
 func sameNode(a, b *yaml.Node) bool {
-	return a != nil && b != nil && a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, sameNode)
+	return a != nil && b != nil && a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value &&
+		slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
 // withoutImages takes the images of Kubernetes out of the content of a main document, and the sections around them

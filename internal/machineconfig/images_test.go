@@ -151,8 +151,8 @@ func TestWithImages_changesNothingElse(t *testing.T) {
 	}
 }
 
-// A member keeps its images while it gets a configuration for another version, and machines see the very bytes that they
-// would have been given otherwise.
+// A member keeps its images while it gets a configuration for another version, and machines see the very bytes that
+// they would have been given otherwise.
 func TestWithImages_writesWhatGenerateWrites(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
@@ -185,31 +185,47 @@ func TestWithImages_ofUnusualConfigurations(t *testing.T) {
 		// after is the whole result, where it matters.
 		after string
 	}{
-		"a worker without a section": {"machine: {type: worker}\n", kubelet, "machine: {type: worker, kubelet: {image: 'registry.test:5000/k8s/kubelet:v1.36.3-fat'}}\n"},
-		"an unnamed role is worker":  {"machine:\n    token: a\n", kubelet, "machine:\n    token: a\n    kubelet:\n        image: registry.test:5000/k8s/kubelet:v1.36.3-fat\n"},
-		"a control plane without":    {"machine:\n  type: controlplane\ncluster:\n  clusterName: x\n", all, ""},
-		"the first control plane":    {"machine: {type: init}\ncluster: {}\n", all, ""},
-		"sections that are null":     {"machine: {type: controlplane, kubelet: ~}\ncluster:\n  apiServer:\n  proxy: null\n", all, ""},
-		"an image that is null":      {"machine: {type: worker, kubelet: {image: ~, extraArgs: {a: b}}}\n", kubelet, ""},
-		"a newer form":               {"machine: {type: worker, future: {image: x}, kubelet: {future: 1}}\ncluster: {scheduler: {image: y}}\n", kubelet, ""},
+		"a worker without a section": {"machine: {type: worker}\n", kubelet,
+			"machine: {type: worker, kubelet: {image: 'registry.test:5000/k8s/kubelet:v1.36.3-fat'}}\n"},
+		"an unnamed role is worker": {"machine:\n    token: a\n", kubelet,
+			"machine:\n    token: a\n    kubelet:\n        image: registry.test:5000/k8s/kubelet:v1.36.3-fat\n"},
+		"a control plane without": {"machine:\n  type: controlplane\ncluster:\n  clusterName: x\n", all, ""},
+		"the first control plane": {"machine: {type: init}\ncluster: {}\n", all, ""},
+		"sections that are null": {"machine: {type: controlplane, kubelet: ~}\ncluster:\n  apiServer:\n  proxy: null\n",
+			all, ""},
+		"an image that is null": {"machine: {type: worker, kubelet: {image: ~, extraArgs: {a: b}}}\n", kubelet, ""},
+		"a newer form": {
+			"machine: {type: worker, future: {image: x}, kubelet: {future: 1}}\ncluster: {scheduler: {image: y}}\n", kubelet,
+			""},
 		"among other documents": {
-			"# a comment\n---\n" + future + "---\nmachine: {type: worker, kubelet: {image: a}} # lost\n---\n" + future + "--- # more\n" + future, kubelet,
-			"# a comment\n---\n" + future + "---\nmachine: {type: worker, kubelet: {image: 'registry.test:5000/k8s/kubelet:v1.36.3-fat'}}\n---\n" + future + "--- # more\n" + future,
+			"# a comment\n---\n" + future + "---\nmachine: {type: worker, kubelet: {image: a}} # lost\n---\n" + future +
+				"--- # more\n" + future, kubelet,
+			"# a comment\n---\n" + future +
+				"---\nmachine: {type: worker, kubelet: {image: 'registry.test:5000/k8s/kubelet:v1.36.3-fat'}}\n---\n" + future +
+				"--- # more\n" + future,
 		},
 		"a separator first": {"--- # x\nmachine: {type: worker}\n---\n" + future, kubelet, ""},
 		"a directive":       {"%YAML 1.1\n---\nmachine: {type: worker}\n---\n" + future, kubelet, ""},
 		"line breaks":       {"machine:\r\n  type: worker\r\n---\r\nkind: X\r\ntext: |\r\n  a\r\n  b\r\n", kubelet, ""},
 		"a shared section": {
-			"machine: {type: controlplane}\ncluster:\n  apiServer: &a {image: a, extraArgs: {b: c}}\n  scheduler: *a\n  other: *a\n", all, "",
+			"machine: {type: controlplane}\ncluster:\n  apiServer: &a {image: a, extraArgs: {b: c}}\n  scheduler: *a\n  " +
+				"other: *a\n", all, "",
 		},
-		"numbers and dates":             {"machine: {type: worker, files: [{permissions: 0o600, a: 1.0, b: 2020-01-01, c: 010, d: !!binary YQ==, e: 'on', f: on}]}\n", kubelet, ""},
-		"long texts":                    {"machine:\n  type: worker\n  a: |\n    x \n\n     y\n  b: >-\n    " + strings.Repeat("word ", 60) + "\n    end\n  c: \"tab\\t\\u00a0\"\n", kubelet, ""},
-		"blanks in front":               {"machine:\n  type: worker\n  a: |2-\n\n     0\n  b: \"\\n 0\"\n  c: >2\n\n    y\n     z\n", kubelet, ""},
-		"the image in quotes":           {"machine: {type: worker, kubelet: {image: \"a:v1\", extraArgs: {image: a}}}\n", kubelet, ""},
-		"no kube-proxy":                 {"machine: {type: controlplane}\ncluster: {proxy: {disabled: yes, image: kept}}\n", only(all, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"), ""},
+		"numbers and dates": {"machine: {type: worker, files: [{permissions: 0o600, a: 1.0, b: 2020-01-01, c: " +
+			"010, d: !!binary YQ==, e: 'on', f: on}]}\n", kubelet, ""},
+		"long texts": {
+			"machine:\n  type: worker\n  a: |\n    x \n\n     y\n  b: >-\n    " + strings.Repeat("word ", 60) +
+				"\n    end\n  c: \"tab\\t\\u00a0\"\n", kubelet, ""},
+		"blanks in front": {
+			"machine:\n  type: worker\n  a: |2-\n\n     0\n  b: \"\\n 0\"\n  c: >2\n\n    y\n     z\n", kubelet, ""},
+		"the image in quotes": {"machine: {type: worker, kubelet: {image: \"a:v1\", extraArgs: {image: a}}}\n",
+			kubelet, ""},
+		"no kube-proxy": {"machine: {type: controlplane}\ncluster: {proxy: {disabled: yes, image: kept}}\n",
+			only(all, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"), ""},
 		"a kube-proxy that is switched": {"machine: {type: controlplane}\ncluster: {proxy: {disabled: false}}\n", all, ""},
 		"static pods that are elsewhere": {
-			"machine: {type: controlplane, controlPlane: {controllerManager: {disabled: true}, scheduler: {disabled: true}}}\ncluster: {}\n", only(all, "kube-apiserver", "kube-proxy", "kubelet"), "",
+			"machine: {type: controlplane, controlPlane: {controllerManager: {disabled: true}, scheduler: {disabled: " +
+				"true}}}\ncluster: {}\n", only(all, "kube-apiserver", "kube-proxy", "kubelet"), "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +269,8 @@ func TestWithImages_thatChangeNothing(t *testing.T) {
 		"no document":           {"# x\n", otherImages},
 		"no role":               {"machine: {type: unknown}\n", otherImages},
 		"a role of later Talos": {"machine: {type: arbiter}\n", otherImages},
-		"no cluster":            {"machine: {type: controlplane}\ncluster: ~\n", only(otherImages, "kube-apiserver", "kube-proxy")},
+		"no cluster": {"machine: {type: controlplane}\ncluster: ~\n",
+			only(otherImages, "kube-apiserver", "kube-proxy")},
 	} {
 		cfg := []byte(test.cfg)
 
@@ -302,7 +319,8 @@ func TestWithImages_readsWhatItWrote(t *testing.T) {
 // Without an image in the configuration, a machine takes the default of the Talos that it runs, which this build does
 // not know.
 func TestImages_thatAreNotWritten(t *testing.T) {
-	got := imagesOf(t, []byte("machine: {type: controlplane, kubelet: {}}\ncluster: {apiServer: {image: a}, proxy: {image: \"\"}, scheduler: {image: ~}}\n"))
+	got := imagesOf(t, []byte("machine: {type: controlplane, kubelet: {}}\ncluster: {apiServer: {image: a}, proxy: "+
+		"{image: \"\"}, scheduler: {image: ~}}\n"))
 	if diff := cmp.Diff(map[string]string{"kube-apiserver": "a"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -313,10 +331,13 @@ func TestDigest_ignoresImagesOfKubernetes(t *testing.T) {
 	const base = "machine: {type: controlplane, token: a}\ncluster: {clusterName: x}\n"
 
 	for name, same := range map[string]string{
-		"a section with an image": "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, scheduler: {image: y}}\n",
-		"an empty section":        "machine: {type: controlplane, token: a, kubelet: {}}\ncluster: {clusterName: x, scheduler: {}}\n",
+		"a section with an image": "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, scheduler: {image: " +
+			"y}}\n",
+		"an empty section": "machine: {type: controlplane, token: a, kubelet: {}}\ncluster: {clusterName: x, " +
+			"scheduler: {}}\n",
 		"all of them": "machine: {type: controlplane, token: a, kubelet: {image: b}}\n" +
-			"cluster: {clusterName: x, apiServer: {image: a}, controllerManager: {image: b}, proxy: {image: c}, scheduler: {image: y}}\n",
+			"cluster: {clusterName: x, apiServer: {image: a}, controllerManager: {image: b}, proxy: {image: c}, scheduler: " +
+			"{image: y}}\n",
 	} {
 		if digest(t, same) != digest(t, base) {
 			t.Errorf("%s changes the digest", name)
@@ -324,8 +345,10 @@ func TestDigest_ignoresImagesOfKubernetes(t *testing.T) {
 	}
 
 	for name, other := range map[string]string{
-		"an argument":        "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, scheduler: {image: y, extraArgs: {a: b}}}\n",
-		"a switch":           "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, proxy: {image: y, disabled: true}}\n",
+		"an argument": "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, scheduler: {image: y, " +
+			"extraArgs: {a: b}}}\n",
+		"a switch": "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, proxy: {image: y, " +
+			"disabled: true}}\n",
 		"an image of Talos":  "machine: {type: controlplane, token: a, install: {image: y}}\ncluster: {clusterName: x}\n",
 		"an image of others": "machine: {type: controlplane, token: a}\ncluster: {clusterName: x, coreDNS: {image: y}}\n",
 		"another document":   base + "---\nkind: X\ncluster: {scheduler: {image: y}}\n",

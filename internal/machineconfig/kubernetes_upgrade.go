@@ -30,12 +30,13 @@ var (
 	ErrImagesDoNotFollow = errors.New("image without the version of Kubernetes in its tag")
 )
 
-// minKubernetesMinor is the oldest minor version that a Talos of this build supports (machinery 1.13, compatibility/talos110).
+// minKubernetesMinor is the oldest minor version that a Talos of this build supports (machinery 1.13,
+// compatibility/talos110).
 const minKubernetesMinor = 28
 
-// latestKubernetesPatches are the newest releases of each minor version of Kubernetes when this build was made, as the Go
-// module proxy listed k8s.io/kubernetes in November 2026. An upgrade across several minors passes them. It listed none
-// of 1.28, which nothing passes: it is the oldest that a cluster comes from.
+// latestKubernetesPatches are the newest releases of each minor version of Kubernetes when this build was made, as the
+// Go module proxy listed k8s.io/kubernetes in November 2026. An upgrade across several minors passes them. It listed
+// none of 1.28, which nothing passes: it is the oldest that a cluster comes from.
 var latestKubernetesPatches = map[uint64]uint64{29: 6, 30: 14, 31: 14, 32: 13, 33: 13, 34: 4, 35: 4, 36: 3}
 
 // KnownKubernetesReleases are the newest releases of minor versions that this build knows, oldest first: those that are
@@ -44,16 +45,17 @@ func KnownKubernetesReleases() []KubernetesVersion {
 	var releases []KubernetesVersion
 
 	for _, minor := range slices.Sorted(maps.Keys(latestKubernetesPatches)) {
-		releases = append(releases, KubernetesVersion{semver.Version{Major: 1, Minor: minor, Patch: latestKubernetesPatches[minor]}})
+		releases = append(releases, KubernetesVersion{
+			semver.Version{Major: 1, Minor: minor, Patch: latestKubernetesPatches[minor]}})
 	}
 
 	return releases
 }
 
-// KubernetesReleases are the releases that a cluster passes on its way to a version when it comes from further away than
-// the minor version before it, lowest first: one for every older minor version that Talos and this build know. Those
-// that are chosen go before the newest patch this build knows; of a minor version without one, the first release is
-// passed, of which nothing is known but that it must exist.
+// KubernetesReleases are the releases that a cluster passes on its way to a version when it comes from further away
+// than the minor version before it, lowest first: one for every older minor version that Talos and this build know.
+// Those that are chosen go before the newest patch this build knows; of a minor version without one, the first release
+// is passed, of which nothing is known but that it must exist.
 func KubernetesReleases(to KubernetesVersion, chosen []KubernetesVersion) []KubernetesVersion {
 	var releases []KubernetesVersion
 
@@ -89,12 +91,12 @@ func KubernetesPath(from, to KubernetesVersion, releases []KubernetesVersion) []
 	return append(path, to)
 }
 
-// CheckKubernetesUpgrade says why a cluster cannot get from one version of Kubernetes to another by way of releases, see
-// KubernetesReleases: because it would be a downgrade (ErrMinorDowngrade, ErrPatchDowngrade), and otherwise because the
-// provider does not know a step of that way (ErrKubernetesNotKnown), because Talos does not support a version on it
+// CheckKubernetesUpgrade says why a cluster cannot get from one version of Kubernetes to another by way of releases,
+// see KubernetesReleases: because it would be a downgrade (ErrMinorDowngrade, ErrPatchDowngrade), and otherwise because
+// the provider does not know a step of that way (ErrKubernetesNotKnown), because Talos does not support a version on it
 // (ErrKubernetesUnsupported), or both, as FieldErrors of their own. from is the version of the component that is
-// furthest behind, so that an upgrade which did not finish can be taken back. talos is the version that the machines run
-// when Kubernetes is upgraded; nothing is said about one that is not Known.
+// furthest behind, so that an upgrade which did not finish can be taken back. talos is the version that the machines
+// run when Kubernetes is upgraded; nothing is said about one that is not Known.
 func CheckKubernetesUpgrade(from, to KubernetesVersion, releases []KubernetesVersion, talos TalosVersion) error {
 	if to.LT(from.Version) {
 		return downgraded(from, to)
@@ -110,8 +112,10 @@ func downgraded(from, to KubernetesVersion) error {
 		return &FieldError{
 			Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrMinorDowngrade,
 			Allowed: fmt.Sprintf("%s, which runs, or newer", from),
-			Fix: fmt.Sprintf("Kubernetes cannot go back from v%d.%d to v%d.%d: what it has stored may be unknown to the older one; "+
-				"to have the older one, restore a backup of etcd that was taken with it into a new cluster", from.Major, from.Minor, to.Major, to.Minor),
+			Fix: fmt.Sprintf("Kubernetes cannot go back from v%d.%d to v%d.%d: what it has stored may be unknown to the older "+
+				"one; "+
+				"to have the older one, restore a backup of etcd that was taken with it into a new cluster", from.Major, from.Minor,
+				to.Major, to.Minor),
 		}
 	}
 
@@ -132,12 +136,14 @@ func checkKnown(from, to KubernetesVersion, path []KubernetesVersion) error {
 
 			fix := fmt.Sprintf("set kubernetes_version to v1.%d.x at most, or use a newer release of this provider", newest)
 			if at.Major == 1 && at.Minor <= newest && to.Major == 1 && to.Minor <= newest {
-				fix = fmt.Sprintf("this version of the provider knows no upgrade from %s to %s: upgrade to v1.%d.x by other means first", at, next, minKubernetesMinor)
+				fix = fmt.Sprintf("this version of the provider knows no upgrade from %s to %s: upgrade to v1.%d.x by other "+
+					"means first", at, next, minKubernetesMinor)
 			}
 
 			return &FieldError{
 				Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrKubernetesNotKnown,
-				Allowed: fmt.Sprintf("v1.%d to v1.%d with this version of the provider, whatever Talos supports", minKubernetesMinor, newest), Fix: fix,
+				Allowed: fmt.Sprintf("v1.%d to v1.%d with this version of the provider, whatever Talos supports",
+					minKubernetesMinor, newest), Fix: fix,
 			}
 		}
 
@@ -199,7 +205,8 @@ func checkSupported(to KubernetesVersion, path []KubernetesVersion, talos TalosV
 func whichTalos(kubernetes KubernetesVersion) string {
 	minors := talosFor(kubernetes)
 	if len(minors) == 0 {
-		return fmt.Sprintf("none of the Talos versions that this version of the provider knows (%s) supports Kubernetes %s", talosRange(), kubernetes)
+		return fmt.Sprintf("none of the Talos versions that this version of the provider knows (%s) supports Kubernetes %s",
+			talosRange(), kubernetes)
 	}
 
 	return fmt.Sprintf("Kubernetes %s needs a talos_version of %s", kubernetes, inWords(minors))
@@ -250,9 +257,12 @@ func CheckImagesFollow(images map[string]string, to KubernetesVersion, path []Ku
 		}
 
 		mistakes = append(mistakes, &FieldError{
-			Field: "kubernetes_version", Found: fmt.Sprintf("%s with the image %s for %s", quoted(to.String()), quoted(image), component),
-			Allowed: fmt.Sprintf("an image whose tag begins with %s, and without a digest, since the cluster passes %s on the way", to, inOrder(path[:len(path)-1])),
-			Fix: fmt.Sprintf("upgrade one minor version at a time: set kubernetes_version to v%d.%d.x first, and this image to the one of that version",
+			Field: "kubernetes_version", Found: fmt.Sprintf("%s with the image %s for %s", quoted(to.String()), quoted(image),
+				component),
+			Allowed: fmt.Sprintf("an image whose tag begins with %s, and without a digest, since the cluster passes %s on the "+
+				"way", to, inOrder(path[:len(path)-1])),
+			Fix: fmt.Sprintf("upgrade one minor version at a time: set kubernetes_version to v%d.%d.x first, and this image "+
+				"to the one of that version",
 				path[0].Major, path[0].Minor),
 			Err: ErrImagesDoNotFollow,
 		})

@@ -38,7 +38,8 @@ func TestKubernetesPath_passesEveryMinor(t *testing.T) {
 		{from: "v1.35.0", to: "v1.36.3", want: "v1.36.3"},
 		{from: "v1.34.9", to: "v1.36.3", want: "v1.35.4 v1.36.3"},
 		{from: "v1.28.2", to: "v1.36.3", want: "v1.29.6 v1.30.14 v1.31.14 v1.32.13 v1.33.13 v1.34.4 v1.35.4 v1.36.3"},
-		{from: "v1.33.0", to: "v1.36.0", chosen: []string{"v2.34.9", "v1.35.7", "v1.30.1", "v1.36.9"}, want: "v1.34.4 v1.35.7 v1.36.0"},
+		{from: "v1.33.0", to: "v1.36.0", chosen: []string{"v2.34.9", "v1.35.7", "v1.30.1", "v1.36.9"},
+			want: "v1.34.4 v1.35.7 v1.36.0"},
 		{from: "v1.35.4", to: "v1.37.0-rc.1", want: "v1.36.3 v1.37.0-rc.1"},
 	} {
 		from, to := kubernetesOf(t, test.from)[0], kubernetesOf(t, test.to)[0]
@@ -134,12 +135,13 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 			found + `"v1.31.2", on the way to which the cluster passes v1.30.14; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
 				`Kubernetes v1.30.14 needs a talos_version of v1.10, v1.11 or v1.12`,
 		}},
-		{from: "v1.37.0", to: "v1.38.0", talos: "v1.13.0", reasons: []error{ErrKubernetesNotKnown, ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
-				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
-			found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
-				`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.38.0`,
-		}},
+		{from: "v1.37.0", to: "v1.38.0", talos: "v1.13.0", reasons: []error{ErrKubernetesNotKnown, ErrKubernetesUnsupported},
+			want: []string{
+				found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
+					`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
+				found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
+					`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.38.0`,
+			}},
 		{from: "v1.26.0", to: "v1.29.6", talos: "v1.10.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
 			found + `"v1.29.6"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
 				`this version of the provider knows no upgrade from v1.26.0 to v1.28.0: upgrade to v1.28.x by other means first`,
@@ -152,7 +154,8 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 			t.Errorf("from %s to %s with Talos %s (-want +got):\n%s", test.from, test.to, test.talos, diff)
 		}
 
-		for _, reason := range []error{ErrMinorDowngrade, ErrPatchDowngrade, ErrKubernetesNotKnown, ErrKubernetesUnsupported} {
+		for _, reason := range []error{ErrMinorDowngrade, ErrPatchDowngrade, ErrKubernetesNotKnown,
+			ErrKubernetesUnsupported} {
 			want := false
 			for _, one := range test.reasons {
 				want = want || errors.Is(one, reason)
@@ -190,7 +193,8 @@ func TestImagesThatPassNoMinors(t *testing.T) {
 			`kubernetes_version: found "v1.36.3" with the image "kube-proxy:v1.36.2" for kube-proxy; allowed: an image whose tag begins with v1.36.3, ` +
 				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
 				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
-			`kubernetes_version: found "v1.36.3" with the image "` + pinned + `" for kubelet; allowed: an image whose tag begins with v1.36.3, ` +
+			`kubernetes_version: found "v1.36.3" with the image "` + pinned +
+				`" for kubelet; allowed: an image whose tag begins with v1.36.3, ` +
 				`and without a digest, since the cluster passes v1.34.4 and v1.35.4 on the way; ` +
 				`upgrade one minor version at a time: set kubernetes_version to v1.34.x first, and this image to the one of that version`,
 		},

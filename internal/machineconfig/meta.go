@@ -50,7 +50,8 @@ func ParseMeta(values map[string]string) (map[uint8]string, error) {
 		if key == meta.MetalNetworkPlatformConfig {
 			var config map[string]any
 			if yaml.Unmarshal([]byte(values[name]), &config) != nil || len(config) == 0 {
-				found.add(field, "a value that is not a network configuration", "YAML with addresses, links, routes and so on", "see the META network configuration of Talos for metal")
+				found.add(field, "a value that is not a network configuration", "YAML with addresses, links, routes and so on",
+					"see the META network configuration of Talos for metal")
 			}
 		}
 

@@ -91,8 +91,9 @@ func multiDocumentError(field string) error {
 	return &FieldError{
 		Field: field, Found: "a JSON 6902 patch (a list of operations) for a configuration of several documents",
 		Allowed: "configuration documents that are merged (strategic merge patches)",
-		Fix:     "write the part of the configuration that changes as YAML; configurations of contract v1.12 and newer always have several documents",
-		Err:     ErrMultiDocument,
+		Fix: "write the part of the configuration that changes as YAML; configurations of contract v1.12 and newer " +
+			"always have several documents",
+		Err: ErrMultiDocument,
 	}
 }
 
@@ -100,7 +101,8 @@ func multiDocumentError(field string) error {
 func parsePatch(field, text string) (*patch, error) {
 	if path := strings.TrimSpace(text); looksLikePath(path) {
 		return nil, &FieldError{
-			Field: field, Found: "the path " + quoted(path), Allowed: patchShape, Fix: `write file("…") to use the contents of a file`, Err: ErrNotPatch,
+			Field: field, Found: "the path " + quoted(path), Allowed: patchShape,
+			Fix: `write file("…") to use the contents of a file`, Err: ErrNotPatch,
 		}
 	}
 

@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-const patchShape = "YAML documents with machine or cluster, or with apiVersion and kind; or a JSON 6902 list of operations"
+const patchShape = "YAML documents with machine or cluster, or with apiVersion and kind; or a JSON 6902 list of " +
+	"operations"
 
 // shapeMistake recognises content that cannot be a document of a configuration.
 func shapeMistake(node *yaml.Node) *FieldError {
@@ -76,8 +77,9 @@ func loadError(field string, err error) error {
 
 	if found {
 		return &FieldError{
-			Field: field, Found: "unknown fields: " + keyNames(listed), Allowed: "fields of the machine configuration of Talos 1.13",
-			Fix: "check spelling and indentation", Err: ErrUnknownField,
+			Field: field, Found: "unknown fields: " + keyNames(listed),
+			Allowed: "fields of the machine configuration of Talos 1.13",
+			Fix:     "check spelling and indentation", Err: ErrUnknownField,
 		}
 	}
 

@@ -23,7 +23,8 @@ var (
 		"ca", "acceptedCAs", "time", "certSANs", "install", "network", "sysfs", "sysctls", "logging", "controlPlane",
 		"kubelet", "kernel", "registries", "pods", "seccompProfiles", "nodeAnnotations", "nodeLabels", "nodeTaints",
 	}
-	immediateFeatures = []string{"kubernetesTalosAPIAccess", "kubePrism", "hostDNS", "imageCache", "nodeAddressSortAlgorithm"}
+	immediateFeatures = []string{"kubernetesTalosAPIAccess", "kubePrism", "hostDNS", "imageCache",
+		"nodeAddressSortAlgorithm"}
 )
 
 // NeedsReboot says whether Talos 1.13 would reboot a running machine to apply a configuration in place of
@@ -47,8 +48,10 @@ func NeedsReboot(before, after []byte) (bool, []string, error) {
 	case old.MachineConfig == nil || updated.MachineConfig == nil:
 		fields = append(fields, "machine")
 	default:
-		fields = append(fields, differing("machine.", *old.MachineConfig, *updated.MachineConfig, slices.Concat(immediateMachine, []string{"features"}))...)
-		fields = append(fields, differingFeatures(old.MachineConfig.MachineFeatures, updated.MachineConfig.MachineFeatures)...)
+		fields = append(fields, differing("machine.", *old.MachineConfig, *updated.MachineConfig,
+			slices.Concat(immediateMachine, []string{"features"}))...)
+		fields = append(fields, differingFeatures(old.MachineConfig.MachineFeatures,
+			updated.MachineConfig.MachineFeatures)...)
 	}
 
 	return len(fields) > 0, fields, nil

@@ -53,7 +53,8 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 
 	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || main.ClusterConfig.ControlPlane == nil ||
 		main.ClusterConfig.ControlPlane.Endpoint == nil {
-		return Cluster{}, Machine{}, fmt.Errorf("%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
+		return Cluster{}, Machine{}, fmt.Errorf(
+			"%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
 	}
 
 	c, m := recoverCluster(main), recoverMachine(main, hostDoc)
@@ -92,7 +93,8 @@ func recoverCluster(main *v1alpha1.Config) Cluster {
 		c.CNI = recoverCNI(net.CNI)
 	}
 
-	if discovery := main.ClusterConfig.ClusterDiscoveryConfig; discovery != nil && discovery.DiscoveryEnabled != nil && !*discovery.DiscoveryEnabled {
+	if discovery := main.ClusterConfig.ClusterDiscoveryConfig; discovery != nil && discovery.DiscoveryEnabled != nil &&
+		!*discovery.DiscoveryEnabled {
 		c.Discovery = new(false)
 	}
 
@@ -110,7 +112,8 @@ func recoverCNI(cni *v1alpha1.CNIConfig) CNI {
 
 	out := CNI{Name: cni.CNIName, URLs: cni.CNIUrls}
 	if cni.CNIFlannel != nil {
-		out.Flannel = &Flannel{ExtraArgs: cni.CNIFlannel.FlanneldExtraArgs, KubeNetworkPolicies: isTrue(cni.CNIFlannel.FlannelKubeNetworkPoliciesEnabled)}
+		out.Flannel = &Flannel{ExtraArgs: cni.CNIFlannel.FlanneldExtraArgs,
+			KubeNetworkPolicies: isTrue(cni.CNIFlannel.FlannelKubeNetworkPoliciesEnabled)}
 	}
 
 	return out
@@ -138,7 +141,8 @@ func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alp
 
 	if s := install.InstallDiskSelector; s != nil {
 		m.Install.DiskSelector = &DiskSelector{
-			Type: string(s.Type), Model: s.Model, Serial: s.Serial, Modalias: s.Modalias, UUID: s.UUID, WWID: s.WWID, BusPath: s.BusPath,
+			Type: string(s.Type), Model: s.Model, Serial: s.Serial, Modalias: s.Modalias, UUID: s.UUID, WWID: s.WWID,
+			BusPath: s.BusPath,
 		}
 
 		if s.Size != nil {
@@ -168,7 +172,9 @@ func kubeletVersion(machine *v1alpha1.MachineConfig) string {
 }
 
 // recoverContract tries the contracts, newest first.
-func recoverContract(c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, hasHostname bool, bundle *pki.Bundle) string {
+func recoverContract(
+	c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, hasHostname bool, bundle *pki.Bundle,
+) string {
 	digest, err := Digest(cfg)
 	if err != nil {
 		return contractByForm(main, hasHostname)

@@ -22,7 +22,8 @@ func TestSettingsOfReadsBackWhatGenerateWasGiven(t *testing.T) {
 	}
 
 	plain := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: "v1.13"}
-	disk := Machine{Role: ControlPlane, Mode: Metal, Install: Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"}}
+	disk := Machine{Role: ControlPlane, Mode: Metal,
+		Install: Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:v1.13.0"}}
 
 	tests := map[string]struct {
 		cluster func(*Cluster)
@@ -34,15 +35,21 @@ func TestSettingsOfReadsBackWhatGenerateWasGiven(t *testing.T) {
 			cluster: func(c *Cluster) { c.Contract = "v1.12" },
 		},
 		"network": {cluster: func(c *Cluster) {
-			c.PodCIDRs, c.ServiceCIDRs, c.DNSDomain = []string{"10.1.0.0/16", "fd00:1::/56"}, []string{"10.2.0.0/16", "fd00:2::/112"}, "prod.local"
+			c.PodCIDRs, c.ServiceCIDRs, c.DNSDomain = []string{"10.1.0.0/16", "fd00:1::/56"},
+				[]string{"10.2.0.0/16", "fd00:2::/112"}, "prod.local"
 			c.CertSANs = []string{"kube.example.org"}
 		}},
 		"no CNI and no kube-proxy": {cluster: func(c *Cluster) { c.CNI.Name, c.KubeProxyDisabled = CNINone, true }},
-		"custom CNI":               {cluster: func(c *Cluster) { c.CNI = CNI{Name: CNICustom, URLs: []string{"https://example.org/cni.yaml"}} }},
+		"custom CNI": {cluster: func(c *Cluster) {
+			c.CNI = CNI{Name: CNICustom, URLs: []string{"https://example.org/cni.yaml"}}
+		}},
 		"flannel": {cluster: func(c *Cluster) {
 			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"}, KubeNetworkPolicies: true}}
 		}},
-		"switches": {cluster: func(c *Cluster) { c.ScheduleOnControlPlanes, c.ImageCache, c.Discovery = true, true, new(false) }},
+		"switches": {cluster: func(c *Cluster) {
+			c.ScheduleOnControlPlanes, c.ImageCache, c.Discovery = true, true,
+				new(false)
+		}},
 		"installation": {machine: func(m *Machine) {
 			m.Hostname = "cp-1"
 			m.Install = Install{
@@ -106,7 +113,8 @@ func TestSettingsOfPatchedConfigurationKeepsItsContract(t *testing.T) {
 
 	for _, contract := range []string{"v1.11", "v1.12", "v1.13"} {
 		c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: contract}
-		m := Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"}, Patches: []string{"machine:\n  sysctls:\n    a: b"}}
+		m := Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"},
+			Patches: []string{"machine:\n  sysctls:\n    a: b"}}
 
 		got, _ := recovered(t, c, m, bundle)
 		if got.Contract != contract {
@@ -161,7 +169,8 @@ func TestSettingsOfRefusesWhatIsNoConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, text := range []string{"", "hello", "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\nauto: \"off\"", "machine: {}\ncluster: {}"} {
+	for _, text := range []string{"", "hello", "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\nauto: \"off\"",
+		"machine: {}\ncluster: {}"} {
 		if _, _, err := SettingsOf([]byte(text), bundle); err == nil {
 			t.Errorf("%q gives settings", text)
 		}

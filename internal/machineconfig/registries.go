@@ -144,7 +144,8 @@ func (t RegistryTLS) legacy() *v1alpha1.RegistryTLSConfig {
 	written := &v1alpha1.RegistryTLSConfig{TLSCA: v1alpha1.Base64Bytes(t.CA)}
 
 	if t.ClientCertificate != "" {
-		written.TLSClientIdentity = &x509.PEMEncodedCertificateAndKey{Crt: []byte(t.ClientCertificate), Key: []byte(t.ClientKey)}
+		written.TLSClientIdentity = &x509.PEMEncodedCertificateAndKey{Crt: []byte(t.ClientCertificate),
+			Key: []byte(t.ClientKey)}
 	}
 
 	if t.InsecureSkipVerify {

@@ -9,13 +9,15 @@ import (
 // RedactSecrets leaves them in clear text).
 var (
 	secretTrees = []FieldPath{
-		{"cluster", "extraManifestHeaders"}, {"machine", "kubelet", "credentialProviderConfig"}, {"environment"}, {"variables"},
+		{"cluster", "extraManifestHeaders"}, {"machine", "kubelet", "credentialProviderConfig"}, {"environment"},
+		{"variables"},
 	}
 	secretListFields = []struct {
 		list  FieldPath
 		field string
 	}{
-		{FieldPath{"machine", "files"}, "content"}, {FieldPath{"cluster", "inlineManifests"}, "contents"}, {FieldPath{"configFiles"}, "content"},
+		{FieldPath{"machine", "files"}, "content"}, {FieldPath{"cluster", "inlineManifests"}, "contents"},
+		{FieldPath{"configFiles"}, "content"},
 	}
 	secretWords = []string{"password", "passphrase", "secret", "token"}
 )

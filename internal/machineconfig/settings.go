@@ -151,10 +151,10 @@ type Machine struct {
 	// CertSANs are further addresses and names of this machine alone, in the certificates of its Talos API and, on a
 	// control plane, of its API server: a container is reached by a name of its own.
 	CertSANs []string
-	// PeerAddress of a control plane in a container leads to it whatever address the container has, such as that of a Service of a
-	// host cluster: its etcd is known to the others by it, see container.go. It has to be there from the first
-	// configuration on, because a running etcd does not take it. Not valid means the address of the container. All other machines
-	// have none.
+	// PeerAddress of a control plane in a container leads to it whatever address the container has, such as that of a
+	// Service of a host cluster: its etcd is known to the others by it, see container.go. It has to be there from the
+	// first configuration on, because a running etcd does not take it. Not valid means the address of the container. All
+	// other machines have none.
 	PeerAddress netip.Addr
 	// Install says where Talos is installed. A container has none.
 	Install Install

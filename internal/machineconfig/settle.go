@@ -66,7 +66,9 @@ func settleHostname(documents []config.Document, main *v1alpha1.Config) []config
 }
 
 // settleTime switches time synchronisation off where no patch has configured it.
-func settleTime(documents []config.Document, main *v1alpha1.Config, contract *coreconfig.VersionContract) []config.Document {
+func settleTime(
+	documents []config.Document, main *v1alpha1.Config, contract *coreconfig.VersionContract,
+) []config.Document {
 	if main.MachineConfig.MachineTime != nil { //nolint:staticcheck // the form before contract v1.12
 		return documents
 	}

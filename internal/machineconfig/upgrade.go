@@ -94,8 +94,8 @@ func CheckUpgrade(from, to TalosVersion) error {
 	return target.UpgradeableFrom(host)
 }
 
-// firstMinorOfEtcd36 is the Talos that came with etcd 3.6; 1.10 has 3.5 (DefaultEtcdVersion of machinery). firstMinorOfEtcd37
-// is the one with 3.7.
+// firstMinorOfEtcd36 is the Talos that came with etcd 3.6; 1.10 has 3.5 (DefaultEtcdVersion of machinery).
+// firstMinorOfEtcd37 is the one with 3.7.
 const (
 	firstMinorOfEtcd36 = 11
 	firstMinorOfEtcd37 = 14

@@ -58,7 +58,8 @@ func checkCluster(c Cluster, s strictness) error {
 	checkNetworks(&found, c, endpoint, s)
 
 	if c.DNSDomain != "" && !isDNSName(c.DNSDomain) {
-		found.add("dns_domain", quoted(c.DNSDomain), "a DNS name in lower case, such as cluster.local", "use letters, digits and dashes between dots")
+		found.add("dns_domain", quoted(c.DNSDomain), "a DNS name in lower case, such as cluster.local",
+			"use letters, digits and dashes between dots")
 	}
 
 	checkCNI(&found, c, s)
@@ -80,7 +81,8 @@ func checkName(found *problems, name string, s strictness) {
 	case name == "" && s == complete:
 		found.add("name", "no name", "a name for the cluster", "set name")
 	case name != "" && !namePattern.MatchString(name):
-		found.add("name", quoted(name), "up to 63 letters, digits, dots, dashes and underscores, starting with a letter or digit", "choose such a name")
+		found.add("name", quoted(name),
+			"up to 63 letters, digits, dots, dashes and underscores, starting with a letter or digit", "choose such a name")
 	}
 }
 
@@ -221,7 +223,8 @@ func checkDuplicates(found *problems, field string, values []string) {
 		}
 
 		if earlier, ok := first[value]; ok {
-			found.add(at(field, i), quoted(value)+" again", "each value once", fmt.Sprintf("remove it; it is the same as %s", at(field, earlier)))
+			found.add(at(field, i), quoted(value)+" again", "each value once",
+				fmt.Sprintf("remove it; it is the same as %s", at(field, earlier)))
 
 			continue
 		}

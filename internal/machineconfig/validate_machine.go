@@ -35,7 +35,8 @@ func checkMachine(found *problems, m Machine, s strictness) {
 
 func checkHostname(found *problems, hostname string) {
 	if hostname != "" && !isDNSName(hostname) {
-		found.add("machine.hostname", quoted(hostname), "a host name in lower case, of letters, digits and dashes, with or without a domain",
+		found.add("machine.hostname", quoted(hostname),
+			"a host name in lower case, of letters, digits and dashes, with or without a domain",
 			"Kubernetes takes the name of the node from it")
 	}
 }
@@ -49,7 +50,8 @@ func checkInstall(found *problems, install Install, s strictness) {
 	}
 
 	if install.Disk != "" && !strings.HasPrefix(install.Disk, "/dev/") {
-		found.add(field+".disk", quoted(install.Disk), "a device, such as /dev/sda or /dev/disk/by-id/…", "write the whole path")
+		found.add(field+".disk", quoted(install.Disk), "a device, such as /dev/sda or /dev/disk/by-id/…",
+			"write the whole path")
 	}
 
 	if install.DiskSelector != nil {
@@ -62,14 +64,16 @@ func checkInstall(found *problems, install Install, s strictness) {
 
 	for i, arg := range install.ExtraKernelArgs {
 		if (arg == "" && s == complete) || strings.ContainsAny(arg, " \t\r\n") {
-			found.add(at(field+".extra_kernel_args", i), quoted(arg), "one argument without spaces, such as console=ttyS0", "give each argument an entry of its own")
+			found.add(at(field+".extra_kernel_args", i), quoted(arg), "one argument without spaces, such as console=ttyS0",
+				"give each argument an entry of its own")
 		}
 	}
 }
 
 func checkDiskSelector(found *problems, field string, selector DiskSelector, s strictness) {
 	if selector == (DiskSelector{}) && s == complete {
-		found.add(field, "no property", "at least one property of the disk", "without one it matches any disk; name the disk instead")
+		found.add(field, "no property", "at least one property of the disk",
+			"without one it matches any disk; name the disk instead")
 	}
 
 	switch selector.Type {

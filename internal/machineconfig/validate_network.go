@@ -24,7 +24,8 @@ func checkNetworks(found *problems, c Cluster, endpoint string, s strictness) {
 			case !service.prefix.Overlaps(pod.prefix):
 			case len(c.ServiceCIDRs) == 0 && len(c.PodCIDRs) > 0:
 				found.add(pod.field, quoted(pod.prefix.String()), "a network that does not overlap with service_cidrs",
-					"it overlaps with "+service.prefix.String()+", the default of service_cidrs; choose another one, or set service_cidrs as well")
+					"it overlaps with "+service.prefix.String()+
+						", the default of service_cidrs; choose another one, or set service_cidrs as well")
 			default:
 				found.add(service.field, quoted(service.prefix.String()), "a network that does not overlap with pod_cidrs",
 					"it overlaps with "+pod.prefix.String()+" of "+pod.field+"; choose another one")
@@ -130,11 +131,13 @@ func checkCNI(found *problems, c Cluster, s strictness) {
 	}
 
 	if len(cni.URLs) > 0 && cni.Name != CNICustom && (cni.Name != "" || s == complete) {
-		found.add("cni.urls", "URLs with the CNI "+orDefault(cni.Name, CNIFlannel), "URLs with the CNI custom only", `set cni.name to "custom", or remove the URLs`)
+		found.add("cni.urls", "URLs with the CNI "+orDefault(cni.Name, CNIFlannel), "URLs with the CNI custom only",
+			`set cni.name to "custom", or remove the URLs`)
 	}
 
 	if cni.Flannel != nil && cni.Name != CNIFlannel && cni.Name != "" {
-		found.add("cni.flannel", "options of flannel with the CNI "+cni.Name, "options of flannel with the CNI flannel only", "remove them")
+		found.add("cni.flannel", "options of flannel with the CNI "+cni.Name, "options of flannel with the CNI flannel only",
+			"remove them")
 	}
 
 	for i, manifest := range cni.URLs {
@@ -151,7 +154,8 @@ func checkCNI(found *problems, c Cluster, s strictness) {
 	if cni.Flannel != nil && cni.Flannel.KubeNetworkPolicies && c.Contract != "" {
 		// New in Talos 1.13 (release notes, "Flannel CNI with Network Policy Support"); older machines refuse the field.
 		if contract, err := parseContract(c.Contract); err == nil && contract.Minor < 13 {
-			found.add("cni.flannel.kube_network_policies", "network policies with contract "+c.Contract, "network policies with contract v1.13",
+			found.add("cni.flannel.kube_network_policies", "network policies with contract "+c.Contract,
+				"network policies with contract v1.13",
 				"switch them off, or raise the contract when all machines run Talos v1.13")
 		}
 	}

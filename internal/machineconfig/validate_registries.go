@@ -29,7 +29,8 @@ func checkRegistries(found *problems, c Cluster, s strictness) {
 
 func checkMirror(found *problems, field, name string, mirror RegistryMirror, contract string, s strictness) {
 	if name != "*" && !isRegistryHost(name) {
-		found.add(field, quoted(name), `the host of a registry, such as docker.io or registry.local:5000, or "*"`, "leave out scheme and path")
+		found.add(field, quoted(name), `the host of a registry, such as docker.io or registry.local:5000, or "*"`,
+			"leave out scheme and path")
 	}
 
 	if len(mirror.Endpoints) == 0 && s == complete {
@@ -49,15 +50,18 @@ func checkMirror(found *problems, field, name string, mirror RegistryMirror, con
 
 		parsed, err := url.Parse(endpoint.URL)
 		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
-			found.add(at(field+".endpoints", i)+".url", withoutUserinfo(endpoint.URL), "an http or https URL, such as https://mirror.local:5000", "write the scheme")
+			found.add(at(field+".endpoints", i)+".url", withoutUserinfo(endpoint.URL),
+				"an http or https URL, such as https://mirror.local:5000", "write the scheme")
 		} else if parsed.User != nil {
-			found.add(at(field+".endpoints", i)+".url", "a URL with credentials", "a URL without them", "put them into registries.auth")
+			found.add(at(field+".endpoints", i)+".url", "a URL with credentials", "a URL without them",
+				"put them into registries.auth")
 		}
 	}
 
 	legacy, err := parseContract(contract)
 	if err == nil && !legacy.MultidocNetworkConfigSupported() && overrides > 0 && overrides < len(mirror.Endpoints) {
-		found.add(field+".endpoints", "override_path for some endpoints only", "the same for all endpoints of a mirror with contract "+contract,
+		found.add(field+".endpoints", "override_path for some endpoints only",
+			"the same for all endpoints of a mirror with contract "+contract,
 			"set it for all of them or for none")
 	}
 }
@@ -75,7 +79,8 @@ func checkRegistryAuth(found *problems, field, host string, auth RegistryAuth) {
 	}
 
 	if ways > 1 {
-		found.add(field, "several ways to authenticate", "a username with a password, or auth, or an identity token", "keep one of them")
+		found.add(field, "several ways to authenticate", "a username with a password, or auth, or an identity token",
+			"keep one of them")
 	}
 }
 
@@ -83,7 +88,8 @@ func checkRegistryTLS(found *problems, field, host string, settings RegistryTLS,
 	checkRegistryHost(found, field, host)
 
 	if settings.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(settings.CA)) {
-		found.add(field+".ca", "text that is no certificate", "certificates in PEM", "give the contents of the file, not its name")
+		found.add(field+".ca", "text that is no certificate", "certificates in PEM",
+			"give the contents of the file, not its name")
 	}
 
 	switch {
@@ -94,14 +100,16 @@ func checkRegistryTLS(found *problems, field, host string, settings RegistryTLS,
 		}
 	default:
 		if _, err := tls.X509KeyPair([]byte(settings.ClientCertificate), []byte(settings.ClientKey)); err != nil {
-			found.add(field+".client_certificate", "a client certificate and key that do not belong together or are not PEM", "a PEM certificate and its PEM key", "give the contents of the files")
+			found.add(field+".client_certificate", "a client certificate and key that do not belong together or are not PEM",
+				"a PEM certificate and its PEM key", "give the contents of the files")
 		}
 	}
 }
 
 func checkRegistryHost(found *problems, field, host string) {
 	if !isRegistryHost(host) {
-		found.add(field, quoted(host), "the host of a registry with its port if any, such as registry.local:5000", "leave out scheme and path")
+		found.add(field, quoted(host), "the host of a registry with its port if any, such as registry.local:5000",
+			"leave out scheme and path")
 	}
 }
 

@@ -30,23 +30,43 @@ func TestBadClusterSettings(t *testing.T) {
 		change func(*Cluster)
 		want   []string
 	}{
-		{"no name", func(c *Cluster) { c.Name = "" }, []string{`name: found no name; allowed: a name for the cluster; set name`}},
+		{"no name", func(c *Cluster) { c.Name = "" },
+			[]string{`name: found no name; allowed: a name for the cluster; set name`}},
 		{"a name with spaces", func(c *Cluster) { c.Name = "my cluster" }, []string{
 			`name: found "my cluster"; allowed: up to 63 letters, digits, dots, dashes and underscores, starting with a letter or digit; choose such a name`,
 		}},
-		{"no endpoint", func(c *Cluster) { c.Endpoint = "" }, []string{`endpoint: found no endpoint; ` + endpointShape + `set endpoint`}},
-		{"an endpoint without scheme", func(c *Cluster) { c.Endpoint = "10.0.0.10:6443" }, []string{`endpoint: found "10.0.0.10:6443"; ` + endpointShape + `put https:// in front`}},
-		{"an http endpoint", func(c *Cluster) { c.Endpoint = "http://10.0.0.10:6443" }, []string{`endpoint: found "http://10.0.0.10:6443"; ` + endpointShape + `the Kubernetes API speaks https only`}},
-		{"an endpoint that is no URL", func(c *Cluster) { c.Endpoint = "https://fd00::10:6443:x" }, []string{`endpoint: found "https://fd00::10:6443:x"; ` + endpointShape + `check brackets around an IPv6 address and the port`}},
-		{"an IPv6 endpoint without brackets", func(c *Cluster) { c.Endpoint = "https://fd00::10:6443" }, []string{`endpoint: found "https://fd00::10:6443"; ` + endpointShape + `check brackets around an IPv6 address and the port`}},
-		{"a port out of range", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:70000" }, []string{`endpoint: found "https://10.0.0.10:70000"; ` + endpointShape + `use a port from 1 to 65535; Talos serves the Kubernetes API on 6443`}},
-		{"port 0", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:0" }, []string{`endpoint: found "https://10.0.0.10:0"; ` + endpointShape + `use a port from 1 to 65535; Talos serves the Kubernetes API on 6443`}},
-		{"an empty port", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:" }, []string{`endpoint: found "https://10.0.0.10:"; ` + endpointShape + `write the port after the colon; Talos serves the Kubernetes API on 6443`}},
-		{"a port that is no number", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:api" }, []string{`endpoint: found "https://10.0.0.10:api"; ` + endpointShape + `check brackets around an IPv6 address and the port`}},
-		{"no host", func(c *Cluster) { c.Endpoint = "https://:6443" }, []string{`endpoint: found "https://:6443"; ` + endpointShape + `name the host`}},
-		{"an endpoint with a path", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:6443/api" }, []string{`endpoint: found "https://10.0.0.10:6443/api"; ` + endpointShape + `remove everything after the port`}},
-		{"an endpoint with a password", func(c *Cluster) { c.Endpoint = "https://user:hunter2@10.0.0.10:6443" }, []string{`endpoint: found a URL with a user name; ` + endpointShape + `remove the part before the @`}},
-		{"a mistyped address", func(c *Cluster) { c.Endpoint = "https://10.0.0:6443" }, []string{`endpoint: found "https://10.0.0:6443"; ` + endpointShape + `use an IP address or a DNS name as host`}},
+		{"no endpoint", func(c *Cluster) { c.Endpoint = "" },
+			[]string{`endpoint: found no endpoint; ` + endpointShape + `set endpoint`}},
+		{"an endpoint without scheme", func(c *Cluster) { c.Endpoint = "10.0.0.10:6443" },
+			[]string{`endpoint: found "10.0.0.10:6443"; ` + endpointShape + `put https:// in front`}},
+		{"an http endpoint", func(c *Cluster) { c.Endpoint = "http://10.0.0.10:6443" },
+			[]string{`endpoint: found "http://10.0.0.10:6443"; ` + endpointShape + `the Kubernetes API speaks https only`}},
+		{"an endpoint that is no URL", func(c *Cluster) { c.Endpoint = "https://fd00::10:6443:x" },
+			[]string{`endpoint: found "https://fd00::10:6443:x"; ` + endpointShape +
+				`check brackets around an IPv6 address and the port`}},
+		{"an IPv6 endpoint without brackets", func(c *Cluster) { c.Endpoint = "https://fd00::10:6443" },
+			[]string{`endpoint: found "https://fd00::10:6443"; ` + endpointShape +
+				`check brackets around an IPv6 address and the port`}},
+		{"a port out of range", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:70000" },
+			[]string{`endpoint: found "https://10.0.0.10:70000"; ` + endpointShape +
+				`use a port from 1 to 65535; Talos serves the Kubernetes API on 6443`}},
+		{"port 0", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:0" },
+			[]string{`endpoint: found "https://10.0.0.10:0"; ` + endpointShape +
+				`use a port from 1 to 65535; Talos serves the Kubernetes API on 6443`}},
+		{"an empty port", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:" },
+			[]string{`endpoint: found "https://10.0.0.10:"; ` + endpointShape +
+				`write the port after the colon; Talos serves the Kubernetes API on 6443`}},
+		{"a port that is no number", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:api" },
+			[]string{`endpoint: found "https://10.0.0.10:api"; ` + endpointShape +
+				`check brackets around an IPv6 address and the port`}},
+		{"no host", func(c *Cluster) { c.Endpoint = "https://:6443" },
+			[]string{`endpoint: found "https://:6443"; ` + endpointShape + `name the host`}},
+		{"an endpoint with a path", func(c *Cluster) { c.Endpoint = "https://10.0.0.10:6443/api" },
+			[]string{`endpoint: found "https://10.0.0.10:6443/api"; ` + endpointShape + `remove everything after the port`}},
+		{"an endpoint with a password", func(c *Cluster) { c.Endpoint = "https://user:hunter2@10.0.0.10:6443" },
+			[]string{`endpoint: found a URL with a user name; ` + endpointShape + `remove the part before the @`}},
+		{"a mistyped address", func(c *Cluster) { c.Endpoint = "https://10.0.0:6443" },
+			[]string{`endpoint: found "https://10.0.0:6443"; ` + endpointShape + `use an IP address or a DNS name as host`}},
 		{"a Kubernetes version without v", func(c *Cluster) { c.KubernetesVersion = "1.33.1" }, []string{
 			`kubernetes_version: found "1.33.1"; allowed: a version with a leading v, such as v1.35.2; write v1.33.1`,
 		}},
@@ -99,13 +119,15 @@ func TestBadClusterSettings(t *testing.T) {
 		{"the endpoint in the default service network", func(c *Cluster) { c.Endpoint = "https://10.96.4.4:6443" }, []string{
 			`service_cidrs: found "10.96.0.0/12"; allowed: a network that no machine is in; it contains the endpoint 10.96.4.4; choose another one`,
 		}},
-		{"the endpoint in a pod network", func(c *Cluster) { c.Endpoint, c.PodCIDRs = "https://[fd00::10]:6443", []string{"fd00::/56"} }, []string{
-			`pod_cidrs[0]: found "fd00::/56"; allowed: a network that no machine is in; it contains the endpoint fd00::10; choose another one`,
-		}},
+		{"the endpoint in a pod network",
+			func(c *Cluster) { c.Endpoint, c.PodCIDRs = "https://[fd00::10]:6443", []string{"fd00::/56"} }, []string{
+				`pod_cidrs[0]: found "fd00::/56"; allowed: a network that no machine is in; it contains the endpoint fd00::10; choose another one`,
+			}},
 		{"a DNS domain in capitals", func(c *Cluster) { c.DNSDomain = "Cluster.Local" }, []string{
 			`dns_domain: found "Cluster.Local"; allowed: a DNS name in lower case, such as cluster.local; use letters, digits and dashes between dots`,
 		}},
-		{"an unknown CNI", func(c *Cluster) { c.CNI = CNI{Name: "cilium"} }, []string{`cni.name: found "cilium"; allowed: flannel, custom or none; choose one of them`}},
+		{"an unknown CNI", func(c *Cluster) { c.CNI = CNI{Name: "cilium"} },
+			[]string{`cni.name: found "cilium"; allowed: flannel, custom or none; choose one of them`}},
 		{"custom without URLs", func(c *Cluster) { c.CNI = CNI{Name: CNICustom} }, []string{
 			`cni.urls: found no URLs; allowed: at least one URL of a manifest with the CNI custom; add the manifests of the pod network, or use the CNI none and install it by other means`,
 		}},
@@ -115,19 +137,24 @@ func TestBadClusterSettings(t *testing.T) {
 		{"URLs without a name", func(c *Cluster) { c.CNI = CNI{URLs: []string{"https://x.test/a.yaml"}} }, []string{
 			`cni.urls: found URLs with the CNI flannel; allowed: URLs with the CNI custom only; set cni.name to "custom", or remove the URLs`,
 		}},
-		{"a manifest that is no URL", func(c *Cluster) { c.CNI = CNI{Name: CNICustom, URLs: []string{"cilium.yaml", "https://u:p@/x"}} }, []string{
+		{"a manifest that is no URL", func(c *Cluster) {
+			c.CNI = CNI{Name: CNICustom, URLs: []string{"cilium.yaml", "https://u:p@/x"}}
+		}, []string{
 			`cni.urls[0]: found "cilium.yaml"; allowed: an http or https URL of a manifest; write the whole URL`,
 			`cni.urls[1]: found a URL with credentials; allowed: an http or https URL of a manifest; write the whole URL`,
 		}},
 		{"options of flannel with none", func(c *Cluster) { c.CNI = CNI{Name: CNINone, Flannel: &Flannel{}} }, []string{
 			`cni.flannel: found options of flannel with the CNI none; allowed: options of flannel with the CNI flannel only; remove them`,
 		}},
-		{"network policies before 1.13", func(c *Cluster) { c.Contract, c.CNI = "v1.12", CNI{Flannel: &Flannel{KubeNetworkPolicies: true}} }, []string{
-			`cni.flannel.kube_network_policies: found network policies with contract v1.12; allowed: network policies with contract v1.13; switch them off, or raise the contract when all machines run Talos v1.13`,
-		}},
+		{"network policies before 1.13",
+			func(c *Cluster) { c.Contract, c.CNI = "v1.12", CNI{Flannel: &Flannel{KubeNetworkPolicies: true}} }, []string{
+				`cni.flannel.kube_network_policies: found network policies with contract v1.12; allowed: network policies with contract v1.13; switch them off, or raise the contract when all machines run Talos v1.13`,
+			}},
 		{"patches", func(c *Cluster) { c.Patches = []string{"machine: {}", "a: [", "machine:\n  nope: 1"} }, []string{
-			"patches[1]: found text that is not YAML (yaml: while parsing a flow node at line 1: did not find expected node content); allowed: " + patchShape + "; check indentation and quoting",
-			"patches[2]: found unknown fields: machine.nope; allowed: fields of the machine configuration of Talos 1.13; check spelling and indentation",
+			"patches[1]: found text that is not YAML (yaml: while parsing a flow node at line 1: did not find expected node " +
+				"content); allowed: " + patchShape + "; check indentation and quoting",
+			"patches[2]: found unknown fields: machine.nope; allowed: fields of the machine configuration of Talos 1.13; " +
+				"check spelling and indentation",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,35 +182,53 @@ func TestBadRegistries(t *testing.T) {
 		registries Registries
 		want       []string
 	}{
-		{"a mirror for a URL", "v1.13", Registries{Mirrors: map[string]RegistryMirror{"https://docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://m.test"}}}}}, []string{
-			`registries.mirrors["https://docker.io"]: found "https://docker.io"; allowed: the host of a registry, such as docker.io or registry.local:5000, or "*"; leave out scheme and path`,
-		}},
+		{"a mirror for a URL", "v1.13",
+			Registries{Mirrors: map[string]RegistryMirror{
+				"https://docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://m.test"}}}}}, []string{
+				`registries.mirrors["https://docker.io"]: found "https://docker.io"; allowed: the host of a registry, such as docker.io or registry.local:5000, or "*"; leave out scheme and path`,
+			}},
 		{"a mirror without endpoints", "v1.13", Registries{Mirrors: map[string]RegistryMirror{"docker.io": {}}}, []string{
 			`registries.mirrors["docker.io"].endpoints: found no endpoints; allowed: at least one mirror; add one, or remove the entry`,
 		}},
-		{"endpoints that are no URLs", "v1.13", Registries{Mirrors: map[string]RegistryMirror{"docker.io": {Endpoints: []RegistryEndpoint{{URL: "m.test:5000"}, {URL: "https://u:hunter2@m.test"}}}}}, []string{
-			`registries.mirrors["docker.io"].endpoints[0].url: found "m.test:5000"; allowed: an http or https URL, such as https://mirror.local:5000; write the scheme`,
-			`registries.mirrors["docker.io"].endpoints[1].url: found a URL with credentials; allowed: a URL without them; put them into registries.auth`,
-		}},
-		{"override for some, before 1.12", "v1.11", Registries{Mirrors: map[string]RegistryMirror{"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://a.test", OverridePath: true}, {URL: "https://b.test"}}}}}, []string{
-			`registries.mirrors["docker.io"].endpoints: found override_path for some endpoints only; allowed: the same for all endpoints of a mirror with contract v1.11; set it for all of them or for none`,
-		}},
-		{"override for some", "v1.12", Registries{Mirrors: map[string]RegistryMirror{"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://a.test", OverridePath: true}, {URL: "https://b.test"}}}}}, nil},
-		{"two ways to authenticate", "v1.13", Registries{Auth: map[string]RegistryAuth{"r.test": {Username: "a", Password: "hunter2", Auth: "hunter2"}}}, []string{
-			`registries.auth["r.test"]: found several ways to authenticate; allowed: a username with a password, or auth, or an identity token; keep one of them`,
-		}},
-		{"auth for a path", "v1.13", Registries{Auth: map[string]RegistryAuth{"r.test/team": {Auth: "x"}}}, []string{`registries.auth["r.test/team"]: found "r.test/team"; ` + host}},
-		{"a port that is none", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test:0": {}}}, []string{`registries.tls["r.test:0"]: found "r.test:0"; ` + host}},
-		{"a CA that is a file name", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test:5000": {CA: "ca.pem"}}}, []string{
-			`registries.tls["r.test:5000"].ca: found text that is no certificate; allowed: certificates in PEM; give the contents of the file, not its name`,
-		}},
-		{"a client certificate alone", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x"}}}, []string{
-			`registries.tls["r.test"]: found a client certificate without key, or a key without certificate; allowed: both or none; give both`,
-		}},
-		{"a client certificate that is none", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x", ClientKey: "hunter2"}}}, []string{
-			`registries.tls["r.test"].client_certificate: found a client certificate and key that do not belong together or are not PEM; allowed: a PEM certificate and its PEM key; give the contents of the files`,
-		}},
-		{"hosts of every kind", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test": {}, "10.0.0.1": {}, "10.0.0.1:5000": {}, "[fd00::1]:5000": {}, "[fd00::1]": {}, "localhost:5000": {}}}, nil},
+		{"endpoints that are no URLs", "v1.13",
+			Registries{Mirrors: map[string]RegistryMirror{
+				"docker.io": {Endpoints: []RegistryEndpoint{{URL: "m.test:5000"}, {URL: "https://u:hunter2@m.test"}}}}}, []string{
+				`registries.mirrors["docker.io"].endpoints[0].url: found "m.test:5000"; allowed: an http or https URL, such as https://mirror.local:5000; write the scheme`,
+				`registries.mirrors["docker.io"].endpoints[1].url: found a URL with credentials; allowed: a URL without them; put them into registries.auth`,
+			}},
+		{"override for some, before 1.12", "v1.11",
+			Registries{Mirrors: map[string]RegistryMirror{
+				"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://a.test", OverridePath: true},
+					{URL: "https://b.test"}}}}}, []string{
+				`registries.mirrors["docker.io"].endpoints: found override_path for some endpoints only; allowed: the same for all endpoints of a mirror with contract v1.11; set it for all of them or for none`,
+			}},
+		{"override for some", "v1.12",
+			Registries{Mirrors: map[string]RegistryMirror{
+				"docker.io": {Endpoints: []RegistryEndpoint{{URL: "https://a.test", OverridePath: true},
+					{URL: "https://b.test"}}}}}, nil},
+		{"two ways to authenticate", "v1.13",
+			Registries{Auth: map[string]RegistryAuth{"r.test": {Username: "a", Password: "hunter2", Auth: "hunter2"}}}, []string{
+				`registries.auth["r.test"]: found several ways to authenticate; allowed: a username with a password, or auth, or an identity token; keep one of them`,
+			}},
+		{"auth for a path", "v1.13", Registries{Auth: map[string]RegistryAuth{"r.test/team": {Auth: "x"}}},
+			[]string{`registries.auth["r.test/team"]: found "r.test/team"; ` + host}},
+		{"a port that is none", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test:0": {}}},
+			[]string{`registries.tls["r.test:0"]: found "r.test:0"; ` + host}},
+		{"a CA that is a file name", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test:5000": {CA: "ca.pem"}}},
+			[]string{
+				`registries.tls["r.test:5000"].ca: found text that is no certificate; allowed: certificates in PEM; give the contents of the file, not its name`,
+			}},
+		{"a client certificate alone", "v1.13", Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x"}}},
+			[]string{
+				`registries.tls["r.test"]: found a client certificate without key, or a key without certificate; allowed: both or none; give both`,
+			}},
+		{"a client certificate that is none", "v1.13",
+			Registries{TLS: map[string]RegistryTLS{"r.test": {ClientCertificate: "x", ClientKey: "hunter2"}}}, []string{
+				`registries.tls["r.test"].client_certificate: found a client certificate and key that do not belong together or are not PEM; allowed: a PEM certificate and its PEM key; give the contents of the files`,
+			}},
+		{"hosts of every kind", "v1.13",
+			Registries{TLS: map[string]RegistryTLS{"r.test": {}, "10.0.0.1": {}, "10.0.0.1:5000": {}, "[fd00::1]:5000": {},
+				"[fd00::1]": {}, "localhost:5000": {}}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := testCluster(test.contract)
@@ -207,9 +252,12 @@ func TestBadMachineSettings(t *testing.T) {
 		change func(*Machine)
 		want   []string
 	}{
-		{"no role", func(m *Machine) { m.Role = "" }, []string{`machine.role: found no role; allowed: controlplane or worker; set one`}},
-		{"an unknown role", func(m *Machine) { m.Role = "init" }, []string{`machine.role: found "init"; allowed: controlplane or worker; choose one of them`}},
-		{"an unknown mode", func(m *Machine) { m.Mode = "cloud" }, []string{`machine.mode: found "cloud"; allowed: metal or container; choose one of them`}},
+		{"no role", func(m *Machine) { m.Role = "" },
+			[]string{`machine.role: found no role; allowed: controlplane or worker; set one`}},
+		{"an unknown role", func(m *Machine) { m.Role = "init" },
+			[]string{`machine.role: found "init"; allowed: controlplane or worker; choose one of them`}},
+		{"an unknown mode", func(m *Machine) { m.Mode = "cloud" },
+			[]string{`machine.mode: found "cloud"; allowed: metal or container; choose one of them`}},
 		{"no disk", func(m *Machine) { m.Install = Install{} }, []string{
 			`machine.install.disk: found no disk to install on; allowed: a device such as /dev/sda, or a disk selector; set install.disk or install.disk_selector`,
 		}},
@@ -222,7 +270,9 @@ func TestBadMachineSettings(t *testing.T) {
 		{"a selector of nothing", func(m *Machine) { m.Install = Install{DiskSelector: &DiskSelector{}} }, []string{
 			`machine.install.disk_selector: found no property; allowed: at least one property of the disk; without one it matches any disk; name the disk instead`,
 		}},
-		{"a bad selector", func(m *Machine) { m.Install = Install{DiskSelector: &DiskSelector{Type: "floppy", Size: "about 5"}} }, []string{
+		{"a bad selector", func(m *Machine) {
+			m.Install = Install{DiskSelector: &DiskSelector{Type: "floppy", Size: "about 5"}}
+		}, []string{
 			`machine.install.disk_selector.type: found "floppy"; allowed: ssd, hdd, nvme or sd; choose one of them`,
 			`machine.install.disk_selector.size: found "about 5"; allowed: a comparison with a size, such as ">= 100GB" or "== 1TB"; the operators are ==, >=, <=, > and <`,
 		}},
@@ -237,7 +287,9 @@ func TestBadMachineSettings(t *testing.T) {
 			`machine.hostname: found "CP_1"; allowed: a host name in lower case, of letters, digits and dashes, with or without a domain; Kubernetes takes the name of the node from it`,
 		}},
 		{"a patch of the pool", func(m *Machine) { m.PoolPatches = []string{"machine: {}", "cluster: [1]"} }, []string{
-			"pool.patches[1]: found a patch that cannot be read (error decoding document /v1alpha1/ (line 1): error decoding to *v1alpha1.Config: yaml: construct errors: line 1: cannot construct !!seq into v1alpha1.ClusterConfig); allowed: " + patchShape + "; check the types of its values",
+			"pool.patches[1]: found a patch that cannot be read (error decoding document /v1alpha1/ (line 1): error decoding " +
+				"to *v1alpha1.Config: yaml: construct errors: line 1: cannot construct !!seq into v1alpha1.ClusterConfig); " +
+				"allowed: " + patchShape + "; check the types of its values",
 		}},
 		{"its own patch", func(m *Machine) { m.Patches = []string{"hello"} }, []string{
 			"machine.patches[0]: found a single value; allowed: " + patchShape + "; write a part of a machine configuration",
@@ -257,7 +309,8 @@ func TestBadMachineSettings(t *testing.T) {
 
 func TestGoodSettings(t *testing.T) {
 	for _, endpoint := range []string{
-		"https://10.0.0.10:6443", "https://[fd00::10]:6443", "https://api.example.com", "https://API.example.com:443", "https://localhost:6443", "https://api",
+		"https://10.0.0.10:6443", "https://[fd00::10]:6443", "https://api.example.com", "https://API.example.com:443",
+		"https://localhost:6443", "https://api",
 	} {
 		c := testCluster("v1.13")
 		c.Endpoint = endpoint
@@ -265,7 +318,8 @@ func TestGoodSettings(t *testing.T) {
 		c.PodCIDRs = []string{"fd00:10::/56"}
 		c.ServiceCIDRs = []string{"fd00:20::/112"}
 
-		if config := generated(t, c, testMachine(ControlPlane)); !strings.Contains(string(config.Bytes), "endpoint: "+endpoint+"\n") {
+		if config := generated(t, c, testMachine(ControlPlane)); !strings.Contains(string(config.Bytes),
+			"endpoint: "+endpoint+"\n") {
 			t.Errorf("endpoint %s is not in the configuration", endpoint)
 		}
 	}
@@ -273,14 +327,16 @@ func TestGoodSettings(t *testing.T) {
 
 // Plans know only a part of the settings: what is missing is no mistake, what is there is checked.
 func TestPartialSettings(t *testing.T) {
-	if err := errors.Join(ValidateCluster(Cluster{}), ValidateMachine(Cluster{}, Machine{}), ValidateMachine(Cluster{}, Machine{Install: Install{DiskSelector: &DiskSelector{}}})); err != nil {
+	if err := errors.Join(ValidateCluster(Cluster{}), ValidateMachine(Cluster{}, Machine{}),
+		ValidateMachine(Cluster{}, Machine{Install: Install{DiskSelector: &DiskSelector{}}})); err != nil {
 		t.Errorf("nothing known yet: %v", err)
 	}
 
 	partly := Cluster{
-		CertSANs: []string{"", "ok.test", "no good"}, PodCIDRs: []string{"", "10.0.0.0/8"}, ServiceCIDRs: []string{"10.1.0.0/16"},
-		CNI:      CNI{Name: CNICustom, URLs: []string{""}},
-		Contract: "v1.13", Patches: []string{"", "[]"},
+		CertSANs: []string{"", "ok.test", "no good"}, PodCIDRs: []string{"", "10.0.0.0/8"},
+		ServiceCIDRs: []string{"10.1.0.0/16"},
+		CNI:          CNI{Name: CNICustom, URLs: []string{""}},
+		Contract:     "v1.13", Patches: []string{"", "[]"},
 		Registries: Registries{Mirrors: map[string]RegistryMirror{"docker.io": {Endpoints: []RegistryEndpoint{{}}}}},
 	}
 
@@ -328,9 +384,10 @@ func TestStepsOfAField(t *testing.T) {
 		"endpoint":        {"endpoint"},
 		"cni.urls[12]":    {"cni", "urls", 12},
 		"pool.patches[0]": {"pool", "patches", 0},
-		`registries.mirrors["docker.io"].endpoints[1].url`: {"registries", "mirrors", Key("docker.io"), "endpoints", 1, "url"},
-		`registries.tls["a\"b]c"].ca`:                      {"registries", "tls", Key(`a"b]c`), "ca"},
-		"":                                                 nil,
+		`registries.mirrors["docker.io"].endpoints[1].url`: {"registries", "mirrors", Key("docker.io"), "endpoints", 1,
+			"url"},
+		`registries.tls["a\"b]c"].ca`: {"registries", "tls", Key(`a"b]c`), "ca"},
+		"":                            nil,
 	} {
 		if diff := cmp.Diff(want, (&FieldError{Field: field}).Steps()); diff != "" {
 			t.Errorf("%s:\n%s", field, diff)

@@ -101,7 +101,8 @@ func CheckKubernetesSupported(talos TalosVersion, kubernetes KubernetesVersion) 
 		Field:   "kubernetes_version",
 		Found:   quoted(kubernetes.String()),
 		Allowed: fmt.Sprintf("v1.%d to v1.%d with Talos %s", lowest, highest, talos),
-		Fix:     "choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, " + first,
+		Fix: "choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that " +
+			"runs, " + first,
 	}
 }
 

@@ -110,7 +110,8 @@ func TestParseMeta(t *testing.T) {
 		t.Error(diff)
 	}
 
-	const keys = "network (0x0a), download_url (0x0b), user_1 (0x0c), user_2 (0x0d), user_3 (0x0e), uuid_override (0x0f), machine_token (0x10)"
+	const keys = "network (0x0a), download_url (0x0b), user_1 (0x0c), user_2 (0x0d), user_3 (0x0e), uuid_override " +
+		"(0x0f), machine_token (0x10)"
 
 	_, err = ParseMeta(map[string]string{"0x06": "A", "hostname": "x", "10": "not YAML: [", "user_1": "a", "0x0c": "b"})
 	if diff := cmp.Diff([]string{
@@ -126,11 +127,16 @@ func TestParseMeta(t *testing.T) {
 // The kinds that Talos 1.13 documents. One that is not recognised would pass through unchecked.
 func TestEveryKindOfTalosIsKnown(t *testing.T) {
 	for _, kind := range []string{
-		"HostnameConfig", "ResolverConfig", "TimeSyncConfig", "StaticHostConfig", "LinkConfig", "LinkAliasConfig", "BondConfig", "BridgeConfig",
-		"VLANConfig", "VRFConfig", "DummyLinkConfig", "WireguardConfig", "DHCPv4Config", "DHCPv6Config", "Layer2VIPConfig", "HCloudVIPConfig",
-		"EthernetConfig", "BlackholeRouteConfig", "RoutingRuleConfig", "TCPProbeConfig", "NetworkRuleConfig", "NetworkDefaultActionConfig",
-		"KubeSpanConfig", "KubeSpanEndpointsConfig", "VolumeConfig", "UserVolumeConfig", "RawVolumeConfig", "ExistingVolumeConfig",
-		"ExternalVolumeConfig", "SwapVolumeConfig", "ZswapConfig", "RegistryMirrorConfig", "RegistryAuthConfig", "RegistryTLSConfig",
+		"HostnameConfig", "ResolverConfig", "TimeSyncConfig", "StaticHostConfig", "LinkConfig", "LinkAliasConfig",
+		"BondConfig", "BridgeConfig",
+		"VLANConfig", "VRFConfig", "DummyLinkConfig", "WireguardConfig", "DHCPv4Config", "DHCPv6Config", "Layer2VIPConfig",
+		"HCloudVIPConfig",
+		"EthernetConfig", "BlackholeRouteConfig", "RoutingRuleConfig", "TCPProbeConfig", "NetworkRuleConfig",
+		"NetworkDefaultActionConfig",
+		"KubeSpanConfig", "KubeSpanEndpointsConfig", "VolumeConfig", "UserVolumeConfig", "RawVolumeConfig",
+		"ExistingVolumeConfig",
+		"ExternalVolumeConfig", "SwapVolumeConfig", "ZswapConfig", "RegistryMirrorConfig", "RegistryAuthConfig",
+		"RegistryTLSConfig",
 		"ImageVerificationConfig", "TrustedRootsConfig", "EnvironmentConfig", "EventSinkConfig", "KmsgLogConfig", "OOMConfig",
 		"WatchdogTimerConfig", "ExtensionServiceConfig", "PCIDriverRebindConfig", "SideroLinkConfig",
 	} {
@@ -139,7 +145,8 @@ func TestEveryKindOfTalosIsKnown(t *testing.T) {
 		}
 	}
 
-	for _, unknown := range []identity{{"v1alpha1", "NoSuchConfig", ""}, {"v1beta1", "HostnameConfig", ""}, {"v1alpha1", "a: [", ""}} {
+	for _, unknown := range []identity{{"v1alpha1", "NoSuchConfig", ""}, {"v1beta1", "HostnameConfig", ""},
+		{"v1alpha1", "a: [", ""}} {
 		if unknown.isKnown() {
 			t.Errorf("%+v is known", unknown)
 		}

@@ -50,7 +50,8 @@ type Examination struct {
 
 // NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, record Record) *Examination {
-	return &Examination{Places: map[string][]machineconfig.Place{}, Wanted: sync.OnceValues(p.WithPeers(record.Peers).Configurations)}
+	return &Examination{Places: map[string][]machineconfig.Place{},
+		Wanted: sync.OnceValues(p.WithPeers(record.Peers).Configurations)}
 }
 
 // Expect says which configuration each machine is taken to have: the recorded one, so that
@@ -61,7 +62,8 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
 
-		drifted := slices.ContainsFunc(recorded.Drift[m.Name], func(d string) bool { return strings.HasPrefix(d, DriftConfig) })
+		drifted := slices.ContainsFunc(recorded.Drift[m.Name],
+			func(d string) bool { return strings.HasPrefix(d, DriftConfig) })
 		if !drifted && recorded.Phase == cluster.Ready {
 			continue
 		}
@@ -81,7 +83,8 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 			continue
 		}
 
-		drifted := slices.ContainsFunc(recorded.Drift[m.Name], func(d string) bool { return strings.HasPrefix(d, DriftImage) })
+		drifted := slices.ContainsFunc(recorded.Drift[m.Name],
+			func(d string) bool { return strings.HasPrefix(d, DriftImage) })
 		if !drifted && recorded.Phase == cluster.Ready && maps.Equal(recorded.Machines[m.Name].Images, state.Images) {
 			continue
 		}
@@ -154,7 +157,8 @@ func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machi
 		case cluster.Gone:
 			drift[m.Name] = []string{driftGone}
 		case cluster.Member:
-			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state), driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have))
+			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
+				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have))
 		default:
 		}
 	}
@@ -178,7 +182,8 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {
 	}
 
 	if m.Schematic != "" && s.Schematic != m.Schematic {
-		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", cluster.ShortID(cmp.Or(s.Schematic, "none")), cluster.ShortID(m.Schematic)))
+		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", cluster.ShortID(cmp.Or(s.Schematic, "none")),
+			cluster.ShortID(m.Schematic)))
 	}
 
 	return drift
@@ -191,7 +196,8 @@ func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
 
 	for _, c := range componentsOf(m.Images) {
 		if s.Images != nil && s.Images[c] != m.Images[c] {
-			drift = append(drift, fmt.Sprintf("%s%s: %s, not %s", DriftImage, c, cmp.Or(s.Images[c], "that of Talos"), m.Images[c]))
+			drift = append(drift, fmt.Sprintf("%s%s: %s, not %s", DriftImage, c, cmp.Or(s.Images[c], "that of Talos"),
+				m.Images[c]))
 		}
 	}
 
@@ -251,14 +257,18 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 	}
 
 	if len(cordoned) > 0 {
-		diags.Append(finding.Warn("Nodes are cordoned by others", "These nodes take no new pods, and it was not talosop that made them so. They are left "+
-			"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
+		diags.Append(finding.Warn("Nodes are cordoned by others",
+			"These nodes take no new pods, and it was not talosop that made them so. They are left "+
+				"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
 	}
 
 	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
-		diags.Append(finding.Warn("etcd has members that are not listed here", "They count for the majority that etcd needs, and this resource does not touch "+
-			"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the machine "+
-			"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns it.\n  - "+strings.Join(unknown, "\n  - ")))
+		diags.Append(finding.Warn("etcd has members that are not listed here",
+			"They count for the majority that etcd needs, and this resource does not touch "+
+				"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that "+
+				"somebody else keeps. When the machine "+
+				"of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing else owns "+
+				"it.\n  - "+strings.Join(unknown, "\n  - ")))
 	}
 
 	return diags

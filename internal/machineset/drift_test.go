@@ -47,7 +47,8 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 		},
 		"another address": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1", FoundAt: "10.0.0.9"}
+				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
+					FoundAt: "10.0.0.9"}
 			},
 			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
 		},
@@ -56,12 +57,14 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 			w:      []string{"schematic: none runs, not ce4c980550dd…"},
 		},
 		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", Schematic: schematic, NodeName: "w-1"}
+			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", Schematic: schematic,
+				NodeName: "w-1"}
 		}},
 		"configuration": {
 			change: func(*cluster.Spec, *cluster.Snapshot) {},
-			Places: map[string][]machineconfig.Place{"cp-1": {{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b"}}}},
-			cp:     []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
+			Places: map[string][]machineconfig.Place{
+				"cp-1": {{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b"}}}},
+			cp: []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
 		},
 		"wiped": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
@@ -102,8 +105,9 @@ func TestOdditiesAreReported(t *testing.T) {
 		change func(have *cluster.Snapshot)
 		says   string
 	}{
-		"nothing":          {Pool: planes, change: func(*cluster.Snapshot) {}},
-		"cordoned by hand": {Pool: planes, change: func(have *cluster.Snapshot) { have.Kubernetes.Nodes[1].Unschedulable = true }, says: "w-1 (node w-1)"},
+		"nothing": {Pool: planes, change: func(*cluster.Snapshot) {}},
+		"cordoned by hand": {Pool: planes,
+			change: func(have *cluster.Snapshot) { have.Kubernetes.Nodes[1].Unschedulable = true }, says: "w-1 (node w-1)"},
 		"cordoned by us": {Pool: planes, change: func(have *cluster.Snapshot) {
 			have.Kubernetes.Nodes[1] = cluster.Node{Name: "w-1", Unschedulable: true, Cordoned: true}
 		}},
@@ -119,7 +123,8 @@ func TestOdditiesAreReported(t *testing.T) {
 		test.change(&have)
 
 		diags := Unexpected(test.Pool, want, have)
-		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 && !strings.Contains(diags[0].Detail, test.says) {
+		if diags.HasError() || (len(diags) > 0) != (test.says != "") || len(diags) > 0 &&
+			!strings.Contains(diags[0].Detail, test.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
 	}
@@ -140,13 +145,16 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 		Drift []string
 		want  []string
 	}{
-		"none":               {after: before},
-		"a label":            {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.nodeLabels.rack"}},
-		"a file":             {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.files[0].content", DriftNode}, want: []string{"machine.files"}},
-		"a dotted label":     {after: before, Drift: []string{DriftConfig + `v1alpha1 machine.nodeLabels["example.com/rack"]`}},
-		"another document":   {after: before, Drift: []string{DriftConfig + "HostnameConfig hostname"}},
-		"a change":           {after: after, want: []string{"machine.token"}},
-		"a change and drift": {after: after, Drift: []string{DriftConfig + "v1alpha1 machine.token"}, want: []string{"machine.token"}},
+		"none":    {after: before},
+		"a label": {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.nodeLabels.rack"}},
+		"a file": {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.files[0].content", DriftNode},
+			want: []string{"machine.files"}},
+		"a dotted label": {after: before,
+			Drift: []string{DriftConfig + `v1alpha1 machine.nodeLabels["example.com/rack"]`}},
+		"another document": {after: before, Drift: []string{DriftConfig + "HostnameConfig hostname"}},
+		"a change":         {after: after, want: []string{"machine.token"}},
+		"a change and drift": {after: after, Drift: []string{DriftConfig + "v1alpha1 machine.token"},
+			want: []string{"machine.token"}},
 	} {
 		got, err := rebootFor([]byte(before), []byte(test.after), test.Drift)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -167,9 +175,10 @@ func TestConfigurationsAreComparedWithState(t *testing.T) {
 		Drift []string
 		want  string
 	}{
-		"applied":                        {Phase: cluster.Ready, want: "recorded"},
-		"applied, and something lost":    {Phase: cluster.Ready, Drift: wiped, want: "recorded"},
-		"changed by hand":                {Phase: cluster.Ready, Drift: []string{DriftConfig + "v1alpha1 machine.files"}, want: "of state"},
+		"applied":                     {Phase: cluster.Ready, want: "recorded"},
+		"applied, and something lost": {Phase: cluster.Ready, Drift: wiped, want: "recorded"},
+		"changed by hand": {Phase: cluster.Ready, Drift: []string{DriftConfig + "v1alpha1 machine.files"},
+			want: "of state"},
 		"an update that did not finish":  {Phase: cluster.Degraded, want: "of state"},
 		"a create that did not finish":   {Phase: cluster.Joining, want: "of state"},
 		"an import, which knows nothing": {want: "of state"},
@@ -180,7 +189,8 @@ func TestConfigurationsAreComparedWithState(t *testing.T) {
 		machines := []cluster.Machine{{Name: "cp-1"}}
 
 		exam.Expect(machines, Record{
-			Phase: test.Phase, Drift: map[string][]string{"cp-1": test.Drift}, Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
+			Phase: test.Phase, Drift: map[string][]string{"cp-1": test.Drift},
+			Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})
 
 		if got := machines[0].ConfigDigest; got != test.want {
@@ -214,7 +224,8 @@ func TestRebootFor_unknownForm(t *testing.T) {
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
 
-	if fields, err := rebootFor(known, []byte(newer), []string{DriftConfig + "v1alpha1 machine.files"}); err != nil || len(fields) > 0 {
+	if fields, err := rebootFor(known, []byte(newer), []string{DriftConfig + "v1alpha1 machine.files"}); err != nil ||
+		len(fields) > 0 {
 		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Forecast is what a plan says of machines. It is worked out from configuration and state alone: the second planning pass,
-// at apply time, has to come to the same.
+// Forecast is what a plan says of machines. It is worked out from configuration and state alone: the second planning
+// pass, at apply time, has to come to the same.
 type Forecast struct {
 	// Operations are what an apply does, line by line; nil when that is not known yet.
 	Operations []string
@@ -45,8 +45,8 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
 }
 
-// Replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan modifiers find,
-// which ModifyPlan is not told (ReplaceOnChange).
+// Replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan
+// modifiers find, which ModifyPlan is not told (ReplaceOnChange).
 func (p Set) Replaces(prior Set) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
@@ -62,8 +62,10 @@ func (p Set) Replaces(prior Set) bool {
 	case p.Unknown:
 		return false
 	default:
-		return !slices.Equal(networksOr(now.PodCIDRs, machineconfig.ContainerPodCIDR), networksOr(before.PodCIDRs, machineconfig.ContainerPodCIDR)) ||
-			!slices.Equal(networksOr(now.ServiceCIDRs, machineconfig.ContainerServiceCIDR), networksOr(before.ServiceCIDRs, machineconfig.ContainerServiceCIDR)) ||
+		return !slices.Equal(networksOr(now.PodCIDRs, machineconfig.ContainerPodCIDR),
+			networksOr(before.PodCIDRs, machineconfig.ContainerPodCIDR)) ||
+			!slices.Equal(networksOr(now.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
+				networksOr(before.ServiceCIDRs, machineconfig.ContainerServiceCIDR)) ||
 			cmp.Or(now.DNSDomain, "cluster.local") != cmp.Or(before.DNSDomain, "cluster.local")
 	}
 }
@@ -133,7 +135,8 @@ func (f Forecast) with(p, prior Set, recorded PriorState, steps []cluster.Step, 
 
 	f.Operations = append(append([]string{}, onHost...), LinesOf(steps)...)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
-	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() && !p.Restores(recorded.RestoredFrom)
+	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
+		!p.Restores(recorded.RestoredFrom)
 
 	return f
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does about it.
+// HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does about
+// it.
 type HostDrift struct {
 	// Repairs are put right before the first step.
 	Repairs []string
@@ -42,8 +43,8 @@ func (d HostDrift) Lines() []string {
 	return lines
 }
 
-// RecordedHostDrift reads what lines wrote, among other drift of a machine; nothing else reads it. replaced is whether its pod is to be
-// replaced, of which the reason comes last.
+// RecordedHostDrift reads what lines wrote, among other drift of a machine; nothing else reads it. replaced is whether
+// its pod is to be replaced, of which the reason comes last.
 func RecordedHostDrift(drift []string, replaced bool) HostDrift {
 	var d HostDrift
 

@@ -42,8 +42,8 @@ func (p Set) namespaceLine() string {
 	return fmt.Sprintf("create namespace %s on the host cluster, unless it is there", p.Host.Namespace)
 }
 
-// hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to be
-// other than talosop left it.
+// hostChanges lists what an update changes on the host beside pods: what differs from state, and what a refresh saw to
+// be other than talosop left it.
 func (p Set) hostChanges(prior Set, recorded PriorState) []string {
 	if p.Host == nil || prior.Host == nil {
 		return nil
@@ -61,7 +61,8 @@ func (p Set) hostChanges(prior Set, recorded PriorState) []string {
 	}
 
 	if machineService(now.Access) != machineService(before.Access) {
-		lines = append(lines, fmt.Sprintf("change the Services of the machines on the host cluster: access %s -> %s", before.Access, now.Access))
+		lines = append(lines, fmt.Sprintf("change the Services of the machines on the host cluster: access %s -> %s",
+			before.Access, now.Access))
 	}
 
 	return append(lines, p.growth(prior, recorded)...)
@@ -174,7 +175,8 @@ func refuseHostChanges(p, prior Set, recorded PriorState) finding.List {
 	var diags finding.List
 
 	for _, g := range p.Groups {
-		kept := slices.DeleteFunc(p.keptMachines(prior, recorded), func(name string) bool { return p.Machines[name].Group != g })
+		kept := slices.DeleteFunc(p.keptMachines(prior, recorded),
+			func(name string) bool { return p.Machines[name].Group != g })
 		if len(kept) == 0 {
 			continue
 		}
@@ -204,14 +206,17 @@ func refuseStorage(at finding.Path, machines []string, now, before workload.Stor
 	const pools = "To have it otherwise, make another pool of workers with it, or replace the resource"
 
 	refuse := func(name, found, reason, remedy string) {
-		diags.Append(finding.Refused(at.AtName(name), "Unsupported change of storage", fmt.Sprintf("%s %s %s", finding.MachinesNamed(machines), finding.Verb(machines, "has", "have"), found), reason, remedy, pools))
+		diags.Append(finding.Refused(at.AtName(name), "Unsupported change of storage",
+			fmt.Sprintf("%s %s %s", finding.MachinesNamed(machines), finding.Verb(machines, "has", "have"), found), reason,
+			remedy, pools))
 	}
 
 	switch {
 	case now.Ephemeral != before.Ephemeral && before.Ephemeral:
 		refuse("ephemeral", "the data in pods, and volumes are wanted", "They would be empty", "Set ephemeral to true")
 	case now.Ephemeral != before.Ephemeral:
-		refuse("ephemeral", "the data in volumes, and wanted is to have it in pods", "The data would be lost", "Set ephemeral to false")
+		refuse("ephemeral", "the data in volumes, and wanted is to have it in pods", "The data would be lost",
+			"Set ephemeral to false")
 	case now.Ephemeral:
 		return nil
 	}
@@ -222,12 +227,14 @@ func refuseStorage(at finding.Path, machines []string, now, before workload.Stor
 			remedy = "Leave class out: which class they have is not known, and it stays the same one without it"
 		}
 
-		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)), "A volume stays in its class", remedy)
+		refuse("class", fmt.Sprintf("volumes of %s, and wanted is %s", classText(before.Class), classText(now.Class)),
+			"A volume stays in its class", remedy)
 	}
 
 	for _, v := range volumesOf(now, before) {
 		if v.now.Cmp(v.before) < 0 {
-			refuse(v.Name, fmt.Sprintf("volumes of %s, and wanted are %s", v.before.String(), v.now.String()), "Volumes cannot shrink", fmt.Sprintf("Set %s to %s", v.Name, v.before.String()))
+			refuse(v.Name, fmt.Sprintf("volumes of %s, and wanted are %s", v.before.String(), v.now.String()),
+				"Volumes cannot shrink", fmt.Sprintf("Set %s to %s", v.Name, v.before.String()))
 		}
 	}
 
@@ -243,8 +250,8 @@ func classText(class string) string {
 	return "class " + finding.Quote(class)
 }
 
-// withReplacements is the state with what the pod of every machine that runs has to be replaced for. What the pod is made of is what was recorded;
-// the run itself asks the host cluster.
+// withReplacements is the state with what the pod of every machine that runs has to be replaced for. What the pod is
+// made of is what was recorded; the run itself asks the host cluster.
 func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 	if p.Host == nil {
 		return r, nil
@@ -298,7 +305,8 @@ func (p Set) podChanges(prior Set, name string) string {
 			{"node_selector", now.Pod.NodeSelector, before.Pod.NodeSelector},
 			{"tolerations", now.Pod.Tolerations, before.Pod.Tolerations},
 			{"priority_class", now.Pod.PriorityClass, before.Pod.PriorityClass},
-			{"annotations", [2]map[string]string{p.Host.Annotations, now.Pod.Annotations}, [2]map[string]string{prior.Host.Annotations, before.Pod.Annotations}},
+			{"annotations", [2]map[string]string{p.Host.Annotations, now.Pod.Annotations},
+				[2]map[string]string{prior.Host.Annotations, before.Pod.Annotations}},
 			{"labels", p.Host.Labels, prior.Host.Labels},
 		} {
 			if !reflect.DeepEqual(of.now, of.before) {

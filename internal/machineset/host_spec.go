@@ -10,14 +10,16 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// HostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and those that
-// the record gives up. mark is that of the secrets (pki.Bundle.Mark).
+// HostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and
+// those that the record gives up. mark is that of the secrets (pki.Bundle.Mark).
 func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	h := p.Host
 	spec := workload.Spec{
-		Cluster: p.Settings.Name, Mark: mark, Namespace: h.Namespace, CreateNamespace: h.CreateNamespace, Domain: h.Domain, Access: h.Access,
+		Cluster: p.Settings.Name, Mark: mark, Namespace: h.Namespace, CreateNamespace: h.CreateNamespace, Domain: h.Domain,
+		Access:   h.Access,
 		Endpoint: h.Endpoint, Labels: h.Labels, Annotations: h.Annotations,
-		PodCIDRs: networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR), ServiceCIDRs: networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
+		PodCIDRs:     networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR),
+		ServiceCIDRs: networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
 	}
 
 	for _, name := range p.Names() {
@@ -37,7 +39,8 @@ func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	return spec
 }
 
-// networksOr are networks, or the one that is taken where none are given. What is no network is refused where a user can correct it.
+// networksOr are networks, or the one that is taken where none are given. What is no network is refused where a user
+// can correct it.
 func networksOr(cidrs []string, fallback string) []netip.Prefix {
 	if len(cidrs) == 0 {
 		cidrs = []string{fallback}
@@ -71,7 +74,8 @@ func (p Set) formerly(m cluster.Machine) (workload.Machine, bool) {
 		return workload.Machine{}, false
 	}
 
-	return workload.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: workload.Role(m.Role), Image: p.imageOfPool(), Leaving: true}, true
+	return workload.Machine{Name: m.Name, Pool: of, Ordinal: ordinal, Role: workload.Role(m.Role), Image: p.imageOfPool(),
+		Leaving: true}, true
 }
 
 // imageOfPool is any image of the pool: for machines that go it only has to be one.
@@ -83,9 +87,9 @@ func (p Set) imageOfPool() string {
 	return p.Host.Image
 }
 
-// Unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong name or
-// a missing host leads to is no mistake of its own. endpointOfNames
-// is whether their endpoint may be made of them.
+// Unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong
+// name or a missing host leads to is no mistake of its own. endpointOfNames is whether their endpoint may be made of
+// them.
 func (p Set) Unplaced(endpointOfNames bool) Set {
 	machines := map[string]Machine{}
 

@@ -154,7 +154,8 @@ func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
 	var versions []string
 
 	for _, m := range want.Machines {
-		if version, ok := cluster.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok && m.Role == cluster.ControlPlane {
+		if version, ok := cluster.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok &&
+			m.Role == cluster.ControlPlane {
 			versions = append(versions, version)
 		}
 	}

@@ -19,21 +19,25 @@ func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
 		Recorded Record
 		Drift    []string
 	}{
-		"as recorded": {Recorded: Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+		"as recorded": {Recorded: Record{Phase: cluster.Ready,
+			Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
 		"changed": {
-			Recorded: Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
-			Drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+			Recorded: Record{Phase: cluster.Ready,
+				Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"told before": {
 			Recorded: Record{
-				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
+				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{
+					"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
 				Drift: map[string][]string{"w-1": {DriftImage + "kubelet: " + is}},
 			},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"after an update that failed": {
-			Recorded: Record{Phase: cluster.Degraded, Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
-			Drift:    []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
+			Recorded: Record{Phase: cluster.Degraded,
+				Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 	} {
 		want, have := sightOf()
@@ -75,7 +79,8 @@ func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
 		"back":       {"v1.36.3", "v1.36.1", nil},
 	} {
 		to := parse(test.To)
-		u := UpgradeOf{Path: KubernetesPath{Lowest: parse(test.From), To: to, Releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
+		u := UpgradeOf{Path: KubernetesPath{Lowest: parse(test.From), To: to,
+			Releases: machineconfig.KubernetesReleases(to, []machineconfig.KubernetesVersion{parse("v1.35.4")})}}
 
 		if got := u.Minors(); !slices.Equal(got, test.want) {
 			t.Errorf("%s: asked is %q", name, got)

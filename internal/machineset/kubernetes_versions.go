@@ -96,7 +96,9 @@ type runningComponent struct {
 // kubernetesOn is the versions of Kubernetes on a machine: those of its images or, where its
 // configuration leaves one to Talos, what was seen to run. An image that says nothing of the
 // version and stays is the user's business.
-func (r PriorState) kubernetesOn(machine string, wanted cluster.Images, to machineconfig.KubernetesVersion) []runningComponent {
+func (r PriorState) kubernetesOn(
+	machine string, wanted cluster.Images, to machineconfig.KubernetesVersion,
+) []runningComponent {
 	state := r.Machines[machine]
 	if state.Access != cluster.Member {
 		return nil
@@ -156,7 +158,8 @@ func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding
 
 		// Many machines have the same problem, which is appended once.
 		diags.Append(finding.Refused(p.ClusterPath("kubernetes_version"), "Unsupported change of kubernetes_version",
-			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix, path.wayOut(problem)))
+			fmt.Sprintf("%s, and kubernetes_version is %s", path.running(), field.Found), "Allowed is "+field.Allowed, field.Fix,
+			path.wayOut(problem)))
 	}
 
 	return diags

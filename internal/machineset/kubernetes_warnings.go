@@ -28,7 +28,8 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 	machines := map[ahead][]string{}
 
 	for _, name := range p.Names() {
-		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet} {
+		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy,
+			cluster.Kubelet} {
 			image := files.Images[name][c]
 			version, known := cluster.ImageVersion(image)
 
@@ -62,11 +63,13 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 // limitOf is the version whose minor version a component may not pass, and why; empty for none.
 func (p Set) limitOf(c cluster.Component, files Rendered) (limit, because string) {
 	if c == cluster.Kubelet {
-		limit, because = p.Settings.KubernetesVersion, "a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
+		limit, because = p.Settings.KubernetesVersion,
+			"a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
 	}
 
 	for _, name := range p.Names() {
-		if api, known := cluster.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known && (limit == "" || compareVersions(api, limit) < 0) {
+		if api, known := cluster.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known &&
+			(limit == "" || compareVersions(api, limit) < 0) {
 			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
 		}
 	}
@@ -120,8 +123,10 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 	}
 
 	return finding.List{finding.Warn("Machines that are not ready hold the upgrade of Kubernetes",
-		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the resource to answer and to be Ready, until its time "+
-			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.", finding.Describe(unready)))}
+		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the "+
+			"resource to answer and to be Ready, until its time "+
+			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.",
+			finding.Describe(unready)))}
 }
 
 // warnOfTakenBack names what an apply brings to an older version, and why.
@@ -146,9 +151,11 @@ func warnOfTakenBack(way KubernetesPath, steps []cluster.Step) finding.List {
 		return nil
 	}
 
-	why := fmt.Sprintf("These get an older release of the minor version that they have, by kubernetes_version, which is %s, or by images of their own.", way.To)
+	why := fmt.Sprintf("These get an older release of the minor version that they have, by kubernetes_version, which is "+
+		"%s, or by images of their own.", way.To)
 	if minors {
-		why = fmt.Sprintf("kubernetes_version is %s, and these are newer: what an upgrade began and did not finish, or somebody changed, is undone.", way.To)
+		why = fmt.Sprintf("kubernetes_version is %s, and these are newer: what an upgrade began and did not finish, or "+
+			"somebody changed, is undone.", way.To)
 	}
 
 	if more := len(lines) - finding.MostSteps; more > 0 {
@@ -179,7 +186,8 @@ func (r PriorState) warnOfRunning(steps []cluster.Step) finding.List {
 	}
 
 	return finding.List{finding.Warn("Kubernetes runs otherwise than its images say",
-		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+strings.Join(lines, "\n  - "))}
+		"The apply waits until these run with the images that their machines have, and says what keeps them from it.\n  - "+
+			strings.Join(lines, "\n  - "))}
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that an upgrade does not pass.
@@ -193,8 +201,10 @@ func (p Set) warnOfNotPassed(way KubernetesPath) finding.List {
 
 	for i, v := range p.Changes.KubernetesVia {
 		if !slices.ContainsFunc(hops, func(hop machineconfig.KubernetesVersion) bool { return hop.EQ(v.Version) }) {
-			diags.Append(finding.Questionable(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via", "found "+v.String(),
-				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.Lowest, way.To), "Leave it out, or name one of a minor version in between"))
+			diags.Append(finding.Questionable(finding.Root("kubernetes_upgrade_via").AtListIndex(i), "kubernetes_upgrade_via",
+				"found "+v.String(),
+				fmt.Sprintf("The upgrade from %s to %s does not pass it", way.Lowest, way.To),
+				"Leave it out, or name one of a minor version in between"))
 		}
 	}
 

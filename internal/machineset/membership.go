@@ -144,7 +144,8 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 
 	successor := p.successor(before, known)
 	if successor == "" {
-		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID, Pool: before.Group.Pool})
+		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID,
+			Pool: before.Group.Pool})
 
 		return nil
 	}
@@ -152,8 +153,10 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	now := p.Machines[successor]
 	if _, listed := prior.Machines[successor]; listed || now.Group.Role != before.Group.Role {
 		return finding.List{finding.Refused(p.machinePath(successor), "Unsupported exchange of machines",
-			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor, name, before.Group.Role, before.Address),
-			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine at once",
+			fmt.Sprintf("machine %s has the address or the hardware of %s (%s %s), which is not listed any more", successor,
+				name, before.Group.Role, before.Address),
+			"Talos cannot change the role of a machine in place, and a name that is taken cannot be given to another machine "+
+				"at once",
 			fmt.Sprintf("Take %s out first and apply, which resets it, and add the machine again afterwards", name))}
 	}
 
@@ -238,14 +241,18 @@ func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
 	switch {
 	case members.LosesAll():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster", finding.MachinesNamed(members.Leaving)),
+			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster",
+				finding.MachinesNamed(members.Leaving)),
 			"The data of etcd would go with the last one",
-			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource", members.Leaving[0]))}
+			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource",
+				members.Leaving[0]))}
 	case members.LosesQuorum():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
-			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left", members.Count, finding.Describe(members.Lost)),
+			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left",
+				members.Count, finding.Describe(members.Lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
-			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a majority is lost for good, "+
+			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a "+
+				"majority is lost for good, "+
 				"restore etcd from a snapshot")}
 	default:
 		return nil

@@ -38,10 +38,12 @@ func listing(machines map[string]string) Set {
 // recordOf is a record in which every machine of a pool is a member with the UUID of its
 // name.
 func recordOf(p Set) Record {
-	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Members: map[string]string{}, Addresses: map[string]string{}}
+	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Members: map[string]string{},
+		Addresses: map[string]string{}}
 
 	for name, m := range p.Machines {
-		r.Machines[name] = cluster.MachineState{Access: cluster.Member, Role: m.Group.Role, UUID: hardwareOf(name), NodeName: "node-" + name}
+		r.Machines[name] = cluster.MachineState{Access: cluster.Member, Role: m.Group.Role, UUID: hardwareOf(name),
+			NodeName: "node-" + name}
 
 		if m.Group.Role == cluster.ControlPlane {
 			r.Members[name] = "member-" + name
@@ -77,22 +79,30 @@ func TestWhatBecomesOfMachines(t *testing.T) {
 		says    string
 		quiet   bool
 	}{
-		"nothing":           {after: before, quiet: true},
-		"an address spelt":  {after: changed(map[string]string{"cp-1": "::ffff:10.0.0.1"})},
-		"address":           {after: changed(map[string]string{"cp-2": "10.0.0.9"}), Moved: map[string]string{"cp-2": "10.0.0.2"}},
-		"removed":           {after: changed(map[string]string{"batch/w-2": "", "cp-2": ""}), Leave: []string{"batch/w-2", "cp-2"}},
-		"name":              {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12"}), Renamed: map[string]string{"batch/w-9": "batch/w-2"}},
-		"hardware told":     {after: changed(map[string]string{"cp-2": "10.0.0.2 " + strings.ToUpper(hardwareOf("cp-2"))})},
-		"hardware":          {after: changed(map[string]string{"cp-2": "10.0.0.2 " + other}), Leave: []string{"cp-2 (replaced)"}},
-		"hardware moved":    {after: changed(map[string]string{"cp-2": "10.0.0.9 " + other}), Leave: []string{"cp-2 (replaced)"}},
-		"name and hardware": {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12 " + other}), Leave: []string{"batch/w-2"}},
+		"nothing":          {after: before, quiet: true},
+		"an address spelt": {after: changed(map[string]string{"cp-1": "::ffff:10.0.0.1"})},
+		"address": {after: changed(map[string]string{"cp-2": "10.0.0.9"}),
+			Moved: map[string]string{"cp-2": "10.0.0.2"}},
+		"removed": {after: changed(map[string]string{"batch/w-2": "", "cp-2": ""}),
+			Leave: []string{"batch/w-2", "cp-2"}},
+		"name": {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12"}),
+			Renamed: map[string]string{"batch/w-9": "batch/w-2"}},
+		"hardware told": {after: changed(map[string]string{"cp-2": "10.0.0.2 " + strings.ToUpper(hardwareOf("cp-2"))})},
+		"hardware": {after: changed(map[string]string{"cp-2": "10.0.0.2 " + other}),
+			Leave: []string{"cp-2 (replaced)"}},
+		"hardware moved": {after: changed(map[string]string{"cp-2": "10.0.0.9 " + other}),
+			Leave: []string{"cp-2 (replaced)"}},
+		"name and hardware": {after: changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.12 " + other}),
+			Leave: []string{"batch/w-2"}},
 		"name and address by hardware": {
 			after:   changed(map[string]string{"batch/w-2": "", "batch/w-9": "10.0.0.99 " + hardwareOf("batch/w-2")}),
 			Moved:   map[string]string{"batch/w-9": "10.0.0.12"},
 			Renamed: map[string]string{"batch/w-9": "batch/w-2"},
 		},
-		"other role":       {after: changed(map[string]string{"cp-2": "", "batch/w-9": "10.0.0.2"}), says: "cannot change the role"},
-		"place of another": {after: changed(map[string]string{"cp-2": "", "cp-1": "10.0.0.2"}), says: "Take cp-2 out first", Moved: map[string]string{"cp-1": "10.0.0.1"}},
+		"other role": {after: changed(map[string]string{"cp-2": "", "batch/w-9": "10.0.0.2"}),
+			says: "cannot change the role"},
+		"place of another": {after: changed(map[string]string{"cp-2": "", "cp-1": "10.0.0.2"}), says: "Take cp-2 out first",
+			Moved: map[string]string{"cp-1": "10.0.0.1"}},
 	} {
 		prior := listing(before)
 		r, diags := NewPriorState(recordOf(prior), listing(test.after), prior)
@@ -118,7 +128,8 @@ func TestWhatBecomesOfMachines(t *testing.T) {
 			t.Errorf("%s: moved are %v, renamed %v", name, r.Moved, r.Renamed)
 		}
 
-		if diags.HasError() != (test.says != "") || diags.HasError() && !strings.Contains(diags.Errors()[0].Detail, test.says) {
+		if diags.HasError() != (test.says != "") || diags.HasError() &&
+			!strings.Contains(diags.Errors()[0].Detail, test.says) {
 			t.Errorf("%s: %v", name, diags)
 		}
 
@@ -175,7 +186,8 @@ func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
 	spec := now.Spec(r, Rendered{})
 
 	i := slices.IndexFunc(spec.Machines, func(m cluster.Machine) bool { return m.Name == "cp-2" })
-	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.Joined || m.PreviousAddress != "" {
+	if m := spec.Machines[i]; m.UUID != other || m.NodeName != "" || m.MemberID != "" || m.Joined ||
+		m.PreviousAddress != "" {
 		t.Errorf("the new machine is %+v", m)
 	}
 
@@ -190,20 +202,23 @@ func TestLeftoversAreRemoved(t *testing.T) {
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
 	record := recordOf(p)
-	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: hardwareOf("w-9"), NodeName: "old-worker"}
+	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: hardwareOf("w-9"),
+		NodeName: "old-worker"}
 	record.Addresses["batch/w-9 (replaced)"] = "10.0.0.19"
 	record.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}
 	record.Members["cp-2 (replaced)"], record.Addresses["cp-2 (replaced)"] = "member", "10.0.0.2"
 
 	r, _ := NewPriorState(record, p, p)
 
-	want := cluster.Machine{Name: "cp-2 (replaced)", Role: cluster.ControlPlane, Address: "10.0.0.2", UUID: ours, NodeName: "old", MemberID: "member"}
+	want := cluster.Machine{Name: "cp-2 (replaced)", Role: cluster.ControlPlane, Address: "10.0.0.2", UUID: ours,
+		NodeName: "old", MemberID: "member"}
 	// A worker is one of its pool to the end, or it would spend nothing of its budget.
 	if len(r.Removed) != 2 || r.Removed[0].Name != "batch/w-9 (replaced)" || r.Removed[0].Pool != "batch" {
 		t.Fatalf("removed are %+v", r.Removed)
 	}
 
-	if r.Removed = r.Removed[1:]; r.Removed[0].Name != want.Name || r.Removed[0].UUID != want.UUID || r.Removed[0].MemberID != want.MemberID ||
+	if r.Removed = r.Removed[1:]; r.Removed[0].Name != want.Name || r.Removed[0].UUID != want.UUID ||
+		r.Removed[0].MemberID != want.MemberID ||
 		r.Removed[0].Role != want.Role || r.Removed[0].Address != want.Address {
 		t.Errorf("removed are %+v", r.Removed)
 	}
@@ -217,7 +232,8 @@ func TestLeftoversAreDestroyed(t *testing.T) {
 	record := recordOf(p)
 
 	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
-		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}, address
+		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: cluster.Member, UUID: ours,
+			NodeName: "old"}, address
 	}
 
 	r := PriorStateOfDestroy(record, p)
@@ -258,18 +274,24 @@ func TestRemovalsThatCannotWork(t *testing.T) {
 	}{
 		"two of three, one after the other": {after: map[string]string{"cp-1": "10.0.0.1"}},
 		"all, for new ones":                 {after: map[string]string{"cp-4": "10.0.0.4"}, says: "Keep cp-1 and apply"},
-		"the healthy one":                   {after: map[string]string{"cp-2": "10.0.0.2", "cp-3": "10.0.0.3"}, lost: []string{"cp-2", "cp-3"}, says: "no other control plane"},
-		"one that lost its data":            {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"}, lost: []string{"cp-3"}},
-		"one of two that lost their data":   {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"}, lost: []string{"cp-2", "cp-3"}, says: "less than a majority"},
+		"the healthy one": {after: map[string]string{"cp-2": "10.0.0.2", "cp-3": "10.0.0.3"},
+			lost: []string{"cp-2", "cp-3"}, says: "no other control plane"},
+		"one that lost its data": {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"},
+			lost: []string{"cp-3"}},
+		"one of two that lost their data": {after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"},
+			lost: []string{"cp-2", "cp-3"}, says: "less than a majority"},
 		"hardware of one": {
-			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2",
+				"cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
 		},
 		"hardware of two": {
-			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other, "cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
-			says:  "Exchange one control plane at a time",
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other,
+				"cp-3": "10.0.0.3 4c4c4544-0042-3510-8053-000000000001"},
+			says: "Exchange one control plane at a time",
 		},
 		"two to other places": {
-			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.8 " + other, "cp-3": "10.0.0.9 4c4c4544-0042-3510-8053-000000000001"},
+			after: map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.8 " + other,
+				"cp-3": "10.0.0.9 4c4c4544-0042-3510-8053-000000000001"},
 		},
 	} {
 		prior, p := listing(three), listing(test.after)
@@ -303,11 +325,15 @@ func TestInstallersOnTheWay(t *testing.T) {
 		schematic string
 		Via       string
 	}{
-		"plain":              {Via: "ghcr.io/siderolabs/installer:v1.12.6"},
-		"schematic":          {Group: Group{Schematic: schematic}, schematic: schematic, Via: "factory.talos.dev/metal-installer/" + schematic + ":v1.12.6"},
-		"image":              {Image: "registry.local/installer:v1.13.0@sha256:" + strings.Repeat("a", 64), Via: "registry.local/installer:v1.12.6"},
-		"image of a factory": {Image: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.13.0", schematic: schematic, Via: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.12.6"},
-		"plain elsewhere":    {Group: Group{Platform: "aws"}, Via: "factory.talos.dev/aws-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.12.6"},
+		"plain": {Via: "ghcr.io/siderolabs/installer:v1.12.6"},
+		"schematic": {Group: Group{Schematic: schematic}, schematic: schematic,
+			Via: "factory.talos.dev/metal-installer/" + schematic + ":v1.12.6"},
+		"image": {Image: "registry.local/installer:v1.13.0@sha256:" + strings.Repeat("a", 64),
+			Via: "registry.local/installer:v1.12.6"},
+		"image of a factory": {Image: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.13.0",
+			schematic: schematic, Via: "mirror.local/metal-installer-secureboot/" + schematic + ":v1.12.6"},
+		"plain elsewhere": {Group: Group{Platform: "aws"},
+			Via: "factory.talos.dev/aws-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.12.6"},
 	} {
 		g := test.Group
 		g.Role, g.TalosVersion = cluster.ControlPlane, "v1.13.0"
@@ -316,14 +342,16 @@ func TestInstallersOnTheWay(t *testing.T) {
 		m.Config.Install.Image = test.Image
 
 		chosen, _ := machineconfig.ReadTalosVersion("v1.12.6")
-		p := Set{Groups: []*Group{&g}, Machines: map[string]Machine{"cp-1": m}, Changes: Changes{Via: []machineconfig.TalosVersion{chosen}}}
+		p := Set{Groups: []*Group{&g}, Machines: map[string]Machine{"cp-1": m},
+			Changes: Changes{Via: []machineconfig.TalosVersion{chosen}}}
 
 		got := p.Spec(PriorState{}, Rendered{}).Machines[0]
 		if got.Schematic != test.schematic {
 			t.Errorf("%s: the schematic is %q", name, got.Schematic)
 		}
 
-		if i := slices.IndexFunc(got.Via, func(r cluster.Release) bool { return r.Version == "v1.12.6" }); i < 0 || got.Via[i].Installer != test.Via {
+		if i := slices.IndexFunc(got.Via, func(r cluster.Release) bool { return r.Version == "v1.12.6" }); i < 0 ||
+			got.Via[i].Installer != test.Via {
 			t.Errorf("%s: passed are %v", name, got.Via)
 		}
 	}
@@ -333,7 +361,8 @@ func TestInstallersOnTheWay(t *testing.T) {
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 
-	for text, want := range map[string]cluster.Budget{"": {}, "1": {Count: 1}, "12": {Count: 12}, "20%": {Percent: 20}, "100%": {Percent: 100}} {
+	for text, want := range map[string]cluster.Budget{"": {}, "1": {Count: 1}, "12": {Count: 12}, "20%": {Percent: 20},
+		"100%": {Percent: 100}} {
 		if got, ok := ReadBudget(text); !ok || got != want {
 			t.Errorf("%q is %v, %v", text, got, ok)
 		}

@@ -29,9 +29,11 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 
 	for _, r := range last.Refusals {
 		if slices.Contains(known, r) {
-			diags.Append(finding.Warn("The apply will be refused", finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
+			diags.Append(finding.Warn("The apply will be refused",
+				finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
 		} else {
-			diags.Append(finding.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r), "Nothing would be sent to any machine", r.Remedy))
+			diags.Append(finding.Refused(p.changedAt(prior, r.Machine), "Unsupported change of machines", reasonOf(r),
+				"Nothing would be sent to any machine", r.Remedy))
 		}
 	}
 
@@ -46,8 +48,9 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 	}
 
 	if len(waiting) > 0 {
-		diags.Append(finding.Warn("The apply will have to wait", "By what state knows, it will not come to its end before something else happens to the machines. "+
-			"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
+		diags.Append(finding.Warn("The apply will have to wait",
+			"By what state knows, it will not come to its end before something else happens to the machines. "+
+				"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
 	}
 
 	return diags

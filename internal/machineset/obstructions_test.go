@@ -16,9 +16,11 @@ func TestObstructionsAreTold(t *testing.T) {
 		last cluster.Decision
 		want string
 	}{
-		"done":    {},
-		"held":    {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}}, want: "cp-2: is locked"},
-		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}}, want: "does not come to an end"},
+		"done": {},
+		"held": {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}},
+			want: "cp-2: is locked"},
+		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}},
+			want: "does not come to an end"},
 	} {
 		diags := obstructions(Set{}, Set{}, Record{}, test.last, cluster.DefaultPolicy())
 

@@ -79,7 +79,8 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	case len(steps) == 0:
 		return at
 	case p.Host != nil && steps[0] == "patches":
-		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key), steps[1:])
+		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key),
+			steps[1:])
 	case p.Host != nil:
 		return at // nothing else is said of single machines
 	case steps[0] == "patches":

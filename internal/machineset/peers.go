@@ -43,14 +43,15 @@ func (p Set) Peers() map[string]string {
 	return peers
 }
 
-// Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have no
-// configuration, as far as is recorded.
+// Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have
+// no configuration, as far as is recorded.
 func (p Set) Unaddressed(recorded Record) []string {
 	var names []string
 
 	for _, name := range p.Names() {
 		m := p.Machines[name]
-		if m.Group.Role == cluster.ControlPlane && !m.Config.PeerAddress.IsValid() && recorded.Machines[name].Access != cluster.Member {
+		if m.Group.Role == cluster.ControlPlane && !m.Config.PeerAddress.IsValid() &&
+			recorded.Machines[name].Access != cluster.Member {
 			names = append(names, name)
 		}
 	}
@@ -58,9 +59,10 @@ func (p Set) Unaddressed(recorded Record) []string {
 	return names
 }
 
-// RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses for those of pods and Services
-// of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and etcd/spec.go), and waits for another one for good. Those who may see
-// the networks of the host learn it before anything is made.
+// RefuseInnerPeers is an error for addresses of peers that are in a network of the cluster: Talos takes such addresses
+// for those of pods and Services of its own, does not announce etcd at them (Talos 1.13, k8s/address_filter.go and
+// etcd/spec.go), and waits for another one for good. Those who may see the networks of the host learn it before
+// anything is made.
 func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
 	inner := []struct {
 		attribute, what string
@@ -74,8 +76,10 @@ func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
 		for _, own := range inner {
 			for _, network := range own.networks {
 				if network.Contains(peers[name]) {
-					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host gave the Service of %s for its peers, "+
-						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine was configured. "+
+					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host "+
+						"gave the Service of %s for its peers, "+
+						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine "+
+						"was configured. "+
 						"Choose a network that the host does not use", own.attribute, own.what, network, peers[name], name))
 				}
 			}

@@ -31,8 +31,8 @@ type Record struct {
 	RestoredAt   time.Time
 }
 
-// PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is wanted.
-// It is complete when it is made (NewPriorState), and methods that add to it return another one.
+// PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is
+// wanted. It is complete when it is made (NewPriorState), and methods that add to it return another one.
 type PriorState struct {
 	Record
 
@@ -53,8 +53,8 @@ type PriorState struct {
 }
 
 // NewPriorState works out what becomes of the machines of a record when a set p takes the place of prior: who leaves,
-// who moves, and who goes by another name. It is the same at plan time and in the apply. The findings are about changes that
-// cannot be told apart.
+// who moves, and who goes by another name. It is the same at plan time and in the apply. The findings are about changes
+// that cannot be told apart.
 func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
 	record.Machines, record.Members = maps.Clone(record.Machines), maps.Clone(record.Members)
 	r := PriorState{Record: record}
@@ -63,8 +63,8 @@ func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
 	return r, diags
 }
 
-// PriorStateOfDestroy is what state knows of machines that all go, those among them that an update left behind and that can still
-// answer: they have to be reset, too.
+// PriorStateOfDestroy is what state knows of machines that all go, those among them that an update left behind and that
+// can still answer: they have to be reset, too.
 func PriorStateOfDestroy(record Record, p Set) PriorState {
 	r, _ := NewPriorState(record, p, p) // nothing changes, so that there is nothing to say about it
 

@@ -38,7 +38,8 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 
 		fields, err := rebootFor(before, files.Configs[name], r.Drift[cmp.Or(r.Renamed[name], name)])
 		if err != nil {
-			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations", finding.Report{Cause: []string{name + ": " + err.Error()}}))
+			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations",
+				finding.Report{Cause: []string{name + ": " + err.Error()}}))
 
 			continue
 		}

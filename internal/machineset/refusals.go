@@ -18,7 +18,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 
 	return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
 		fmt.Sprintf("version_contract would change from %s to %s", old, contract),
-		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, which this version "+
+		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, "+
+			"which this version "+
 			"of the provider does not do",
 		"Set version_contract to "+old+", or leave it out")}
 }
@@ -67,7 +68,8 @@ func (p Set) ClusterPath(name string) finding.Path {
 
 func (p Set) secretsPath() finding.Path { return p.ClusterPath("secrets") }
 
-// changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is changed.
+// changedAt is the attribute of a machine in a container that a plan changes; the machine itself where none of them is
+// changed.
 func (p Set) changedAt(prior Set, machine string) finding.Path {
 	now, listed := p.Machines[machine]
 	before, existed := prior.Machines[machine]

@@ -57,7 +57,8 @@ func (p Set) refuseForeignSnapshot() finding.List {
 	}
 
 	return finding.List{finding.Refused(p.Restore.KeyAt, "Snapshot of another cluster",
-		fmt.Sprintf("the name %s has the mark %s, and that of the secrets of this cluster is %s", path.Base(p.Restore.From), name.Mark, bundle.Mark()),
+		fmt.Sprintf("the name %s has the mark %s, and that of the secrets of this cluster is %s", path.Base(p.Restore.From),
+			name.Mark, bundle.Mark()),
 		"What is in a snapshot is encrypted and signed with the keys of its own cluster, which no other secrets replace",
 		"Choose a snapshot of this cluster, or give the secrets that the other one was made with")}
 }
@@ -69,12 +70,15 @@ func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 
 	lives := func(m cluster.Machine) bool { return r.Machines[m.Name].Access != cluster.Maintenance }
 
-	planes := slices.DeleteFunc(p.Spec(r, Rendered{}).Machines, func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
-	if from == "" || p.Restore.Asked(r.RestoredFrom) != "" || len(last.Refusals) == 0 || slices.ContainsFunc(planes, lives) {
+	planes := slices.DeleteFunc(p.Spec(r, Rendered{}).Machines,
+		func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+	if from == "" || p.Restore.Asked(r.RestoredFrom) != "" || len(last.Refusals) == 0 ||
+		slices.ContainsFunc(planes, lives) {
 		return nil
 	}
 
-	return finding.List{finding.Questionable(p.Restore.KeyAt, "snapshot", "the snapshot "+from+" was restored into this cluster before, as restored_from says",
+	return finding.List{finding.Questionable(p.Restore.KeyAt, "snapshot",
+		"the snapshot "+from+" was restored into this cluster before, as restored_from says",
 		"It is not restored a second time unasked, because what was written since then would be lost unnoticed",
 		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file and name the copy")}
 }
@@ -86,7 +90,8 @@ func goingBack(from string) string {
 		taken = "it was taken at " + name.At.Format("2006-01-02 15:04:05 MST")
 	}
 
-	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to Kubernetes since %s is gone: "+
+	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to "+
+		"Kubernetes since %s is gone: "+
 		"workers that run stop what is not in it, and start what it still has.", from, taken)
 }
 

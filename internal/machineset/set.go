@@ -120,7 +120,8 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
 			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
 			InstallTarget: installTarget(m.Config.Install),
-			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "", Meta: m.Meta.Keyed(),
+			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
+			Meta: m.Meta.Keyed(),
 		})
 	}
 
@@ -134,7 +135,8 @@ func reinstalls(m Machine, known cluster.MachineState) bool {
 	wanted, err := image.ParseReference(m.Config.Install.Image)
 	installed, unknown := image.ParseReference(known.Installer)
 
-	if known.Installer == "" || !m.OwnImage && m.schematic() == "" || err != nil || unknown != nil || known.Platform == cluster.PlatformContainer {
+	if known.Installer == "" || !m.OwnImage && m.schematic() == "" || err != nil || unknown != nil ||
+		known.Platform == cluster.PlatformContainer {
 		return false
 	}
 
@@ -251,7 +253,8 @@ func (p Set) filesOfCreate() Rendered {
 		return Rendered{} // the validation says what is wrong
 	}
 
-	if p.renderMachines(generator, func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images }) != nil {
+	if p.renderMachines(generator,
+		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images }) != nil {
 		return Rendered{}
 	}
 

@@ -28,7 +28,8 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 		machines := map[obstacle][]string{}
 
 		for _, name := range p.namesOf(g) {
-			problem := p.obstacle(p.Machines[name], recorded.Machines[name], recorded.kubernetesOn(name, nil, machineconfig.KubernetesVersion{}))
+			problem := p.obstacle(p.Machines[name], recorded.Machines[name],
+				recorded.kubernetesOn(name, nil, machineconfig.KubernetesVersion{}))
 			if problem == (obstacle{}) {
 				continue
 			}
@@ -43,7 +44,8 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 		for _, problem := range order {
 			names := machines[problem]
 			diags.Append(finding.Refused(g.VersionAt, "Unsupported change of talos_version",
-				fmt.Sprintf("%s %s %s", finding.MachinesNamed(names), finding.Verb(names, "runs", "run"), problem.found), problem.Reason, problem.remedy))
+				fmt.Sprintf("%s %s %s", finding.MachinesNamed(names), finding.Verb(names, "runs", "run"), problem.found),
+				problem.Reason, problem.remedy))
 		}
 	}
 
@@ -81,7 +83,8 @@ func (p Set) obstacle(m Machine, state cluster.MachineState, kubernetes []runnin
 func (p Set) contractObstacle(from, to machineconfig.TalosVersion) obstacle {
 	return obstacle{
 		found: fmt.Sprintf("Talos %s, and talos_version is %s", from, to),
-		Reason: fmt.Sprintf("The configurations of the cluster follow version contract %s, and an older Talos refuses the documents of a newer contract",
+		Reason: fmt.Sprintf("The configurations of the cluster follow version contract %s, and an older Talos refuses the "+
+			"documents of a newer contract",
 			p.Settings.Contract),
 		remedy: fmt.Sprintf("Keep talos_version at %s.0 or newer", p.Settings.Contract),
 	}
@@ -95,13 +98,16 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 	return fmt.Sprintf("%s with schematic %s", v, cluster.ShortID(schematic))
 }
 
-func (p Set) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent) obstacle {
+func (p Set) downgradeObstacle(
+	from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent,
+) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
 
 	if !p.Changes.AllowDowngrade {
 		return obstacle{
-			found:  found,
-			Reason: "An older Talos may not read the configuration or the data of a newer one, so that machines do not go back unless told to",
+			found: found,
+			Reason: "An older Talos may not read the configuration or the data of a newer one, so that machines do not go " +
+				"back unless told to",
 			remedy: fmt.Sprintf("Set talos_version to %s, or allow_downgrade = true to go back on purpose", from),
 		}
 	}
@@ -110,7 +116,8 @@ func (p Set) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster
 		return obstacle{
 			found:  found,
 			Reason: "The etcd of the older Talos does not read the data of the newer one",
-			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that the older Talos took", from),
+			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that "+
+				"the older Talos took", from),
 		}
 	}
 
@@ -122,7 +129,8 @@ func (p Set) downgradeObstacle(from, to machineconfig.TalosVersion, role cluster
 func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runningComponent) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is %s", from, to)
 
-	if wanted, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion); err == nil && len(kubernetes) == 0 {
+	if wanted, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion); err == nil &&
+		len(kubernetes) == 0 {
 		kubernetes = []runningComponent{{version: wanted}}
 	}
 
@@ -141,8 +149,9 @@ func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runn
 			var problem *machineconfig.FieldError
 			if errors.As(machineconfig.CheckKubernetesSupported(next, version), &problem) {
 				return obstacle{
-					found:  found,
-					Reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, version, problem.Allowed),
+					found: found,
+					Reason: fmt.Sprintf("Talos %s, which is on the way, does not run Kubernetes %s (allowed: %s)", next, version,
+						problem.Allowed),
 					remedy: problem.Fix,
 				}
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// Unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is lost.
+// Unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is
+// lost.
 func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign, bereft []string) {
 	for _, m := range want.Machines {
 		state := have.Machines[m.Name]
@@ -22,9 +23,11 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 				continue
 			}
 
-			unreachable = append(unreachable, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
+			unreachable = append(unreachable,
+				fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
 		case cluster.Foreign:
-			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "answers with another identity")))
+			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address,
+				cmp.Or(state.Cause, "answers with another identity")))
 		case cluster.Member, cluster.Maintenance, cluster.Gone:
 		}
 	}
@@ -39,19 +42,24 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	unreachable, foreign, bereft := Unanswered(want, have)
 
 	if len(unreachable) > 0 {
-		diags.Append(finding.Warn("Machines do not answer", "These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
-			"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+		diags.Append(finding.Warn("Machines do not answer",
+			"These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
+				"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
 	}
 
 	if len(bereft) > 0 {
-		diags.Append(finding.Warn("Volumes of machines are lost", "The host cluster can never use the volumes of these machines again. The next apply gives them "+
-			"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+strings.Join(bereft, "\n  - ")))
+		diags.Append(finding.Warn("Volumes of machines are lost",
+			"The host cluster can never use the volumes of these machines again. The next apply gives them "+
+				"new ones, one machine after the other and as far as etcd does not need what is lost, and they join anew.\n  - "+
+				strings.Join(bereft, "\n  - ")))
 	}
 
 	if len(foreign) > 0 {
-		diags.Append(finding.Warn("Unexpected machine identity", "At these addresses something else answers than the machines that are meant. What "+
-			"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware of a machine was "+
-			"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
+		diags.Append(finding.Warn("Unexpected machine identity",
+			"At these addresses something else answers than the machines that are meant. What "+
+				"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware "+
+				"of a machine was "+
+				"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
 
 	return diags

@@ -19,8 +19,8 @@ const SupportedTalos = "v1.10 to " + newestTalos
 // newestTalos is the newest minor version that is known.
 const newestTalos = "v1.13"
 
-// Validate checks the machines against each other, their versions and their configurations, as far as they are known and without
-// a machine. All mistakes are reported at once.
+// Validate checks the machines against each other, their versions and their configurations, as far as they are known
+// and without a machine. All mistakes are reported at once.
 func (p Set) Validate() finding.List {
 	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p))
 }
@@ -44,14 +44,16 @@ func (g *Group) ValidateImage() finding.List {
 
 	if id := g.Schematic; id != "" {
 		if err := image.CheckSchematic(id); err != nil {
-			diags.Append(finding.Invalid(g.At.AtName("schematic"), "schematic", "found "+finding.Quote(id), "allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+			diags.Append(finding.Invalid(g.At.AtName("schematic"), "schematic", "found "+finding.Quote(id),
+				"allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
 				"upload the schematic to the factory and copy the id it answers"))
 		}
 	}
 
 	if platform := g.Platform; platform != "" {
 		if _, err := (image.Installer{Version: newestTalos + ".0", Platform: platform}).Reference(); err != nil {
-			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform), "allowed are the names Talos uses, such as metal, nocloud or aws",
+			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform),
+				"allowed are the names Talos uses, such as metal, nocloud or aws",
 				"leave it out for physical and most virtual machines"))
 		}
 	}
@@ -79,7 +81,8 @@ func validateMachines(p Set) finding.List {
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
-				diags.Append(finding.Invalid(p.machinePath(name).AtName("uuid"), "machine", fmt.Sprintf("found %s with the uuid of %s", name, other),
+				diags.Append(finding.Invalid(p.machinePath(name).AtName("uuid"), "machine",
+					fmt.Sprintf("found %s with the uuid of %s", name, other),
 					"allowed is each machine once", "remove one of them, or correct the uuid"))
 			}
 
@@ -97,11 +100,13 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 
 	host, err := CanonicalHost(address)
 	if err != nil {
-		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address), "allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
+		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address),
+			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
 	}
 
 	if other, taken := seen[host]; taken {
-		return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
+		return finding.List{finding.Invalid(at, "machine",
+			fmt.Sprintf("found %s with the address of %s, %s", name, other, address),
 			"allowed is each machine once", "remove one of them, or correct the address")}
 	}
 
@@ -115,7 +120,8 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 	for _, endpoint := range p.Endpoints {
 
 		if other, err := CanonicalHost(endpoint); err == nil && other == host {
-			return finding.List{finding.Invalid(at, "machine", fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
+			return finding.List{finding.Invalid(at, "machine",
+				fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
 				"allowed is each machine once", "remove it here, or correct the address")}
 		}
 	}
@@ -149,7 +155,8 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 
 	if !talos.Known() {
 		diags.Append(finding.Questionable(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
-			"This version of the provider knows Talos up to "+newestTalos+", and cannot tell what a newer one supports: it is treated like that",
+			"This version of the provider knows Talos up to "+newestTalos+
+				", and cannot tell what a newer one supports: it is treated like that",
 			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
 	}
 

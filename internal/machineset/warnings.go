@@ -52,7 +52,8 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 
 	if alone := p.onlyControlPlane(); alone != "" && slices.Contains(slices.Concat(drained, rebooted), alone) {
 		diags.Append(finding.Warn("The API of the cluster will be away",
-			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.", alone, p.reboot())))
+			fmt.Sprintf("%s is the only control plane: Kubernetes answers nobody while it %ss. Pods on workers keep running.",
+				alone, p.reboot())))
 	}
 
 	if begun != "" {
@@ -65,7 +66,8 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 
 	if len(expelled) > 0 {
 		diags.Append(finding.Warn("Members of etcd will be removed",
-			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control planes remove it.",
+			fmt.Sprintf("%s %s a member of etcd whose data is gone with the machine or its configuration. The other control "+
+				"planes remove it.",
 				finding.Describe(expelled), finding.Verb(expelled, "has", "each have"))))
 	}
 
@@ -177,7 +179,8 @@ func disruptionOf(drained, rebooted []string) string {
 		parts = append(parts, fmt.Sprintf("Without a drain: %s.", finding.Describe(rebooted)))
 	}
 
-	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; `operations` has the order.")
+	parts = append(parts, "Control planes go one at a time, workers as max_unavailable of their pool allows; "+
+		"`operations` has the order.")
 
 	return strings.Join(parts, " ")
 }
@@ -223,13 +226,15 @@ func warnOfDestroy(p Set, steps []cluster.Step) finding.List {
 	}
 
 	names := p.Names()
-	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "), finding.Describe(names), p.Settings.Name)
+	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
+		finding.Describe(names), p.Settings.Name)
 
 	if p.TakesCluster() {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
 	}
 
-	return finding.List{finding.Warn("Machines will be "+p.wiped(), what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
+	return finding.List{finding.Warn("Machines will be "+p.wiped(),
+		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
 }
 
 // LinesOf lists steps as a person reads them: the images that many machines pull at once take

@@ -152,16 +152,22 @@ func TestParse_refusesWhatIsNoBundle(t *testing.T) {
 		{"no cluster id", line("    id: ", "    id: \"\""), "cluster.id is missing"},
 		{"no cluster secret", line("    secret: ", "    secret: \"\""), "cluster.secret is missing"},
 		{"no bootstrap token", line("    bootstraptoken: ", "    bootstraptoken: \"\""), "secrets.bootstraptoken is missing"},
-		{"a bootstrap token without a dot", line("    bootstraptoken: ", "    bootstraptoken: abcdef"), "secrets.bootstraptoken is not of the form <id>.<secret>"},
-		{"no encryption secret", line("    secretboxencryptionsecret: ", "    x: y"), "secretboxencryptionsecret (or aescbcencryptionsecret) is missing"},
+		{"a bootstrap token without a dot", line("    bootstraptoken: ", "    bootstraptoken: abcdef"),
+			"secrets.bootstraptoken is not of the form <id>.<secret>"},
+		{"no encryption secret", line("    secretboxencryptionsecret: ", "    x: y"),
+			"secretboxencryptionsecret (or aescbcencryptionsecret) is missing"},
 		{"no trustd token", line("    token: ", "    token: \"\""), "trustdinfo.token is missing"},
-		{"both encryption secrets", strings.Replace(file, "trustdinfo:", "    aescbcencryptionsecret: abc\ntrustdinfo:", 1), "has both"},
+		{"both encryption secrets", strings.Replace(file, "trustdinfo:", "    aescbcencryptionsecret: abc\ntrustdinfo:", 1),
+			"has both"},
 		{"an authority without key", line("        key: ", "        key: \"\""), "certs.etcd: key is missing"},
 		{"a certificate that is not base64", line("        crt: ", "        crt: '%'"), "certs.etcd (line"},
-		{"a certificate that is not PEM", line("        crt: ", "        crt: aGVsbG8="), "certs.etcd: crt is not a PEM certificate"},
-		{"the key of another authority", strings.Replace(file, keyOf(t, file, "k8s:\n"), etcdKey, 1), "certs.k8s: key does not belong to crt"},
+		{"a certificate that is not PEM", line("        crt: ", "        crt: aGVsbG8="),
+			"certs.etcd: crt is not a PEM certificate"},
+		{"the key of another authority", strings.Replace(file, keyOf(t, file, "k8s:\n"), etcdKey, 1),
+			"certs.k8s: key does not belong to crt"},
 		{"an unknown certificate", strings.Replace(file, "k8saggregator:", "front:", 1), "unknown part certs.front"},
-		{"a missing certificate", strings.Replace(file, "    k8saggregator:\n", "    k8saggregator: null\n    k8sserviceaccount:\n        key: x\n    os:\n", 1), "certs"},
+		{"a missing certificate", strings.Replace(file, "    k8saggregator:\n",
+			"    k8saggregator: null\n    k8sserviceaccount:\n        key: x\n    os:\n", 1), "certs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Parse([]byte(test.file))
@@ -177,8 +183,10 @@ func TestParse_refusesWhatIsNoBundle(t *testing.T) {
 func TestParse_reportsAllProblemsAtOnce(t *testing.T) {
 	_, err := Parse([]byte("cluster: {id: x}\nsecrets: {bootstraptoken: a.b}\ncerts: {}\n"))
 	for _, want := range []string{
-		"cluster.secret is missing", "trustdinfo.token is missing", "secretboxencryptionsecret (or aescbcencryptionsecret) is missing",
-		"certs.os: is missing", "certs.k8s: is missing", "certs.etcd: is missing", "certs.k8saggregator: is missing", "certs.k8sserviceaccount: key is missing",
+		"cluster.secret is missing", "trustdinfo.token is missing",
+		"secretboxencryptionsecret (or aescbcencryptionsecret) is missing",
+		"certs.os: is missing", "certs.k8s: is missing", "certs.etcd: is missing", "certs.k8saggregator: is missing",
+		"certs.k8sserviceaccount: key is missing",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
@@ -235,7 +243,8 @@ func TestBundle_neverPrints(t *testing.T) {
 
 	var texts []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T"} {
-		texts = append(texts, fmt.Sprintf(verb, value), fmt.Sprintf(verb, bundle), fmt.Sprintf(verb, *bundle), fmt.Sprintf(verb, talos), fmt.Sprintf(verb, &talos))
+		texts = append(texts, fmt.Sprintf(verb, value), fmt.Sprintf(verb, bundle), fmt.Sprintf(verb, *bundle),
+			fmt.Sprintf(verb, talos), fmt.Sprintf(verb, &talos))
 	}
 
 	encoded, err := json.Marshal(value)

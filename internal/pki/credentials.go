@@ -38,9 +38,10 @@ func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, er
 		return Credentials{}, errors.New("mint Talos client certificate: at least one role is needed")
 	}
 
-	credentials, err := b.mint(b.secrets.Certs.OS, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
-		return secrets.NewAdminCertificateAndKey(notBefore, b.secrets.Certs.OS, set, validity)
-	})
+	credentials, err := b.mint(b.secrets.Certs.OS, ttl,
+		func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+			return secrets.NewAdminCertificateAndKey(notBefore, b.secrets.Certs.OS, set, validity)
+		})
 	if err != nil {
 		return Credentials{}, fmt.Errorf("mint Talos client certificate: %w", err)
 	}
@@ -58,26 +59,27 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 
 	ca := b.secrets.Certs.K8s
 
-	credentials, err := b.mint(ca, ttl, func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
-		authority, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(ca)
-		if err != nil {
-			return nil, err
-		}
+	credentials, err := b.mint(ca, ttl,
+		func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+			authority, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(ca)
+			if err != nil {
+				return nil, err
+			}
 
-		pair, err := talosx509.NewKeyPair(authority,
-			talosx509.CommonName(user),
-			talosx509.Organization(groups...),
-			talosx509.NotBefore(notBefore),
-			talosx509.NotAfter(notBefore.Add(validity)),
-			talosx509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment),
-			talosx509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}),
-		)
-		if err != nil {
-			return nil, err
-		}
+			pair, err := talosx509.NewKeyPair(authority,
+				talosx509.CommonName(user),
+				talosx509.Organization(groups...),
+				talosx509.NotBefore(notBefore),
+				talosx509.NotAfter(notBefore.Add(validity)),
+				talosx509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment),
+				talosx509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}),
+			)
+			if err != nil {
+				return nil, err
+			}
 
-		return talosx509.NewCertificateAndKeyFromKeyPair(pair), nil
-	})
+			return talosx509.NewCertificateAndKeyFromKeyPair(pair), nil
+		})
 	if err != nil {
 		return Credentials{}, fmt.Errorf("mint Kubernetes client certificate: %w", err)
 	}
@@ -106,7 +108,8 @@ func (b *Bundle) mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Durati
 	}
 
 	if now.Before(authority.NotBefore) {
-		return Credentials{}, fmt.Errorf("the authority is not valid before %s, and here it is %s: check the clock of this computer",
+		return Credentials{}, fmt.Errorf(
+			"the authority is not valid before %s, and here it is %s: check the clock of this computer",
 			authority.NotBefore.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 

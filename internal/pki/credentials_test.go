@@ -33,7 +33,9 @@ func verify(t *testing.T, c Credentials) *x509.Certificate {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.CA)
 
-	if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: c.NotAfter.Add(-time.Second), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := certificate.Verify(
+		x509.VerifyOptions{Roots: roots, CurrentTime: c.NotAfter.Add(-time.Second),
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Fatalf("the authority's server refuses the client: %v", err)
 	}
 
@@ -84,7 +86,8 @@ func TestKubernetesClient_hasItsGroups(t *testing.T) {
 	}
 
 	certificate := verify(t, credentials)
-	if certificate.Subject.CommonName != "jane" || !slices.Equal(certificate.Subject.Organization, []string{"system:masters"}) {
+	if certificate.Subject.CommonName != "jane" ||
+		!slices.Equal(certificate.Subject.Organization, []string{"system:masters"}) {
 		t.Errorf("subject %s", certificate.Subject)
 	}
 }
@@ -123,17 +126,22 @@ func TestMint_refuses(t *testing.T) {
 		want string
 	}{
 		{"no role", func() (Credentials, error) { return bundle.TalosClient(nil, time.Hour) }, "at least one role"},
-		{"an empty role", func() (Credentials, error) { return bundle.TalosClient([]string{" "}, time.Hour) }, "at least one role"},
-		{"an unknown role", func() (Credentials, error) { return bundle.TalosClient([]string{"admin"}, time.Hour) }, "unknown roles admin; Talos knows os:admin"},
-		{"no lifetime", func() (Credentials, error) { return bundle.TalosClient([]string{"os:admin"}, 0) }, "the lifetime 0s is not positive"},
-		{"no user", func() (Credentials, error) { return bundle.KubernetesClient("", nil, time.Hour) }, "a user name is needed"},
+		{"an empty role", func() (Credentials, error) { return bundle.TalosClient([]string{" "}, time.Hour) },
+			"at least one role"},
+		{"an unknown role", func() (Credentials, error) { return bundle.TalosClient([]string{"admin"}, time.Hour) },
+			"unknown roles admin; Talos knows os:admin"},
+		{"no lifetime", func() (Credentials, error) { return bundle.TalosClient([]string{"os:admin"}, 0) },
+			"the lifetime 0s is not positive"},
+		{"no user", func() (Credentials, error) { return bundle.KubernetesClient("", nil, time.Hour) },
+			"a user name is needed"},
 		{"an expired authority", func() (Credentials, error) {
 			return at(t, testTime.AddDate(10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
 		}, "the authority expired at 2036-11-18"},
 		{"an authority of the future", func() (Credentials, error) {
 			return at(t, testTime.AddDate(-10, 0, 0)).TalosClient([]string{"os:admin"}, time.Hour)
 		}, "check the clock of this computer"},
-		{"a negative lifetime", func() (Credentials, error) { return bundle.KubernetesClient("x", nil, -time.Hour) }, "not positive"},
+		{"a negative lifetime", func() (Credentials, error) { return bundle.KubernetesClient("x", nil, -time.Hour) },
+			"not positive"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := test.mint(); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -155,7 +163,8 @@ func at(t *testing.T, now time.Time) *Bundle {
 
 func TestTalosconfig_isOneTalosctlUses(t *testing.T) {
 	file, err := testBundle(t).Talosconfig(TalosconfigInput{
-		Context: "prod", Endpoints: []string{"10.0.0.11", "10.0.0.12"}, Nodes: []string{"10.0.0.11"}, Roles: []string{"os:reader"}, TTL: time.Hour,
+		Context: "prod", Endpoints: []string{"10.0.0.11", "10.0.0.12"}, Nodes: []string{"10.0.0.11"},
+		Roles: []string{"os:reader"}, TTL: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +232,8 @@ func TestKubeconfig_isOneKubectlUses(t *testing.T) {
 		NotBefore: certificateOf(t, rest.CertData).NotBefore, NotAfter: certificateOf(t, rest.CertData).NotAfter,
 	})
 
-	for _, in := range []KubeconfigInput{{Server: "https://x", User: "x", TTL: time.Hour}, {Cluster: "x", User: "x", TTL: time.Hour}, {Cluster: "x", Server: "https://x", TTL: time.Hour}} {
+	for _, in := range []KubeconfigInput{{Server: "https://x", User: "x", TTL: time.Hour},
+		{Cluster: "x", User: "x", TTL: time.Hour}, {Cluster: "x", Server: "https://x", TTL: time.Hour}} {
 		if _, err := testBundle(t).Kubeconfig(in); err == nil {
 			t.Errorf("a kubeconfig from %+v", in)
 		}

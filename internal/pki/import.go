@@ -69,7 +69,8 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 
 	kind, err := machine.ParseType(found.Machine.Type)
 	if err != nil || !kind.IsControlPlane() {
-		return nil, fmt.Errorf("%w: machine.type is %q and such a machine holds no private keys; use the configuration of a control-plane machine",
+		return nil, fmt.Errorf("%w: machine.type is %q and such a machine holds no private keys; use the configuration of "+
+			"a control-plane machine",
 			ErrNotControlPlane, found.Machine.Type)
 	}
 

@@ -26,8 +26,10 @@ func TestFromMachineConfig_ofAControlPlane(t *testing.T) {
 	for _, test := range []struct{ name, config string }{
 		{"one document", configuration(t, "v1.11-controlplane.yaml")},
 		{"several documents, comments", configuration(t, "v1.13-controlplane.yaml")},
-		{"a document of an unknown kind first", "apiVersion: v1beta7\nkind: FutureConfig\nmachine: x\n---\n" + configuration(t, "v1.13-controlplane.yaml")},
-		{"fields of a newer Talos", strings.Replace(configuration(t, "v1.13-controlplane.yaml"), "\nmachine:\n", "\nfuture: 1\nmachine:\n    future: [1]\n", 1)},
+		{"a document of an unknown kind first",
+			"apiVersion: v1beta7\nkind: FutureConfig\nmachine: x\n---\n" + configuration(t, "v1.13-controlplane.yaml")},
+		{"fields of a newer Talos", strings.Replace(configuration(t, "v1.13-controlplane.yaml"), "\nmachine:\n",
+			"\nfuture: 1\nmachine:\n    future: [1]\n", 1)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bundle, err := FromMachineConfig([]byte(test.config))
@@ -86,8 +88,10 @@ func TestFromMachineConfig_refusesWhatHasNoSecrets(t *testing.T) {
 		{"no etcd authority", without("    etcd:"), "certs.etcd: is missing"},
 		{"no service account key", without("    serviceAccount:"), "certs.k8sserviceaccount: key is missing"},
 		{"no machine token", without("    token: "), "trustdinfo.token is missing"},
-		{"a key of another shape", strings.Replace(controlPlane, "        ca:\n            crt: ", "        ca:\n            crt: [hunter2]\n            x: ", 1), "do not have the shape"},
-		{"redacted", strings.Replace(controlPlane, keyOf(t, controlPlane, "    aggregatorCA:\n"), "REDACTED", 1), "certs.k8saggregator: key is not a PEM private key"},
+		{"a key of another shape", strings.Replace(controlPlane, "        ca:\n            crt: ",
+			"        ca:\n            crt: [hunter2]\n            x: ", 1), "do not have the shape"},
+		{"redacted", strings.Replace(controlPlane, keyOf(t, controlPlane, "    aggregatorCA:\n"), "REDACTED", 1),
+			"certs.k8saggregator: key is not a PEM private key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := FromMachineConfig([]byte(test.config))

@@ -49,7 +49,8 @@ func (c Credentials) KubeconfigFor(cluster, server, serverName, user string) ([]
 	file := kubeconfig{
 		APIVersion: "v1",
 		Kind:       "Config",
-		Clusters:   []kubeconfigCluster{{Name: cluster, Cluster: kubeconfigServer{CA: c.CA, Server: server, ServerName: serverName}}},
+		Clusters: []kubeconfigCluster{
+			{Name: cluster, Cluster: kubeconfigServer{CA: c.CA, Server: server, ServerName: serverName}}},
 		Contexts: []kubeconfigContext{{
 			Name:    name,
 			Context: kubeconfigBinding{Cluster: cluster, Namespace: "default", User: name},

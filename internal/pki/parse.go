@@ -59,7 +59,8 @@ func checkShape(document *yaml.Node) error {
 		case "machine":
 			return errors.New("this is a machine configuration, not the file of `talosctl gen secrets`")
 		case "contexts":
-			return errors.New("this is a talosconfig, which holds client credentials only, not the file of `talosctl gen secrets`")
+			return errors.New("this is a talosconfig, which holds client credentials only, not the file of `talosctl gen " +
+				"secrets`")
 		case "Cluster", "Certs", "TrustdInfo":
 			return errors.New("this is the JSON form of a bundle; expected the YAML that `talosctl gen secrets` writes")
 		}
@@ -164,7 +165,8 @@ func missingParts(s *secrets.Bundle) []error {
 		require("secrets.secretboxencryptionsecret (or aescbcencryptionsecret)", secretbox || aescbc)
 
 		if secretbox && aescbc {
-			problems = append(problems, errors.New("secrets has both secretboxencryptionsecret and aescbcencryptionsecret; keep the one the cluster encrypts with"))
+			problems = append(problems, errors.New(
+				"secrets has both secretboxencryptionsecret and aescbcencryptionsecret; keep the one the cluster encrypts with"))
 		}
 
 		// Talos splits the token at its dot and panics without one (machinery 1.13, cluster.token).

@@ -30,7 +30,8 @@ import (
 // everyCall is the setting with which tests that take one CLI of this machine take every one (make test-all).
 const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
-// inOneCLI runs a test under one CLI, for what is the provider's alone: always the same one for a test, and half of the tests under each.
+// inOneCLI runs a test under one CLI, for what is the provider's alone: always the same one for a test, and half of the
+// tests under each.
 func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Helper()
 
@@ -49,8 +50,9 @@ func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 // environment is held by a test while plugin-testing reads it.
 var environment sync.Mutex
 
-// unitTest runs a test case of plugin-testing under a CLI. plugin-testing takes the CLI from the environment, which all tests of this process
-// have in common, so that only one of them begins at a time; from its first step on it is on its own.
+// unitTest runs a test case of plugin-testing under a CLI. plugin-testing takes the CLI from the environment, which all
+// tests of this process have in common, so that only one of them begins at a time; from its first step on it is on its
+// own.
 func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	t.Helper()
 
@@ -61,7 +63,8 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 
 	for name, value := range map[string]string{
 		"TF_ACC_TERRAFORM_PATH": cli.Path, "TF_CLI_CONFIG_FILE": os.DevNull,
-		// Where there is a namespace, plugin-testing writes whole addresses into configurations, which mean the same to both CLIs.
+		// Where there is a namespace, plugin-testing writes whole addresses into configurations, which mean the same to both
+		// CLIs.
 		"TF_ACC_PROVIDER_NAMESPACE": "hashicorp",
 	} {
 		if err := os.Setenv(name, value); err != nil { //nolint:usetesting // t.Setenv is for tests that do not run side by side
@@ -82,14 +85,15 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 	resource.UnitTest(t, test)
 }
 
-// quickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody here is silent
-// without being refused.
+// quickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody
+// here is silent without being refused.
 func quickProviderData() *providerdata.ProviderData {
 	m := providerdata.NewProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
 	m.Talos.Timeouts = talos.Timeouts{
-		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second, Poll: 10 * time.Millisecond,
+		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second,
+		Poll: 10 * time.Millisecond,
 	}
 
 	return m
@@ -113,7 +117,8 @@ func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resou
 
 	for i, newResource := range all {
 		var named resourcepkg.MetadataResponse
-		if newResource().Metadata(ctx, resourcepkg.MetadataRequest{ProviderTypeName: "talosop"}, &named); named.TypeName == "talosop_secrets" {
+		if newResource().Metadata(ctx, resourcepkg.MetadataRequest{ProviderTypeName: "talosop"},
+			&named); named.TypeName == "talosop_secrets" {
 			all[i] = func() resourcepkg.Resource { return secrets.NewResourceOf(quickBundle) }
 		}
 	}

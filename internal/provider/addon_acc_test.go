@@ -41,8 +41,9 @@ func newRealAddons(t *testing.T) *realAddons {
 
 	credentials := kubetest.ServerOptions{Username: chartUser, Password: chartPassword}
 	r := &realAddons{
-		Cluster: kubetest.Shared(t), repository: kubetest.NewRepository(t, credentials), registry: kubetest.NewRegistry(t, credentials),
-		machine: quickProviderData(),
+		Cluster: kubetest.Shared(t), repository: kubetest.NewRepository(t, credentials),
+		registry: kubetest.NewRegistry(t, credentials),
+		machine:  quickProviderData(),
 	}
 	r.helm = kubetest.Helm(t, r.Cluster)
 	r.repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"), kubetest.Echo.Package("1.0.0"),
@@ -83,7 +84,8 @@ func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sampl
 	t.Helper()
 
 	return configuration{
-		"cluster":   configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t), "kubernetes_version": "v1.36.3"},
+		"cluster": configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t),
+			"kubernetes_version": "v1.36.3"},
 		"name":      string(sample),
 		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "timeout": "5m",
 		"registry": configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA},
@@ -97,7 +99,8 @@ func TestAccAddon(t *testing.T) {
 	r := newRealAddons(t)
 
 	for name, test := range map[string]func(*testing.T){
-		"life": r.testLife, "registry": r.testRegistry, "folder": r.testFolder, "values": r.testValues, "import": r.testImport, "troubles": r.testTroubles,
+		"life": r.testLife, "registry": r.testRegistry, "folder": r.testFolder, "values": r.testValues,
+		"import": r.testImport, "troubles": r.testTroubles,
 		"failures": r.testFailures, "silence": r.testSilence, "twenty": r.testTwenty,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +120,8 @@ func (r *realAddons) testLife(t *testing.T) {
 	d.apply(t, config).must(t)
 	d.expectEmpty(t, "after the create", config)
 
-	if got := text(t, d.state, "status") + " " + text(t, d.state, "revision") + " " + text(t, d.state, "chart_version"); got != "deployed 1 1.0.0" {
+	if got := text(t, d.state, "status") + " " + text(t, d.state, "revision") + " " +
+		text(t, d.state, "chart_version"); got != "deployed 1 1.0.0" {
 		t.Errorf("it is %s", got)
 	}
 
@@ -137,7 +141,8 @@ func (r *realAddons) testLife(t *testing.T) {
 	}
 
 	changed := with(with(config, "1.1.0", "version"), []any{"message: changed\nreplicas: 2\n"}, "values")
-	d.plan(t, changed).must(t).tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple", "data.message", "spec.replicas")
+	d.plan(t, changed).must(t).tells(t, "Addon changes objects", "Release life/simple", "ConfigMap life/simple",
+		"data.message", "spec.replicas")
 	d.apply(t, changed).must(t)
 	d.expectEmpty(t, "after the upgrade", changed)
 
@@ -153,12 +158,14 @@ func (r *realAddons) testLife(t *testing.T) {
 		t.Errorf("the ConfigMap is %v, %v", live, err)
 	}
 
-	if _, stderr, err := r.helm("upgrade", "simple", "simple", "-n", namespace, "--repo", r.repository.URL, "--ca-file", r.repository.CAFile,
+	if _, stderr, err := r.helm("upgrade", "simple", "simple", "-n", namespace, "--repo", r.repository.URL, "--ca-file",
+		r.repository.CAFile,
 		"--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=5"); err != nil {
 		t.Fatal(err, stderr)
 	}
 
-	d.refresh(t).must(t).tells(t, "revision is 4 instead of 3", "replicas", "chart is simple 1.0.0 instead of simple 1.1.0")
+	d.refresh(t).must(t).tells(t, "revision is 4 instead of 3", "replicas",
+		"chart is simple 1.0.0 instead of simple 1.1.0")
 	d.apply(t, changed).must(t)
 	d.expectEmpty(t, "after helm was undone", changed)
 
@@ -190,7 +197,8 @@ func (r *realAddons) alter(t *testing.T, namespace string) {
 func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 	t.Helper()
 
-	if _, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := r.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ConfigMap is left: %v", err)
 	}
 
@@ -205,7 +213,8 @@ func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 // A chart in an OCI registry, and new content under its tag.
 func (r *realAddons) testRegistry(t *testing.T) {
 	config := r.chart(t, "registry", kubetest.Simple, "1.0.0")
-	config["chart"], config["registry"] = r.registry.URL+"/simple", configuration{"username": chartUser, "password": chartPassword, "ca": r.registry.CA}
+	config["chart"], config["registry"] = r.registry.URL+"/simple",
+		configuration{"username": chartUser, "password": chartPassword, "ca": r.registry.CA}
 	delete(config, "repository")
 
 	d := r.drive(t)
@@ -256,7 +265,8 @@ func (r *realAddons) testFolder(t *testing.T) {
 
 // Values reach the templates as they were written.
 func (r *realAddons) testValues(t *testing.T) {
-	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: \"1e3\"\ntext: |\n  one\n\n    two\n" +
+	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: " +
+		"\"1e3\"\ntext: |\n  one\n\n    two\n" +
 		"unicode: Grüße ☃ 日本\nempty: \"\"\nnested: {a: {b: [x, {y: \"0x1F\"}]}}\nlong: 12345678901234567\n"
 	config := with(r.chart(t, "values", kubetest.Echo, "1.0.0"), []any{values}, "values")
 
@@ -268,9 +278,10 @@ func (r *realAddons) testValues(t *testing.T) {
 	must(t, err)
 
 	for name, want := range map[string]string{
-		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10", "exponent": "string 1e3",
-		"text":    "string one\n\n  two\n",
-		"unicode": "string Grüße ☃ 日本", "empty": "string ", "long": "int64 12345678901234567",
+		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10",
+		"exponent": "string 1e3",
+		"text":     "string one\n\n  two\n",
+		"unicode":  "string Grüße ☃ 日本", "empty": "string ", "long": "int64 12345678901234567",
 	} {
 		if got := live.Data[name]; got != want {
 			t.Errorf("%s arrives as %q, want %q", name, got, want)
@@ -286,8 +297,10 @@ func (r *realAddons) testValues(t *testing.T) {
 
 // A release of the real helm is adopted with an empty plan.
 func (r *realAddons) testImport(t *testing.T) {
-	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo", r.repository.URL,
-		"--ca-file", r.repository.CAFile, "--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set", "replicas=2,message=theirs"); err != nil {
+	if _, stderr, err := r.helm("install", "simple", "simple", "-n", "import", "--create-namespace", "--repo",
+		r.repository.URL,
+		"--ca-file", r.repository.CAFile, "--username", chartUser, "--password", chartPassword, "--version", "1.0.0", "--set",
+		"replicas=2,message=theirs"); err != nil {
 		t.Fatal(err, stderr)
 	}
 
@@ -296,12 +309,14 @@ func (r *realAddons) testImport(t *testing.T) {
 		delete(config, name)
 	}
 
-	config["kubeconfig"], config["values"] = configuration{"path": r.Kubeconfig()}, []any{"# as helm has them\nmessage: theirs\nreplicas: 2\n"}
+	config["kubeconfig"], config["values"] = configuration{"path": r.Kubeconfig()},
+		[]any{"# as helm has them\nmessage: theirs\nreplicas: 2\n"}
 
 	d := r.drive(t)
 	id := encoded(t, map[string]any{
-		"kubeconfig": map[string]string{"path": r.Kubeconfig()}, "namespace": "import", "name": "simple", "chart": "simple", "repository": r.repository.URL,
-		"version": "1.0.0",
+		"kubeconfig": map[string]string{"path": r.Kubeconfig()}, "namespace": "import", "name": "simple", "chart": "simple",
+		"repository": r.repository.URL,
+		"version":    "1.0.0",
 	})
 
 	// The repository wants credentials, which an import has not.
@@ -346,7 +361,8 @@ func (r *realAddons) testTwenty(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 
-				config := with(with(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"}, "values")
+				config := with(with(r.chart(t, "twenty", kubetest.Echo, "2.0.0"), name, "name"), []any{"message: " + name + "\n"},
+					"values")
 
 				d := r.drive(t)
 				d.Server = server

@@ -24,7 +24,8 @@ func TestAddonCreateThatFails(t *testing.T) {
 	s.cluster.failing = errors.New("not ready, a-secret-token")
 
 	failed := s.apply(t, without(fullAddon(), "on_incomplete"))
-	failed.tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed", "tainted")
+	failed.tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed",
+		"tainted")
 
 	if !failed.failed() || s.state.IsNull() || strings.Contains(show(failed.diagnostics), "a-secret-token") {
 		t.Errorf("it ends with %s", show(failed.diagnostics))
@@ -52,7 +53,8 @@ func TestAddonCreateThatFails(t *testing.T) {
 
 	s.apply(t, fullAddon()).must(t)
 
-	if status, revision := text(t, s.state, "status"), text(t, s.state, "revision"); status != release.Deployed || revision != "2" {
+	if status, revision := text(t, s.state, "status"),
+		text(t, s.state, "revision"); status != release.Deployed || revision != "2" {
 		t.Errorf("the status is %s of revision %s", status, revision)
 	}
 
@@ -124,7 +126,8 @@ func TestAddonDrift(t *testing.T) {
 				read := s.refresh(t).must(t)
 				read.tells(t, append(test.says, "Addon is not as it was made", "Release kube-system/metrics-server")...)
 
-				if said := show(read.diagnostics); strings.Contains(said, "hidden-by-hand") || strings.Contains(said, "a-secret-token") {
+				if said := show(read.diagnostics); strings.Contains(said, "hidden-by-hand") ||
+					strings.Contains(said, "a-secret-token") {
 					t.Errorf("it shows a secret: %s", said)
 				}
 			}
@@ -208,7 +211,8 @@ func TestAddonDestroy(t *testing.T) {
 	s.apply(t, nil).must(t)
 
 	o := s.cluster.removed[0]
-	if !o.KeepHistory || o.DisableHooks || !o.Wait || o.Timeout.String() != "5m0s" || !slices.Contains(o.Secrets, "a-secret-token") {
+	if !o.KeepHistory || o.DisableHooks || !o.Wait || o.Timeout.String() != "5m0s" ||
+		!slices.Contains(o.Secrets, "a-secret-token") {
 		t.Errorf("it was removed with %+v", o)
 	}
 }
@@ -232,10 +236,12 @@ func TestAddonOfAnother(t *testing.T) {
 	other.apply(t, baseAddon()).must(t)
 
 	s = newAddonSite(t)
-	s.cluster.releases[metricsServer] = []release.Revision{{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
+	s.cluster.releases[metricsServer] = []release.Revision{
+		{Number: 4, Status: release.Deployed, ChartName: "metrics-server", ChartVersion: "3.0.0"}}
 	s.plan(t, baseAddon()).must(t).tells(t, "exists already", "terraform import")
 
-	if failed := s.apply(t, baseAddon()); !failed.failed() || !s.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 {
+	if failed := s.apply(t, baseAddon()); !failed.failed() || !s.state.IsNull() ||
+		len(s.cluster.releases[metricsServer]) != 1 {
 		t.Errorf("somebody's release was taken: %s", show(failed.diagnostics))
 	} else {
 		failed.tells(t, "adopt = true", "terraform import")
@@ -256,14 +262,18 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 		To, From addon.Way
 		Another  bool
 	}{
-		"the same":            {addon.Way{Authority: "a", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"moved":               {addon.Way{Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"rotated":             {addon.Way{Authority: "b", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"other":               {addon.Way{Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
-		"handle":              {addon.Way{Mark: "m", Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
-		"other handle":        {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
-		"rotated and moved":   {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Mark: "m", Authority: "a", Server: "1"}, false},
-		"other mark":          {addon.Way{Mark: "m", Authority: "a", Server: "1"}, addon.Way{Mark: "n", Authority: "a", Server: "1"}, true},
+		"the same": {addon.Way{Authority: "a", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"moved":    {addon.Way{Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"rotated":  {addon.Way{Authority: "b", Server: "1"}, addon.Way{Authority: "a", Server: "1"}, false},
+		"other":    {addon.Way{Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"}, true},
+		"handle": {addon.Way{Mark: "m", Authority: "a", Server: "2"}, addon.Way{Authority: "a", Server: "1"},
+			false},
+		"other handle": {addon.Way{Mark: "m", Authority: "b", Server: "2"}, addon.Way{Authority: "a", Server: "1"},
+			true},
+		"rotated and moved": {addon.Way{Mark: "m", Authority: "b", Server: "2"},
+			addon.Way{Mark: "m", Authority: "a", Server: "1"}, false},
+		"other mark": {addon.Way{Mark: "m", Authority: "a", Server: "1"},
+			addon.Way{Mark: "n", Authority: "a", Server: "1"}, true},
 		"without authority":   {addon.Way{Server: "2"}, addon.Way{Server: "1"}, true},
 		"with one authority":  {addon.Way{Server: "2"}, addon.Way{Authority: "a", Server: "1"}, false},
 		"an unread file":      {addon.Way{}, addon.Way{Server: "1"}, false},
@@ -277,8 +287,9 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 	folder := t.TempDir()
 	kubeconfig := func(name, server string) configuration {
 		at := filepath.Join(folder, name)
-		must(t, os.WriteFile(at, []byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
-			"users: [{name: a, user: {token: hunter22}}]\nclusters: [{name: a, cluster: {server: '"+server+"'}}]\n"), 0o600))
+		must(t, os.WriteFile(at, []byte(
+			"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"+
+				"users: [{name: a, user: {token: hunter22}}]\nclusters: [{name: a, cluster: {server: '"+server+"'}}]\n"), 0o600))
 
 		return with(without(baseAddon(), "cluster"), at, "kubeconfig", "path")
 	}
@@ -291,7 +302,8 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 		wanted := valueOf(t, typ, kubeconfig("two", name))
 
 		resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted),
+			TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)),
+			Config:       dynamic(t, wanted),
 			PriorPrivate: s.private,
 		})
 		must(t, err)
@@ -310,7 +322,8 @@ func TestAddonOnAClusterMadeAnew(t *testing.T) {
 	config := with(baseAddon(), "Ready", "cluster", "phase")
 	s.apply(t, config).must(t)
 
-	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(t); text(t, planned.Value, "revision") != "unknown" {
+	if planned := s.plan(t, with(with(baseAddon(), "Ready", "cluster", "phase"), unknownValue{}, "cluster", "phase")).must(
+		t); text(t, planned.Value, "revision") != "unknown" {
 		t.Errorf("the plan promises revision %s", text(t, planned.Value, "revision"))
 	}
 

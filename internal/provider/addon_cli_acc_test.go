@@ -115,7 +115,8 @@ func TestAccAddonUnderCLIs(t *testing.T) {
 
 		output += w.MustRun("apply", "addon.plan").Output()
 
-		if live, err := cluster.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple", metav1.GetOptions{}); err != nil || live.Data["message"] != "two" {
+		if live, err := cluster.API().CoreV1().ConfigMaps(namespace).Get(t.Context(), "simple",
+			metav1.GetOptions{}); err != nil || live.Data["message"] != "two" {
 			t.Errorf("the ConfigMap is %v, %v", live, err)
 		}
 

@@ -18,13 +18,17 @@ func (r *realAddons) testTroubles(t *testing.T) {
 		config configuration
 		says   []string
 	}{
-		"credentials": {with(base(kubetest.Simple), "wrong-password", "registry", "password"), []string{"credentials", `"registry"`}},
-		"version":     {with(base(kubetest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
-		"chart":       {with(base(kubetest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
-		"template":    {base(kubetest.Broken), []string{"a value for name is needed", `"chart"`}},
-		"kubernetes":  {base(kubetest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
-		"schema":      {with(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"), []string{"replicas", `"values"`}},
-		"patch": {with(base(kubetest.Simple), []any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}}, "patches"),
+		"credentials": {with(base(kubetest.Simple), "wrong-password", "registry", "password"),
+			[]string{"credentials", `"registry"`}},
+		"version":    {with(base(kubetest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
+		"chart":      {with(base(kubetest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
+		"template":   {base(kubetest.Broken), []string{"a value for name is needed", `"chart"`}},
+		"kubernetes": {base(kubetest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
+		"schema": {with(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"),
+			[]string{"replicas", `"values"`}},
+		"patch": {with(base(kubetest.Simple),
+			[]any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}},
+			"patches"),
 			[]string{"/nothing", `"patches"`}},
 	} {
 		planned := r.drive(t).plan(t, test.config)
@@ -45,13 +49,16 @@ func (r *realAddons) testTroubles(t *testing.T) {
 		t.Error("a chart for another Kubernetes is fine for a cluster that is still to be made")
 	}
 
-	r.drive(t).plan(t, with(base(kubetest.Simple), unknownValue{}, "cluster", "phase")).must(t).tells(t, "4 objects added", "made or changed first")
+	r.drive(t).plan(t, with(base(kubetest.Simple), unknownValue{}, "cluster", "phase")).must(t).tells(t, "4 objects added",
+		"made or changed first")
 
 	// A server that nobody can reach is a warning.
-	r.drive(t).plan(t, with(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t, "could not be looked at")
+	r.drive(t).plan(t, with(base(kubetest.Simple), "https://127.0.0.1:1", "repository")).must(t).tells(t,
+		"could not be looked at")
 }
 
-// failingFor is what pods that fail are waited for: on a busy machine it takes a while until they are made and have failed.
+// failingFor is what pods that fail are waited for: on a busy machine it takes a while until they are made and have
+// failed.
 const failingFor = "8s"
 
 // A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
@@ -60,14 +67,16 @@ func (r *realAddons) testFailures(t *testing.T) {
 	config := with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "timeout")
 
 	d := r.drive(t)
-	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple", "ImagePullBackOff", "goes on in place")
+	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple",
+		"ImagePullBackOff", "goes on in place")
 
 	mended := with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), "warn", "on_incomplete")
 	d.refresh(t).must(t).tells(t, "revision 1 is failed")
 	d.apply(t, mended).must(t)
 	d.expectEmpty(t, "after the recovery", mended)
 
-	broken := with(with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "timeout"), true, "atomic")
+	broken := with(with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor,
+		"timeout"), true, "atomic")
 	failed := d.apply(t, broken)
 	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
 
@@ -80,7 +89,8 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.expectEmpty(t, "after the rollback", mended)
 	d.apply(t, nil).must(t)
 
-	hook := with(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"), []any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", kubetest.FailAnnotation)}, "values")
+	hook := with(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"),
+		[]any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", kubetest.FailAnnotation)}, "values")
 	d = r.drive(t)
 	failed = d.apply(t, hook)
 	failed.tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")

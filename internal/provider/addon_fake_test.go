@@ -51,13 +51,17 @@ func (f *fakeCluster) objects(spec release.Spec, chart *release.Package) []diff.
 		panic(err)
 	}
 
-	return []diff.Object{{APIVersion: "v1", Kind: "ConfigMap", Namespace: spec.Namespace, Name: spec.Name.Name, Content: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": spec.Name.Name, "namespace": spec.Namespace},
-		"data": map[string]any{"values": string(encoded), "chart": chart.Version},
-	}}}
+	return []diff.Object{{APIVersion: "v1", Kind: "ConfigMap", Namespace: spec.Namespace, Name: spec.Name.Name,
+		Content: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": spec.Name.Name, "namespace": spec.Namespace},
+			"data":     map[string]any{"values": string(encoded), "chart": chart.Version},
+		}}}
 }
 
-func (f *fakeCluster) Render(_ context.Context, spec release.Spec, chart *release.Package, _ release.Observation) (release.Rendering, error) {
+func (f *fakeCluster) Render(
+	_ context.Context, spec release.Spec, chart *release.Package, _ release.Observation,
+) (release.Rendering, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 
@@ -68,7 +72,9 @@ func (f *fakeCluster) Render(_ context.Context, spec release.Spec, chart *releas
 	return release.Rendering{Objects: f.objects(spec, chart)}, f.refusing
 }
 
-func (f *fakeCluster) Changes(_ context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change, error) {
+func (f *fakeCluster) Changes(
+	_ context.Context, spec release.Spec, rendering release.Rendering, have release.Observation,
+) ([]diff.Change, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 
@@ -91,7 +97,9 @@ func (f *fakeCluster) Drift(context.Context, release.Revision, release.DriftOpti
 	return f.altered, f.answer()
 }
 
-func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error) {
+func (f *fakeCluster) Apply(
+	_ context.Context, spec release.Spec, chart *release.Package, intent release.Intent,
+) (release.Outcome, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 
@@ -101,7 +109,8 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 
 	f.applies, f.specs = append(f.applies, intent), append(f.specs, spec)
 	have := release.Observation{History: f.releases[spec.Name]}
-	d := release.Decide(release.Wanted{Name: spec.Name, Inputs: release.Inputs(spec, chart.Digest), Intent: intent, Held: true}, have, time.Now())
+	d := release.Decide(release.Wanted{Name: spec.Name, Inputs: release.Inputs(spec, chart.Digest), Intent: intent,
+		Held: true}, have, time.Now())
 
 	switch d.Step {
 	case release.Nothing:
@@ -113,9 +122,11 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 	last, _ := have.Last()
 	f.altered = nil
 	made := release.Revision{
-		Number: last.Number + 1, Status: release.Deployed, Inputs: release.Inputs(spec, chart.Digest), ChartName: chart.Name, ChartVersion: chart.Version,
-		AppVersion: chart.AppVersion, Values: maps.Clone(spec.Values), Objects: f.objects(spec, chart), FirstDeployed: time.Unix(1, 0),
-		LastDeployed: time.Unix(int64(last.Number)+2, 0), Description: "made by the test",
+		Number: last.Number + 1, Status: release.Deployed, Inputs: release.Inputs(spec, chart.Digest), ChartName: chart.Name,
+		ChartVersion: chart.Version,
+		AppVersion:   chart.AppVersion, Values: maps.Clone(spec.Values), Objects: f.objects(spec, chart),
+		FirstDeployed: time.Unix(1, 0),
+		LastDeployed:  time.Unix(int64(last.Number)+2, 0), Description: "made by the test",
 	}
 
 	if f.failing != nil {
@@ -123,7 +134,8 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 	}
 
 	if f.failing != nil && f.undone {
-		return release.Outcome{}, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Next: "It was uninstalled."}
+		return release.Outcome{}, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing,
+			Next: "It was uninstalled."}
 	}
 
 	f.releases[spec.Name] = append(f.releases[spec.Name], made)
@@ -133,7 +145,8 @@ func (f *fakeCluster) Apply(_ context.Context, spec release.Spec, chart *release
 	}
 
 	if f.failing != nil {
-		return outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing, Diagnosis: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
+		return outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing,
+			Diagnosis: []string{"Pod a/b: ImagePullBackOff\nback-off"}, Next: "It stays failed."}
 	}
 
 	return outcome, f.late
@@ -211,7 +224,8 @@ func newAddonSite(t *testing.T) *addonSite {
 
 	s := &addonSite{
 		cluster: &fakeCluster{releases: map[release.Name][]release.Revision{}},
-		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}}, machine: quickProviderData(),
+		Charts:  &fakeCharts{pin: chart.Pin{Name: "metrics-server", Version: "3.13.0", Digest: "sha256:0001"}},
+		machine: quickProviderData(),
 	}
 	s.machine.Addons.Charts, s.machine.Addons.UnreachableTimeout = s.Charts, 100*time.Millisecond
 	s.machine.Addons.Open = func(context.Context, *kubernetes.Client) providerdata.ReleaseKeeper { return s.cluster }

@@ -14,11 +14,13 @@ func TestAddonsThatAreNotImported(t *testing.T) {
 
 	s := newAddonSite(t)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"+
-		"clusters: [{name: a, cluster: {server: 'https://10.0.0.10:6443'}}]\n"), 0o600))
+	must(t, os.WriteFile(file, []byte(
+		"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"+
+			"clusters: [{name: a, cluster: {server: 'https://10.0.0.10:6443'}}]\n"), 0o600))
 
 	id := func(path string) string {
-		text, err := json.Marshal(map[string]any{"kubeconfig": map[string]string{"path": path}, "namespace": "shop", "name": "shop"})
+		text, err := json.Marshal(map[string]any{"kubeconfig": map[string]string{"path": path}, "namespace": "shop",
+			"name": "shop"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +37,8 @@ func TestAddonsThatAreNotImported(t *testing.T) {
 		"no name":    {id: `{"namespace": "shop"}`, says: "name is missing", example: true},
 		"no file":    {id: id(file + ".gone"), says: "Correct what the import id"},
 		"no release": {id: id(file), says: "helm list"},
-		"no secrets": {id: `{"secrets": "/gone.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "shop"}`, says: "talosctl gen secrets"},
+		"no secrets": {id: `{"secrets": "/gone.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "shop"}`,
+			says: "talosctl gen secrets"},
 	} {
 		failed := s.Another(t).imports(t, test.id)
 		if !failed.failed() {

@@ -77,7 +77,8 @@ resource "talosop_addon" "network" {
 	for _, id := range []string{
 		"kube-system/cni",
 		encoded(t, map[string]any{
-			"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.controlPlane[0].Address().String()}, "namespace": "kube-system", "name": "cni",
+			"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.controlPlane[0].Address().String()},
+			"namespace": "kube-system", "name": "cni",
 			"chart": "./cni-1.0.0.tgz",
 		}),
 	} {

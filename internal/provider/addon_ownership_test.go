@@ -17,7 +17,8 @@ func (s *addonSite) onlyReplaced(t *testing.T, config configuration) outcome {
 	wanted := valueOf(t, typ, config)
 
 	resp, err := s.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)), Config: dynamic(t, wanted), PriorPrivate: s.private,
+		TypeName: s.Name, PriorState: dynamic(t, s.state), ProposedNewState: dynamic(t, s.proposed(t, wanted)),
+		Config: dynamic(t, wanted), PriorPrivate: s.private,
 	})
 	must(t, err)
 
@@ -33,7 +34,8 @@ func (s *addonSite) newProcess(t *testing.T) *driven {
 	t.Helper()
 
 	m := quickProviderData()
-	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout, s.machine.Addons.Open
+	m.Addons.Charts, m.Addons.UnreachableTimeout, m.Addons.Open = s.Charts, s.machine.Addons.UnreachableTimeout,
+		s.machine.Addons.Open
 
 	d := drive(t, addonResourceType, nil)
 	d.Server = serve(t, m, nil)
@@ -57,7 +59,8 @@ func TestAddonOfAnotherState(t *testing.T) {
 
 	other := s.newProcess(t)
 	wanted := with(baseAddon(), []any{"replicas: 9\n"}, "values")
-	other.plan(t, wanted).must(t).tells(t, "Addon exists already", "Release kube-system/metrics-server", "terraform import")
+	other.plan(t, wanted).must(t).tells(t, "Addon exists already", "Release kube-system/metrics-server",
+		"terraform import")
 
 	if failed := other.apply(t, wanted); !failed.failed() || !other.state.IsNull() {
 		t.Errorf("a release of another state is taken: %s", show(failed.diagnostics))
@@ -85,7 +88,8 @@ func TestAddonCreatedBeforeTheOldOneGoes(t *testing.T) {
 	old.refresh(t).must(t)
 	next.plan(t, baseAddon()).must(t).tells(t, "is taken over", "1 object added")
 	next.apply(t, baseAddon()).must(t)
-	old.apply(t, nil).must(t).tells(t, "Addon stays installed", "Release kube-system/metrics-server", "create_before_destroy")
+	old.apply(t, nil).must(t).tells(t, "Addon stays installed", "Release kube-system/metrics-server",
+		"create_before_destroy")
 
 	if !old.state.IsNull() || len(s.cluster.releases[metricsServer]) != 1 || len(s.cluster.removed) != 0 {
 		t.Error("the release went with the old resource")
@@ -105,8 +109,11 @@ func TestAddonThatIsReplaced(t *testing.T) {
 
 	s := newAddonSite(t)
 	s.apply(t, baseAddon()).must(t)
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Release kube-system/metrics", "1 object added")
+	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Release kube-system/metrics",
+		"1 object added")
 
-	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{{Number: 1, Status: release.Deployed}}
-	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon exists already", "Release kube-system/metrics")
+	s.cluster.releases[release.Name{Namespace: "kube-system", Name: "metrics"}] = []release.Revision{
+		{Number: 1, Status: release.Deployed}}
+	s.onlyReplaced(t, with(baseAddon(), "metrics", "name")).must(t).tells(t, "Addon exists already",
+		"Release kube-system/metrics")
 }

@@ -33,25 +33,28 @@ func TestAddonChangesThatUpgrade(t *testing.T) {
 		// upgrades is whether Helm runs; asks whether the plan cannot know.
 		upgrades, asks bool
 	}{
-		"values":           {Path: []string{"values"}, Value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
-		"set":              {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v3"}}, upgrades: true},
-		"secret":           {Path: []string{"set_sensitive"}, Value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
-		"written only":     {Path: []string{"values_wo_version"}, Value: "2", asks: true},
-		"patches":          {Path: []string{"patches"}, Value: nil, upgrades: true},
-		"DNS":              {Path: []string{"enable_dns"}, Value: true, upgrades: true},
-		"notes":            {Path: []string{"sub_notes"}, Value: false, upgrades: true},
-		"repository":       {Path: []string{"repository"}, Value: "https://mirror.example.org", asks: true},
-		"version":          {Path: []string{"version"}, Value: "3.13", asks: true},
-		"credentials":      {Path: []string{"registry", "username"}, Value: "somebody"},
-		"wait":             {Path: []string{"wait_for_jobs"}, Value: false},
-		"timeout":          {Path: []string{"timeout"}, Value: "9m"},
-		"history":          {Path: []string{"max_history"}, Value: 3},
-		"handle":           {Path: []string{"cluster", "talos_version"}, Value: "v1.13.1"},
-		"address":          {Path: []string{"cluster", "endpoint"}, Value: "https://10.0.0.20:6443"},
-		"care":             {Path: []string{"on_unreachable"}, Value: "error"},
-		"drift":            {Path: []string{"drift_detection"}, Value: "release"},
-		"timeouts":         {Path: []string{"timeouts", "create"}, Value: "2h"},
-		"order of meaning": {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
+		"values": {Path: []string{"values"}, Value: []any{"replicas: 3\nimage: {tag: v1}\n"}, upgrades: true},
+		"set": {Path: []string{"set"}, Value: []any{configuration{"name": "image.tag", "value": "v3"}},
+			upgrades: true},
+		"secret": {Path: []string{"set_sensitive"},
+			Value: []any{configuration{"name": "token", "value": "another-token"}}, upgrades: true},
+		"written only": {Path: []string{"values_wo_version"}, Value: "2", asks: true},
+		"patches":      {Path: []string{"patches"}, Value: nil, upgrades: true},
+		"DNS":          {Path: []string{"enable_dns"}, Value: true, upgrades: true},
+		"notes":        {Path: []string{"sub_notes"}, Value: false, upgrades: true},
+		"repository":   {Path: []string{"repository"}, Value: "https://mirror.example.org", asks: true},
+		"version":      {Path: []string{"version"}, Value: "3.13", asks: true},
+		"credentials":  {Path: []string{"registry", "username"}, Value: "somebody"},
+		"wait":         {Path: []string{"wait_for_jobs"}, Value: false},
+		"timeout":      {Path: []string{"timeout"}, Value: "9m"},
+		"history":      {Path: []string{"max_history"}, Value: 3},
+		"handle":       {Path: []string{"cluster", "talos_version"}, Value: "v1.13.1"},
+		"address":      {Path: []string{"cluster", "endpoint"}, Value: "https://10.0.0.20:6443"},
+		"care":         {Path: []string{"on_unreachable"}, Value: "error"},
+		"drift":        {Path: []string{"drift_detection"}, Value: "release"},
+		"timeouts":     {Path: []string{"timeouts", "create"}, Value: "2h"},
+		"order of meaning": {Path: []string{"set"},
+			Value: []any{configuration{"name": "image.tag", "value": "v2", "type": "literal"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +72,8 @@ func TestAddonChangesThatUpgrade(t *testing.T) {
 
 			s.apply(t, changed).must(t)
 
-			if revision, want := text(t, s.state, "revision"), map[bool]string{true: "2", false: "1"}[test.upgrades]; revision != want {
+			if revision, want := text(t, s.state, "revision"),
+				map[bool]string{true: "2", false: "1"}[test.upgrades]; revision != want {
 				t.Errorf("the revision is %s, want %s", revision, want)
 			}
 
@@ -106,19 +110,23 @@ func TestAddonPreview(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	s.plan(t, fullAddon()).tells(t, "Release kube-system/metrics-server", "1 object added", "ConfigMap kube-system/metrics-server")
+	s.plan(t, fullAddon()).tells(t, "Release kube-system/metrics-server", "1 object added",
+		"ConfigMap kube-system/metrics-server")
 	s.apply(t, fullAddon()).must(t)
 
-	planned := s.plan(t, with(with(fullAddon(), []any{"replicas: 7\n"}, "values"), []any{"password: another-password\n"}, "values_wo"))
+	planned := s.plan(t, with(with(fullAddon(), []any{"replicas: 7\n"}, "values"), []any{"password: another-password\n"},
+		"values_wo"))
 	planned.tells(t, "Release kube-system/metrics-server", "1 object changed", "data.values", "replicas")
 
-	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse", "battery staple"} {
+	for _, secret := range []string{"a-secret-token", "only-in-the-cluster", "another-password", "correct horse",
+		"battery staple"} {
 		if strings.Contains(show(planned.diagnostics), secret) {
 			t.Errorf("the plan shows %s", secret)
 		}
 	}
 
-	if state := s.state.String(); strings.Contains(state, "only-in-the-cluster") || strings.Contains(state, "correct horse") {
+	if state := s.state.String(); strings.Contains(state, "only-in-the-cluster") ||
+		strings.Contains(state, "correct horse") {
 		t.Error("state has what is write-only")
 	}
 }

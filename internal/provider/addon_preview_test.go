@@ -21,7 +21,8 @@ func TestAddonPlanWithoutACluster(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "kubeconfig")
 	file := with(without(baseAddon(), "cluster"), missing, "kubeconfig", "path")
 
-	s.plan(t, file).must(t).tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server", missing, "no such file", "by the time of the apply")
+	s.plan(t, file).must(t).tells(t, "Cluster of an addon could not be asked", "Release kube-system/metrics-server",
+		missing, "no such file", "by the time of the apply")
 
 	must(t, os.WriteFile(missing, []byte("clusters: 3"), 0o600))
 	s.plan(t, file).must(t).tells(t, "could not be asked", "Correct what is configured")
@@ -61,7 +62,8 @@ func TestAddonChartThatIsPromised(t *testing.T) {
 	changed := with(baseAddon(), []any{"replicas: 9\n"}, "values")
 	planned := s.plan(t, changed).must(t)
 
-	for attribute, want := range map[string]string{"chart_name": "metrics-server", "chart_version": "3.13.0", "chart_digest": "unknown"} {
+	for attribute, want := range map[string]string{"chart_name": "metrics-server", "chart_version": "3.13.0",
+		"chart_digest": "unknown"} {
 		if got := text(t, planned.Value, attribute); got != want {
 			t.Errorf("%s is planned as %s", attribute, got)
 		}
@@ -84,11 +86,13 @@ func TestAddonThatFailsInTheEnd(t *testing.T) {
 	s := newAddonSite(t)
 	s.cluster.late = fmt.Errorf("2 errors occurred:\n\t* %w\n\t* another", errors.New("a leftover, a-secret-token"))
 
-	for i, config := range []configuration{without(fullAddon(), "on_incomplete"), with(without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
+	for i, config := range []configuration{without(fullAddon(), "on_incomplete"),
+		with(without(fullAddon(), "on_incomplete"), []any{"replicas: 5\n"}, "values")} {
 		done := s.apply(t, config).must(t)
 		done.tells(t, "Incomplete addon", "\n  - another", "the release has what is wanted")
 
-		if said := show(done.diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") || strings.Contains(said, "a-secret-token") {
+		if said := show(done.diagnostics); strings.Contains(said, "occurred") || strings.Contains(said, "* a") ||
+			strings.Contains(said, "a-secret-token") {
 			t.Errorf("it says %s", said)
 		}
 
@@ -160,7 +164,8 @@ func TestAddonSecretsOfRecords(t *testing.T) {
 		s := newAddonSite(t)
 		s.apply(t, config).must(t)
 		s.cluster.change(func() {
-			s.cluster.releases[metricsServer][0].Values = map[string]any{"replicas": float64(2000), "host": "by-hand", "token": "token-by-hand"}
+			s.cluster.releases[metricsServer][0].Values = map[string]any{"replicas": float64(2000), "host": "by-hand",
+				"token": "token-by-hand"}
 		})
 
 		said := show(s.refresh(t).must(t).diagnostics)

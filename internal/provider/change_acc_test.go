@@ -23,7 +23,8 @@ import (
 
 // Changes of living clusters, under the CLIs and on simulated machines.
 
-// hanging is the limit of runs in which a machine hangs: enough for what the others do meanwhile, also on a busy machine.
+// hanging is the limit of runs in which a machine hangs: enough for what the others do meanwhile, also on a busy
+// machine.
 const hanging = "20s"
 
 const settledInTime = `timeouts = { update = "10m" }`
@@ -46,7 +47,8 @@ func operationsAre(address string, patterns ...string) plancheck.PlanCheck {
 }
 
 func emptyAfterwards(before ...plancheck.PlanCheck) resource.ConfigPlanChecks {
-	return resource.ConfigPlanChecks{PreApply: before, PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+	return resource.ConfigPlanChecks{PreApply: before,
+		PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 }
 
 // bundleIn is the secrets of the cluster of a workspace.
@@ -91,7 +93,8 @@ func TestAccUpgradeTalos(t *testing.T) {
 
 		s := newSiteWith(t, sim.Options{TalosVersion: "v1.11.6"}, 3, 2)
 		config := func(talos, pool string) string {
-			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool), "upgrade_via = [\"v1.12.4\"]\n"+settledInTime), talos)
+			return upgraded(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, pool),
+				"upgrade_via = [\"v1.12.4\"]\n"+settledInTime), talos)
 		}
 
 		unitTest(t, cli, resource.TestCase{
@@ -104,7 +107,8 @@ func TestAccUpgradeTalos(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs(theCluster, "Ready"),
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("version_contract"), knownvalue.StringExact("v1.11")),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("batch/w-2").AtMapKey("talos_version"),
+						statecheck.ExpectKnownValue(theCluster,
+							tfjsonpath.New("observed").AtMapKey("batch/w-2").AtMapKey("talos_version"),
 							knownvalue.StringExact("v1.13.2")),
 					},
 				},
@@ -116,7 +120,8 @@ func TestAccUpgradeTalos(t *testing.T) {
 						`upgrade Talos on batch/w-2: schematic ce4c98.* \(drain, reboot\)`, `uncordon node .* of batch/w-2`,
 						`apply configuration to batch/w-2 \(no reboot\)`)),
 				},
-				{Config: config("v1.12.6", fmt.Sprintf("schematic = %q", schematic)), ExpectError: message("allow_downgrade = true")},
+				{Config: config("v1.12.6", fmt.Sprintf("schematic = %q", schematic)),
+					ExpectError: message("allow_downgrade = true")},
 			},
 		})
 
@@ -275,7 +280,8 @@ func TestAccReplaceHardware(t *testing.T) {
 				t.Fatalf("there is no %s", before)
 			}
 
-			return strings.Replace(config, before, fmt.Sprintf("%s = { address = %q, uuid = %q }", old.Name(), now.Address(), now.UUID()), 1)
+			return strings.Replace(config, before,
+				fmt.Sprintf("%s = { address = %q, uuid = %q }", old.Name(), now.Address(), now.UUID()), 1)
 		}
 
 		unitTest(t, cli, resource.TestCase{
@@ -287,7 +293,8 @@ func TestAccReplaceHardware(t *testing.T) {
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
-						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("uuid"),
+						statecheck.ExpectKnownValue("talosop_control_plane.this",
+							tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("uuid"),
 							knownvalue.StringExact(s.controlPlane[3].UUID())),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed"), knownvalue.MapSizeExact(1)),
 					},
@@ -372,7 +379,8 @@ func TestAccDrift(t *testing.T) {
 		s.byHand(t, bundle, s.workers[0], label)
 
 		empty, plan := w.PlanIsEmpty()
-		if empty || !strings.Contains(plan, "apply configuration to w-1 (no reboot)") || strings.Contains(plan, "apply configuration to w-2 (") {
+		if empty || !strings.Contains(plan, "apply configuration to w-1 (no reboot)") ||
+			strings.Contains(plan, "apply configuration to w-2 (") {
 			t.Errorf("with a label on w-1 the plan is\n%s", plan)
 		}
 

@@ -75,7 +75,8 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 
 	s.workers[2].HangNextReboot()
 	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
-		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers), "deletion_protection": false,
+		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+		"deletion_protection": false,
 	}))
 
 	result := w.Run("apply", "-auto-approve")
@@ -83,7 +84,8 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 		t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
 	}
 
-	for _, words := range []string{"Unable to update workers", "w-3: ", "w-2: in the cluster, running", "Applying again is safe"} {
+	for _, words := range []string{"Unable to update workers", "w-3: ", "w-2: in the cluster, running",
+		"Applying again is safe"} {
 		says(t, result, words)
 	}
 
@@ -242,7 +244,8 @@ func TestAccSecrets(t *testing.T) {
 		}
 
 		config, err := machineconfig.Generate(
-			machineconfig.Cluster{Name: "test", Endpoint: "https://10.0.0.1:6443", KubernetesVersion: "v1.33.0", Contract: "v1.13"},
+			machineconfig.Cluster{Name: "test", Endpoint: "https://10.0.0.1:6443", KubernetesVersion: "v1.33.0",
+				Contract: "v1.13"},
 			machineconfig.Machine{Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"}}, bundle)
 		if err != nil {
 			t.Fatal(err)

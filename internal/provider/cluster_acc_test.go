@@ -28,15 +28,18 @@ func TestAccCluster(t *testing.T) {
 					Config: s.wholeCluster(),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
-							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(4)),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"),
+								knownvalue.ListSizeExact(4)),
 							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
 							plancheck.ExpectUnknownValue("talosop_control_plane.this", tfjsonpath.New("phase")),
-							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("version_contract"), knownvalue.StringExact("v1.13")),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("version_contract"),
+								knownvalue.StringExact("v1.13")),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"),
+							knownvalue.StringExact("Ready")),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-2"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
@@ -50,7 +53,8 @@ func TestAccCluster(t *testing.T) {
 								"stage": knownvalue.StringExact("running"), "member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
 							})),
 						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("secrets")),
-						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("phase"), knownvalue.StringExact("Ready")),
+						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("phase"),
+							knownvalue.StringExact("Ready")),
 					},
 				},
 			},

@@ -100,7 +100,8 @@ func TestAccHealth(t *testing.T) {
 	}
 
 	says(t, w.MustRun("apply", "-auto-approve"), "the check says Degraded")
-	expectConditions(t, w, map[string]string{"EtcdNoAlarms": "False: NOSPACE on cp-1", "EtcdQuorum": "True", "NodesReady": "True"})
+	expectConditions(t, w, map[string]string{"EtcdNoAlarms": "False: NOSPACE on cp-1", "EtcdQuorum": "True",
+		"NodesReady": "True"})
 
 	if alarms := encoded(t, w.Attribute(etcdAddress, "alarms")); alarms != `["NOSPACE on cp-1"]` {
 		t.Errorf("alarms are %s", alarms)
@@ -125,7 +126,8 @@ func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {
 		t.Errorf("the quorum is %s", quorum)
 	}
 
-	if w.Attribute(etcdAddress, "healthy") != true || w.Attribute(etcdAddress, "reachable") != true || w.Attribute(etcdAddress, "cause") != nil {
+	if w.Attribute(etcdAddress, "healthy") != true || w.Attribute(etcdAddress, "reachable") != true ||
+		w.Attribute(etcdAddress, "cause") != nil {
 		t.Errorf("healthy is %v, reachable %v, the cause %v",
 			w.Attribute(etcdAddress, "healthy"), w.Attribute(etcdAddress, "reachable"), w.Attribute(etcdAddress, "cause"))
 	}
@@ -165,12 +167,14 @@ func (s *site) oneIsOff(t *testing.T, w *clitest.Workspace) {
 
 	cp3 := "cp-3 (" + s.controlPlane[2].Address().String() + ") does not answer"
 	expectConditions(t, w, map[string]string{
-		"TalosAPIReachable": "False: " + cp3, "ControlPlanesReady": "Unknown: " + cp3, "EtcdQuorum": "True", "KubernetesAPI": "True",
+		"TalosAPIReachable": "False: " + cp3, "ControlPlanesReady": "Unknown: " + cp3, "EtcdQuorum": "True",
+		"KubernetesAPI":      "True",
 		"EtcdMembersHealthy": "False: cp-3 its machine does not answer",
 	})
 
 	members, _ := w.Attribute(etcdAddress, "members").([]any)
-	if text := encoded(t, members); w.Attribute(etcdAddress, "healthy") != false || !strings.Contains(text, `"errors":["its machine does not answer"],"healthy":false`) {
+	if text := encoded(t, members); w.Attribute(etcdAddress, "healthy") != false ||
+		!strings.Contains(text, `"errors":["its machine does not answer"],"healthy":false`) {
 		t.Errorf("members are %s", text)
 	}
 
@@ -186,7 +190,8 @@ func (s *site) allAreOff(t *testing.T, w *clitest.Workspace) {
 	}
 
 	says(t, w.MustRun("apply", "-auto-approve"), "the check says Unreachable")
-	expectConditions(t, w, map[string]string{"TalosAPIReachable": "False", "EtcdQuorum": "Unknown", "KubernetesAPI": "False", "NodesReady": "Unknown"})
+	expectConditions(t, w, map[string]string{"TalosAPIReachable": "False", "EtcdQuorum": "Unknown",
+		"KubernetesAPI": "False", "NodesReady": "Unknown"})
 
 	cause, _ := w.Attribute(etcdAddress, "cause").(string)
 	if members := encoded(t, w.Attribute(etcdAddress, "members")); w.Attribute(etcdAddress, "reachable") != false ||

@@ -48,7 +48,8 @@ func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tf
 
 	typ := schemas(t).DataSourceSchemas[name].ValueType()
 
-	resp, err := server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
+	resp, err := server.ReadDataSource(t.Context(),
+		&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tf
 
 // writtenHandle is a handle that is written by hand. Nobody listens at its Kubernetes API.
 func writtenHandle(endpoints ...any) configuration {
-	return configuration{"name": "prod", "endpoint": "https://127.0.0.1:1", "secrets": bundleOnce(), "talos_endpoints": endpoints}
+	return configuration{"name": "prod", "endpoint": "https://127.0.0.1:1", "secrets": bundleOnce(),
+		"talos_endpoints": endpoints}
 }
 
 // attributesIn are the attributes of a state.
@@ -88,7 +90,8 @@ func TestSilentClustersAreAResult(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range lookers {
-		for what, handle := range map[string]configuration{"silent": writtenHandle("10.0.0.1", "10.0.0.2"), "without control planes": writtenHandle()} {
+		for what, handle := range map[string]configuration{"silent": writtenHandle("10.0.0.1", "10.0.0.2"),
+			"without control planes": writtenHandle()} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				t.Parallel()
 
@@ -106,7 +109,8 @@ func TestSilentClustersAreAResult(t *testing.T) {
 					}
 				}
 
-				if what == "silent" && (len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "10.0.0.2 does not answer: ")) {
+				if what == "silent" && (len(diagnostics) != 1 ||
+					!strings.Contains(diagnostics[0].Detail, "10.0.0.2 does not answer: ")) {
 					t.Errorf("diagnostics are %s", show(diagnostics))
 				}
 
@@ -142,11 +146,13 @@ func TestMistakesInLooks(t *testing.T) {
 		says   []string
 	}{
 		"no time": {
-			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, At: `AttributeName("timeout")`, says: []string{`"0s"`, "10s"},
+			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, At: `AttributeName("timeout")`,
+			says: []string{`"0s"`, "10s"},
 		},
 		"a port": {
 			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:50000")},
-			At:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`, says: []string{`"10.0.0.2:50000"`, "Leave out the port"},
+			At:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`,
+			says:   []string{`"10.0.0.2:50000"`, "Leave out the port"},
 		},
 		"no secrets": {
 			config: configuration{"cluster": with(writtenHandle("10.0.0.1"), "token: abc", "secrets")},

@@ -35,7 +35,8 @@ func TestPlanOfWholeCluster(t *testing.T) {
 	}
 
 	handle := attributeOf(t, plan, "cluster")
-	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); !slices.Equal(got, []string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}) {
+	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); !slices.Equal(got,
+		[]string{"10.0.0.11", "10.0.0.12", "10.0.0.13"}) {
 		t.Errorf("cluster.talos_endpoints is %q", got)
 	}
 }
@@ -70,11 +71,14 @@ func TestPlanOfWholeClusterUpdates(t *testing.T) {
 	}{
 		"worker added": {
 			config: with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
-			want:   []string{"apply configuration to gpu/w-2 at 10.0.0.32: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker"},
+			want: []string{"apply configuration to gpu/w-2 at 10.0.0.32: installs Talos v1.13.0 on /dev/nvme0n1, reboots, " +
+				"joins as worker"},
 		},
 		"pool added": {
-			config: with(with(baseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"), "/dev/vda", "workers", "new", "install", "disk"),
-			want:   []string{"apply configuration to new/w-1 at 10.0.0.41: installs Talos v1.13.0 on /dev/vda, reboots, joins as worker"},
+			config: with(with(baseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"), "/dev/vda", "workers",
+				"new", "install", "disk"),
+			want: []string{"apply configuration to new/w-1 at 10.0.0.41: installs Talos v1.13.0 on /dev/vda, reboots, joins " +
+				"as worker"},
 		},
 		"version of the cluster spelt out in a pool": {
 			config: with(baseCluster(), "v1.13.0", "workers", "batch", "talos_version"),
@@ -87,7 +91,8 @@ func TestPlanOfWholeClusterUpdates(t *testing.T) {
 	} {
 		prior := settledState(t, "talosop_cluster", baseCluster())
 
-		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_cluster", &prior, test.config), "operations")); !slices.Equal(got, test.want) {
+		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_cluster", &prior, test.config), "operations")); !slices.Equal(
+			got, test.want) {
 			t.Errorf("%s: operations are %q, want %q", name, got, test.want)
 		}
 	}
@@ -107,7 +112,8 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 	}{
 		"Talos version of the cluster": {
 			config: with(with(baseCluster(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
-			At:     `AttributeName("talos_version")`, says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "older v1.12.6"},
+			At:     `AttributeName("talos_version")`,
+			says:   []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "older v1.12.6"},
 		},
 		"Talos version of a pool": {
 			config: with(with(baseCluster(), "v1.12.6", "workers", "batch", "talos_version"), "v1.12", "version_contract"),
@@ -115,15 +121,20 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 		},
 		"Kubernetes version": {
 			config: with(baseCluster(), "v1.34.1", "kubernetes_version"),
-			At:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
+			At:     `AttributeName("kubernetes_version")`,
+			says:   []string{"Kubernetes v1.35.2 runs", `kubernetes_version is "v1.34.1"`},
 		},
 		"removal of all control planes": {
-			config: with(baseCluster(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "control_plane", "machines"),
-			At:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"cp-1, cp-2 and cp-3 would leave"},
+			config: with(baseCluster(), configuration{"cp-7": configuration{"address": "10.0.0.17"}}, "control_plane",
+				"machines"),
+			At:   `AttributeName("control_plane").AttributeName("machines")`,
+			says: []string{"cp-1, cp-2 and cp-3 would leave"},
 		},
 		"control plane under the name of a worker": {
-			config: with(without(baseCluster(), "control_plane", "machines", "cp-3"), "10.0.0.13", "workers", "batch", "machines", "w-9", "address"),
-			At:     batch + `.AttributeName("machines").ElementKeyString("w-9")`, says: []string{"has the address or the hardware of cp-3", "Take cp-3 out first"},
+			config: with(without(baseCluster(), "control_plane", "machines", "cp-3"), "10.0.0.13", "workers", "batch",
+				"machines", "w-9", "address"),
+			At:   batch + `.AttributeName("machines").ElementKeyString("w-9")`,
+			says: []string{"has the address or the hardware of cp-3", "Take cp-3 out first"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +157,8 @@ func TestWholeClusterIsProtected(t *testing.T) {
 	null := tftypes.NewValue(typ, nil)
 
 	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_cluster", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		TypeName: "talosop_cluster", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null),
+		Config: dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-// listNodes names the file with a kubeconfig for a process of this test binary that only lists the nodes of that cluster, as a
-// program does that is given the credentials of an ephemeral resource.
+// listNodes names the file with a kubeconfig for a process of this test binary that only lists the nodes of that
+// cluster, as a program does that is given the credentials of an ephemeral resource.
 const listNodes = "TALOSOP_TEST_LIST_NODES"
 
 // beProgram lists the nodes into a file beside the kubeconfig that the environment has.

@@ -16,8 +16,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A namespace that lets no privileged pods in is refused by the plan, or by the apply when it became one meanwhile, before anything is
-// made; and both say what to do.
+// A namespace that lets no privileged pods in is refused by the plan, or by the apply when it became one meanwhile,
+// before anything is made; and both say what to do.
 func TestContainerNamespaceOfAnotherStandard(t *testing.T) {
 	t.Parallel()
 
@@ -31,14 +31,16 @@ func TestContainerNamespaceOfAnotherStandard(t *testing.T) {
 
 		s.enforce(t, level)
 
-		for when, done := range map[string]outcome{"plan": d.plan(t, config), "apply": d.applyPlanned(t.Context(), t, config, before)} {
+		for when, done := range map[string]outcome{"plan": d.plan(t, config),
+			"apply": d.applyPlanned(t.Context(), t, config, before)} {
 			said := show(done.diagnostics)
 			if !done.failed() || !strings.Contains(said, help) || !strings.Contains(said, "has the level "+level) {
 				t.Errorf("%s: the %s says: %s", level, when, said)
 			}
 
 			for _, found := range done.diagnostics {
-				if at := `AttributeName("host").AttributeName("namespace")`; strings.Contains(found.Detail, help) && found.Attribute.String() != at {
+				if at := `AttributeName("host").AttributeName("namespace")`; strings.Contains(found.Detail, help) &&
+					found.Attribute.String() != at {
 					t.Errorf("%s: the %s refuses it at %s", level, when, found.Attribute)
 				}
 			}
@@ -65,15 +67,17 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 		fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%q}}}`, level), metav1.PatchOptions{})
 	must(t, err)
 
-	privileged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "privileged"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
-	}}}}
+	privileged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
+		}}}}
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
 	must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
-		_, err := s.API().CoreV1().Pods(s.namespace).Create(ctx, privileged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := s.API().CoreV1().Pods(s.namespace).Create(ctx, privileged,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 
 		switch denied := apierrors.IsForbidden(err); {
 		case err != nil && !denied:
@@ -86,12 +90,14 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 	}))
 }
 
-// Outside of a pod in_cluster leads nowhere: plans and refreshes say so and go on with what is known, and an apply makes nothing.
+// Outside of a pod in_cluster leads nowhere: plans and refreshes say so and go on with what is known, and an apply
+// makes nothing.
 func TestContainerInClusterOutsideOfAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	config := configuration{
-		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "replicas": 1,
+		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.36.2", "replicas": 1,
 		"host": configuration{"in_cluster": true, "namespace": "talos"}, "deletion_protection": false,
 	}
 	words := "in_cluster is for talosop in a pod of the host cluster, and this is none"
@@ -101,7 +107,8 @@ func TestContainerInClusterOutsideOfAPod(t *testing.T) {
 		t.Errorf("the plan says: %s", said)
 	}
 
-	if done := d.apply(t, config); !done.failed() || !d.state.IsNull() || !strings.Contains(show(done.diagnostics), words) {
+	if done := d.apply(t, config); !done.failed() || !d.state.IsNull() ||
+		!strings.Contains(show(done.diagnostics), words) {
 		t.Errorf("the apply says: %s", show(done.diagnostics))
 	}
 }

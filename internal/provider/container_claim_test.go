@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep their
-// control plane from being destroyed, nor are they touched.
+// Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep
+// their control plane from being destroyed, nor are they touched.
 func TestContainerWorkersOfAControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -28,8 +28,9 @@ func TestContainerWorkersOfAControlPlane(t *testing.T) {
 
 	worker := func(name string) configuration {
 		return configuration{
-			"cluster": plain(t, attributeOf(t, plane.state, "cluster")), "name": name, "talos_version": "v1.13.0", "replicas": 1, "deletion_protection": false,
-			"on_destroy": "preserve",
+			"cluster": plain(t, attributeOf(t, plane.state, "cluster")), "name": name, "talos_version": "v1.13.0", "replicas": 1,
+			"deletion_protection": false,
+			"on_destroy":          "preserve",
 		}
 	}
 
@@ -47,7 +48,8 @@ func TestContainerWorkersOfAControlPlane(t *testing.T) {
 
 	pods := s.podUIDs(t)
 
-	if said := show(plane.apply(t, nil).must(t).diagnostics); !strings.Contains(said, "Workers are left on the host cluster") || !strings.Contains(said, "batch-0") {
+	if said := show(plane.apply(t, nil).must(t).diagnostics); !strings.Contains(said,
+		"Workers are left on the host cluster") || !strings.Contains(said, "batch-0") {
 		t.Errorf("the destroy of the control plane says: %s", said)
 	}
 

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what changes, and
-// nothing is done where no plan was made. With others that hold etcd meanwhile it goes on.
+// The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what
+// changes, and nothing is done where no plan was made. With others that hold etcd meanwhile it goes on.
 func TestContainerWithAllDataInItsPod(t *testing.T) {
 	t.Parallel()
 
@@ -34,7 +34,8 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 	}{
 		"another Talos": {upgraded, `AttributeName("talos_version")`},
 		"another image": {config("ghcr.io/example/talos", "host", "image"), `AttributeName("host").AttributeName("image")`},
-		"more memory":   {config(configuration{"memory": "3Gi"}, "host", "pod", "resources", "limits"), `AttributeName("host").AttributeName("pod")`},
+		"more memory": {config(configuration{"memory": "3Gi"}, "host", "pod", "resources", "limits"),
+			`AttributeName("host").AttributeName("pod")`},
 	} {
 		done := d.apply(t, test.config)
 		if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, "the whole cluster would be lost") {
@@ -73,7 +74,8 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 func TestContainerIsKnownToBeEphemeral(t *testing.T) {
 	t.Parallel()
 
-	p := machineset.Set{Host: &machineset.Host{}, Machines: map[string]machineset.Machine{"cp-0": {Group: &machineset.Group{Role: cluster.ControlPlane}}}}
+	p := machineset.Set{Host: &machineset.Host{},
+		Machines: map[string]machineset.Machine{"cp-0": {Group: &machineset.Group{Role: cluster.ControlPlane}}}}
 
 	for _, ephemeral := range []bool{false, true} {
 		m := p.Machines["cp-0"]

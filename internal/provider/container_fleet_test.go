@@ -40,7 +40,8 @@ type fakeHost struct {
 func newFakeHost(machines ...string) *fakeHost {
 	h := &fakeHost{pods: map[string]workload.MachineState{}, fails: map[string]error{}}
 	for _, name := range machines {
-		h.pods[name] = workload.MachineState{Exists: true, Complete: true, Pod: name + "-0", Container: name + " run 1", Ready: true}
+		h.pods[name] = workload.MachineState{Exists: true, Complete: true, Pod: name + "-0", Container: name + " run 1",
+			Ready: true}
 	}
 
 	return h
@@ -85,7 +86,8 @@ func (h *fakeHost) Observe(_ context.Context, spec workload.Spec) (workload.Obse
 	}
 
 	h.Mu.Lock()
-	seen := workload.Observation{Machines: map[string]workload.MachineState{}, Missing: h.shared.Missing, Drift: h.shared.Drift}
+	seen := workload.Observation{Machines: map[string]workload.MachineState{}, Missing: h.shared.Missing,
+		Drift: h.shared.Drift}
 
 	for _, m := range spec.Machines {
 		seen.Machines[m.Name] = h.pods[m.Name]
@@ -237,7 +239,8 @@ func TestContainerRestartsWhileItIsAsked(t *testing.T) {
 
 			test.restart(h, &talos)
 
-			if got := observeOn(t, containersOn(h, talos, 0, "cp-0"), "cp-0"); got.TalosVersion != test.version || got.BootID != test.boot {
+			if got := observeOn(t, containersOn(h, talos, 0, "cp-0"), "cp-0"); got.TalosVersion != test.version ||
+				got.BootID != test.boot {
 				t.Errorf("it answered with %s as %q", got.TalosVersion, got.BootID)
 			}
 		})
@@ -269,7 +272,8 @@ func TestContainerRestartsTwice(t *testing.T) {
 
 	restarts = true
 
-	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "restarted just now") {
+	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Unreachable ||
+		!strings.Contains(got.Cause, "restarted just now") {
 		t.Errorf("it is %s: %s", got.Access, got.Cause)
 	}
 }
@@ -297,7 +301,8 @@ func TestContainerGone(t *testing.T) {
 	h.fails["observe"] = errors.New("connection refused")
 
 	for _, name := range []string{"cp-0", "cp-1"} {
-		if got := observeOn(t, f, name); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "connection refused") {
+		if got := observeOn(t, f, name); got.Access != cluster.Unreachable ||
+			!strings.Contains(got.Cause, "connection refused") {
 			t.Errorf("%s of a silent host is %s: %s", name, got.Access, got.Cause)
 		}
 	}
@@ -318,7 +323,8 @@ func TestContainerTrouble(t *testing.T) {
 		return cluster.MachineState{}
 	}, 0, "cp-0"), "cp-0")
 
-	if got.Access != cluster.Unreachable || got.Cause != "pod dev-cp-0-0: ErrImagePull" || !got.VolumesLost || !got.Stopped {
+	if got.Access != cluster.Unreachable || got.Cause != "pod dev-cp-0-0: ErrImagePull" || !got.VolumesLost ||
+		!got.Stopped {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -383,7 +389,8 @@ func TestContainerChanges(t *testing.T) {
 	m := f.Machine(cluster.Machine{Name: "cp-0"})
 	refused := errors.New("another one went down")
 
-	if err := m.Upgrade(t.Context(), "talos:v1.12.4", "", func(context.Context) error { return refused }); !errors.Is(err, refused) {
+	if err := m.Upgrade(t.Context(), "talos:v1.12.4", "", func(context.Context) error { return refused }); !errors.Is(err,
+		refused) {
 		t.Errorf("an upgrade that is not confirmed: %v", err)
 	}
 
@@ -441,7 +448,8 @@ func TestContainerOfAnotherResource(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost()
-	if got := observeOn(t, containersOn(h, memberAlways, 0, "cp-0"), "10.1.2.3"); got.Access != cluster.Member || len(h.calls) > 0 {
+	if got := observeOn(t, containersOn(h, memberAlways, 0, "cp-0"), "10.1.2.3"); got.Access != cluster.Member ||
+		len(h.calls) > 0 {
 		t.Errorf("it is %s, and the host was asked %v", got.Access, h.calls)
 	}
 }

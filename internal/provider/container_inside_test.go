@@ -23,8 +23,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and snapshots out
-// of its etcd, both real ones.
+// What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and
+// snapshots out of its etcd, both real ones.
 func TestAccContainerAddonAndBackup(t *testing.T) {
 	t.Parallel()
 
@@ -68,8 +68,10 @@ func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface 
 	must(t, err)
 
 	api, err := clientgo.NewForConfig(&rest.Config{
-		Host: "https://" + net.JoinHostPort(s.Machine(s.namespace, pod).Address().String(), "6443"), Timeout: 20 * time.Second,
-		TLSClientConfig: rest.TLSClientConfig{ServerName: "localhost", CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key},
+		Host:    "https://" + net.JoinHostPort(s.Machine(s.namespace, pod).Address().String(), "6443"),
+		Timeout: 20 * time.Second,
+		TLSClientConfig: rest.TLSClientConfig{ServerName: "localhost", CAData: admin.CA, CertData: admin.Certificate,
+			KeyData: admin.Key},
 	})
 	must(t, err)
 
@@ -84,7 +86,8 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 	must(t, os.WriteFile(chart, kubetest.Echo.Package("1.0.0"), 0o600))
 
 	config := func(greeting string) configuration {
-		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart, "values": []any{"greeting: " + greeting}, "timeout": "1m"}
+		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart,
+			"values": []any{"greeting: " + greeting}, "timeout": "1m"}
 	}
 
 	d.plan(t, config("hello")).must(t).tells(t, "Release echo/echo", "1 object added")
@@ -101,7 +104,8 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 
 	d.apply(t, nil).must(t)
 
-	if _, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := api.CoreV1().ConfigMaps("echo").Get(t.Context(), "echo",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the addon is left: %v", err)
 	}
 }
@@ -112,7 +116,8 @@ func takesBackups(t *testing.T, d *driven, handle any) {
 
 	folder := t.TempDir()
 	config := func(run string) configuration {
-		return configuration{"cluster": handle, "file": configuration{"path": folder}, "triggers": configuration{"run": run}, "delete_on_destroy": true}
+		return configuration{"cluster": handle, "file": configuration{"path": folder}, "triggers": configuration{"run": run},
+			"delete_on_destroy": true}
 	}
 
 	var files []string
@@ -121,7 +126,8 @@ func takesBackups(t *testing.T, d *driven, handle any) {
 		d.apply(t, config(run)).must(t)
 		d.expectEmpty(t, "after the "+run+" snapshot", config(run))
 
-		if status, member := text(t, d.state, "status"), text(t, d.state, "member"); status != "stored" || member != "dev-cp-0" {
+		if status, member := text(t, d.state, "status"),
+			text(t, d.state, "member"); status != "stored" || member != "dev-cp-0" {
 			t.Errorf("the %s snapshot is %s, of %s", run, status, member)
 		}
 

@@ -29,8 +29,8 @@ type mortal struct {
 	kill  context.CancelCauseFunc
 }
 
-// die ends the process. To everybody else that is the end of its connections: it cuts them off, and nothing that it does
-// from then on reaches anybody, such as what a run does that was only cancelled.
+// die ends the process. To everybody else that is the end of its connections: it cuts them off, and nothing that it
+// does from then on reaches anybody, such as what a run does that was only cancelled.
 func (m *mortal) die() error {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -175,7 +175,8 @@ func TestContainersSurviveKilledRuns(t *testing.T) {
 	}
 }
 
-// killed begins a change several times, and kills the process at one call after the other; its state is lost every time.
+// killed begins a change several times, and kills the process at one call after the other; its state is lost every
+// time.
 func (s *hostSite) killed(t *testing.T, d *driven, what string, config configuration) {
 	t.Helper()
 
@@ -192,8 +193,8 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 	}
 }
 
-// dies begins a change in a process that is killed at a call to the host, counted from after the plan; late is after the
-// call and before its answer. The state is lost. It says whether there were as many calls.
+// dies begins a change in a process that is killed at a call to the host, counted from after the plan; late is after
+// the call and before its answer. The state is lost. It says whether there were as many calls.
 func (s *hostSite) dies(t *testing.T, d *driven, at int, late bool, config configuration) bool {
 	t.Helper()
 

@@ -35,7 +35,8 @@ func TestContainerCluster(t *testing.T) {
 	s.vandalise(t)
 
 	said := operationsIn(t, d.refreshedPlan(t, config))
-	for _, words := range []string{"put right on the host cluster, for cp-0: Service", "put right on the host cluster, for batch/1: StatefulSet"} {
+	for _, words := range []string{"put right on the host cluster, for cp-0: Service",
+		"put right on the host cluster, for batch/1: StatefulSet"} {
 		if !strings.Contains(said, words) {
 			t.Errorf("the plan does not say %q:\n%s", words, said)
 		}
@@ -76,7 +77,8 @@ func (s *hostSite) podUIDs(t *testing.T) map[string]types.UID {
 	return uids
 }
 
-// vandalise deletes the Service of the cluster and the StatefulSet of a worker, whose pod stays, and changes the Service of a machine.
+// vandalise deletes the Service of the cluster and the StatefulSet of a worker, whose pod stays, and changes the
+// Service of a machine.
 func (s *hostSite) vandalise(t *testing.T) {
 	t.Helper()
 
@@ -84,7 +86,8 @@ func (s *hostSite) vandalise(t *testing.T) {
 	core := s.API().CoreV1()
 
 	must(t, core.Services(s.namespace).Delete(t.Context(), "dev", metav1.DeleteOptions{}))
-	must(t, s.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-1", metav1.DeleteOptions{PropagationPolicy: &orphan}))
+	must(t, s.API().AppsV1().StatefulSets(s.namespace).Delete(t.Context(), "dev-batch-1",
+		metav1.DeleteOptions{PropagationPolicy: &orphan}))
 
 	_, err := core.Services(s.namespace).Patch(t.Context(), "dev-cp-0", types.MergePatchType,
 		[]byte(`{"spec":{"publishNotReadyAddresses":false}}`), metav1.PatchOptions{FieldManager: "somebody"})
@@ -152,7 +155,8 @@ func TestContainerClustersSideBySide(t *testing.T) {
 
 	s := newHostSite(t)
 	elsewhere := siteOn(t, s.Host)
-	one, two, same := s.drive(t, "talosop_cluster"), s.drive(t, "talosop_control_plane"), elsewhere.drive(t, "talosop_cluster")
+	one, two, same := s.drive(t, "talosop_cluster"), s.drive(t, "talosop_control_plane"),
+		elsewhere.drive(t, "talosop_cluster")
 
 	plane := s.container("dev2", newBundle(t))
 	plane["replicas"] = 1
@@ -208,7 +212,8 @@ func TestContainerHostIsSilent(t *testing.T) {
 	away.Server = silent.serve(t)
 
 	read := away.refresh(t).must(t)
-	if said := show(read.diagnostics); !strings.Contains(said, "Machines do not answer") || !strings.Contains(said, errSilent.Error()) {
+	if said := show(read.diagnostics); !strings.Contains(said, "Machines do not answer") ||
+		!strings.Contains(said, errSilent.Error()) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
@@ -222,7 +227,8 @@ func TestContainerHostIsSilent(t *testing.T) {
 
 	// A create is planned, with a warning, and makes nothing.
 	fresh := silent.drive(t, "talosop_control_plane")
-	if said := show(fresh.plan(t, config).must(t).diagnostics); !strings.Contains(said, "The host cluster was not looked at") {
+	if said := show(fresh.plan(t, config).must(t).diagnostics); !strings.Contains(said,
+		"The host cluster was not looked at") {
 		t.Errorf("the plan of a create says: %s", said)
 	}
 
@@ -240,11 +246,14 @@ func TestContainerPreflight(t *testing.T) {
 	s := newHostSite(t)
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: clusterhandle.QuantityOr("0", "0")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePods: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
-	missing := with(s.cluster("dev", newBundle(t), 1, 0), configuration{"storage": configuration{"class": "no-such"}}, "host", "pod")
+	missing := with(s.cluster("dev", newBundle(t), 1, 0), configuration{"storage": configuration{"class": "no-such"}},
+		"host", "pod")
 
 	for name, test := range map[string]struct {
 		config configuration

@@ -19,8 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// moments tell a test of what is about to be done to the machines of a namespace: "host Replace cp-0" and "talos dev-cp-0-0
-// Bootstrap", with the detail of the call where it has one.
+// moments tell a test of what is about to be done to the machines of a namespace: "host Replace cp-0" and "talos
+// dev-cp-0-0 Bootstrap", with the detail of the call where it has one.
 type moments struct {
 	Mu   sync.Mutex
 	hear func(moment string)

@@ -12,8 +12,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
-// A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and machines begin
-// anew without them, as long as etcd does not need what is lost.
+// A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and
+// machines begin anew without them, as long as etcd does not need what is lost.
 func TestContainersLoseTheirNodes(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +38,8 @@ func (s *hostSite) losesTwo(t *testing.T) {
 
 	d.ready(t, config)
 
-	volumes, members, lost := s.claimUIDs(t), s.nodesInside(t, secrets, "dev-cp-0-0"), s.nodesOf(t, "dev-cp-1-0", "dev-batch-0-0")
+	volumes, members, lost := s.claimUIDs(t), s.nodesInside(t, secrets, "dev-cp-0-0"),
+		s.nodesOf(t, "dev-cp-1-0", "dev-batch-0-0")
 
 	must(t, s.LoseNode(t.Context(), lost[0]))
 
@@ -54,7 +55,8 @@ func (s *hostSite) losesTwo(t *testing.T) {
 		must(t, s.DeleteNode(t.Context(), node))
 	}
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Volumes of machines are lost") || text(t, d.state, "phase") != "Degraded" {
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "Volumes of machines are lost") ||
+		text(t, d.state, "phase") != "Degraded" {
 		t.Errorf("with lost nodes the refresh says: %s", said)
 	}
 
@@ -95,7 +97,8 @@ func (s *hostSite) losesTwo(t *testing.T) {
 	s.expectEtcd(t, "dev", 3)
 
 	for name, uid := range s.claimUIDs(t) {
-		if another := strings.HasSuffix(name, "-cp-1") || strings.HasSuffix(name, "-batch-0"); another == (volumes[name] == uid) {
+		if another := strings.HasSuffix(name, "-cp-1") ||
+			strings.HasSuffix(name, "-batch-0"); another == (volumes[name] == uid) {
 			t.Errorf("volume %s is another one: %t", name, !another)
 		}
 	}
@@ -128,7 +131,8 @@ func (s *hostSite) losesAll(t *testing.T) {
 	}
 
 	done := d.apply(t, config)
-	for _, words := range []string{"the data of 1 of 1 control planes is lost", "is on a node that does not exist any more", "bootstrap.restore_from"} {
+	for _, words := range []string{"the data of 1 of 1 control planes is lost",
+		"is on a node that does not exist any more", "bootstrap.restore_from"} {
 		if !done.failed() || !strings.Contains(show(done.diagnostics), words) {
 			t.Errorf("the apply does not say %q: %s", words, show(done.diagnostics))
 		}
@@ -152,7 +156,8 @@ func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 	for _, name := range pods {
 		node := s.Pod(t, name).Spec.NodeName
 
-		list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		list, err := s.API().CoreV1().Pods(s.namespace).List(t.Context(),
+			metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 		must(t, err)
 
 		if len(list.Items) != 1 {
@@ -165,7 +170,8 @@ func (s *hostSite) nodesOf(t *testing.T, pods ...string) []string {
 	return nodes
 }
 
-// nodesInside tell the nodes that a cluster has stored from those that take their places, by what the machine in a pod serves.
+// nodesInside tell the nodes that a cluster has stored from those that take their places, by what the machine in a pod
+// serves.
 func (s *hostSite) nodesInside(t *testing.T, secrets, pod string) map[string]types.UID {
 	t.Helper()
 

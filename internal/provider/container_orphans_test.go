@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a plan does what becomes of
-// them, and the apply takes them away one by one.
+// Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a
+// plan does what becomes of them, and the apply takes them away one by one.
 func TestContainerOrphansLeave(t *testing.T) {
 	t.Parallel()
 

@@ -23,8 +23,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by itself, and nobody has
-// to do anything about it; one that is replaced keeps the address that its etcd is known by.
+// A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by
+// itself, and nobody has to do anything about it; one that is replaced keeps the address that its etcd is known by.
 func TestContainersOutliveTheirHost(t *testing.T) {
 	t.Parallel()
 
@@ -97,21 +97,23 @@ func (s *hostSite) awaitOtherAddresses(t *testing.T, former map[string]string) {
 	}))
 }
 
-// peerServices are the addresses of the Services for the peers of control planes, in their order. They have to be the ones that state has, and
-// those that etcd knows its members by.
+// peerServices are the addresses of the Services for the peers of control planes, in their order. They have to be the
+// ones that state has, and those that etcd knows its members by.
 func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 	t.Helper()
 
 	var addresses, urls []string
 
 	for i := range planes {
-		service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), fmt.Sprintf("restarted-cp-%d-peer", i), metav1.GetOptions{})
+		service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), fmt.Sprintf("restarted-cp-%d-peer", i),
+			metav1.GetOptions{})
 		must(t, err)
 
 		address := service.Spec.ClusterIP
 		addresses, urls = append(addresses, address), append(urls, "https://"+address+":2380")
 
-		if recorded := text(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[fmt.Sprintf("cp-%d", i)], "peer_address"); recorded != address {
+		if recorded := text(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[fmt.Sprintf("cp-%d", i)],
+			"peer_address"); recorded != address {
 			t.Errorf("cp-%d is recorded at %s, and its Service has %s", i, recorded, address)
 		}
 	}
@@ -137,7 +139,8 @@ func TestPeersAreForNewMachines(t *testing.T) {
 	t.Parallel()
 
 	planes, workers := &machineset.Group{Role: cluster.ControlPlane}, &machineset.Group{Role: cluster.Worker}
-	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}, "cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
+	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes},
+		"cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
 	recorded := machineset.Record{
 		Machines: map[string]cluster.MachineState{
 			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
@@ -156,13 +159,14 @@ func TestPeersAreForNewMachines(t *testing.T) {
 	}
 }
 
-// A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all others it is
-// known whether they have one.
+// A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all
+// others it is known whether they have one.
 func TestPeersAreRecorded(t *testing.T) {
 	t.Parallel()
 
 	machine := func(stage, peer string) attr.Value {
-		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
+			"x")
 
 		return machines.WithValue(record, "peer_address", tf.TextOrNull(peer))
 	}
@@ -173,20 +177,23 @@ func TestPeersAreRecorded(t *testing.T) {
 	}
 
 	prior := map[string]attr.Value{
-		"blank": machine("maintenance", ""), "back": machine(machineset.StageGone, ""), "moved": machine(machineset.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
+		"blank": machine("maintenance", ""), "back": machine(machineset.StageGone, ""),
+		"moved": machine(machineset.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
 		"runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"), "silent": machine("", ""),
 	}
 	values := map[string]attr.Value{"new": machine("running", "")}
 	maps.Copy(values, prior)
 
 	// A machine that is gone has no address, whatever it had.
-	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone}, cluster.Snapshot{}, prior["gone"])
+	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone},
+		cluster.Snapshot{}, prior["gone"])
 	values["back"], values["moved"] = machine("maintenance", ""), machine("maintenance", "10.96.0.1")
 
 	report.RecordPeers(values, types.MapValueMust(machines.ObservedType(), prior))
 
 	for name, want := range map[string]string{
-		"new": "10.96.0.9", "blank": "10.96.0.9", "back": "10.96.0.9", "moved": "10.96.0.9", "gone": "", "runs": "", "known": "10.96.0.1", "silent": "",
+		"new": "10.96.0.9", "blank": "10.96.0.9", "back": "10.96.0.9", "moved": "10.96.0.9", "gone": "", "runs": "",
+		"known": "10.96.0.1", "silent": "",
 	} {
 		if got := values[name].(types.Object).Attributes()["peer_address"].(types.String).ValueString(); got != want {
 			t.Errorf("%s is at %q, want %q", name, got, want)
@@ -194,21 +201,24 @@ func TestPeersAreRecorded(t *testing.T) {
 	}
 }
 
-// What a state has of the address of a machine that is gone is not asked for again: another host may have its name by now.
+// What a state has of the address of a machine that is gone is not asked for again: another host may have its name by
+// now.
 func TestPeersOfMachinesThatAreGone(t *testing.T) {
 	t.Parallel()
 
 	records := map[string]attr.Value{}
 
 	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machineset.StageGone} {
-		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil, "x")
+		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
+			"x")
 		records[name] = machines.WithValue(record, "peer_address", tf.TextOrNull("10.96.0.1"))
 	}
 
 	planes := &machineset.Group{Role: cluster.ControlPlane}
 	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
-	recorded, diags := machines.CommonModel{Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
+	recorded, diags := machines.CommonModel{
+		Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
@@ -234,14 +244,17 @@ func TestPeersInNetworksOfTheCluster(t *testing.T) {
 		"outside":             {peer: "10.96.0.9"},
 		"default of pods":     {peer: "10.245.0.9", says: []string{"pod_cidrs", "10.245.0.0/16", "10.245.0.9", "cp-1"}},
 		"default of services": {peer: "10.112.0.9", says: []string{"service_cidrs", "10.112.0.0/12"}},
-		"pods":                {Settings: machineconfig.Cluster{PodCIDRs: []string{"10.200.0.0/16", "fd00::/56"}}, peer: "fd00::9", says: []string{"pod_cidrs", "fd00::/56"}},
-		"services":            {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.96.0.9", says: []string{"service_cidrs", "10.96.0.0/12"}},
-		"other services":      {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.112.0.9"},
+		"pods": {Settings: machineconfig.Cluster{PodCIDRs: []string{"10.200.0.0/16", "fd00::/56"}},
+			peer: "fd00::9", says: []string{"pod_cidrs", "fd00::/56"}},
+		"services": {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.96.0.9",
+			says: []string{"service_cidrs", "10.96.0.0/12"}},
+		"other services": {Settings: machineconfig.Cluster{ServiceCIDRs: []string{"10.96.0.0/12"}}, peer: "10.112.0.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := machineset.Set{Settings: test.Settings}.RefuseInnerPeers(map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
+			err := machineset.Set{Settings: test.Settings}.RefuseInnerPeers(
+				map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
 			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
 				t.Fatal(err)
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes, and etcd
-// is one cluster of the machines that are there.
+// Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes,
+// and etcd is one cluster of the machines that are there.
 func TestContainerPodsDieDuringSteps(t *testing.T) {
 	t.Parallel()
 
@@ -27,10 +27,14 @@ func TestContainerPodsDieDuringSteps(t *testing.T) {
 		moment string
 		pods   []string
 	}{
-		{"the first one, while others join", 3, []string{"control_plane", "replicas"}, 3, "talos dying-cp-1-0 ApplyConfiguration", []string{"dying-cp-0-0"}},
-		{"the one that is upgraded, and a worker", "v1.13.1", []string{"talos_version"}, 3, "host Replace cp-1", []string{"dying-cp-1-0", "dying-batch-0-0"}},
-		{"another one than the one that is upgraded", "v1.13.2", []string{"talos_version"}, 3, "host Replace cp-0", []string{"dying-cp-2-0"}},
-		{"one that stays, while another one goes", 1, []string{"control_plane", "replicas"}, 1, "host Remove cp-2", []string{"dying-cp-0-0"}},
+		{"the first one, while others join", 3, []string{"control_plane", "replicas"}, 3,
+			"talos dying-cp-1-0 ApplyConfiguration", []string{"dying-cp-0-0"}},
+		{"the one that is upgraded, and a worker", "v1.13.1", []string{"talos_version"}, 3, "host Replace cp-1",
+			[]string{"dying-cp-1-0", "dying-batch-0-0"}},
+		{"another one than the one that is upgraded", "v1.13.2", []string{"talos_version"}, 3, "host Replace cp-0",
+			[]string{"dying-cp-2-0"}},
+		{"one that stays, while another one goes", 1, []string{"control_plane", "replicas"}, 1, "host Remove cp-2",
+			[]string{"dying-cp-0-0"}},
 	} {
 		config = with(config, change.Value, change.At...)
 

@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another Kubernetes
-// without either: never with two control planes down, and all with the volumes that there are.
+// What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another
+// Kubernetes without either: never with two control planes down, and all with the volumes that there are.
 func TestContainersAreChangedOneByOne(t *testing.T) {
 	t.Parallel()
 
@@ -33,14 +33,16 @@ func TestContainersAreChangedOneByOne(t *testing.T) {
 
 	s.watchPlanes(t, m, "rolling", 3)
 
-	if said := operationsIn(t, d.plan(t, config).must(t)); !strings.Contains(said, "cp-0") || !strings.Contains(said, "replace pod") {
+	if said := operationsIn(t, d.plan(t, config).must(t)); !strings.Contains(said, "cp-0") ||
+		!strings.Contains(said, "replace pod") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
 	d.ready(t, config)
 	d.expectEmpty(t, "after the roll", config)
 
-	if got := m.with("host Replace "); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"batch/0", "cp-0", "cp-1", "cp-2"}) || got[3] != "batch/0" {
+	if got := m.with("host Replace "); !slices.Equal(slices.Sorted(slices.Values(got)),
+		[]string{"batch/0", "cp-0", "cp-1", "cp-2"}) || got[3] != "batch/0" {
 		t.Errorf("pods were replaced in the order %v", got)
 	}
 
@@ -68,7 +70,8 @@ func (s *hostSite) restartInPlace(t *testing.T, d *driven, m *moments, config co
 	t.Helper()
 
 	pods, before := s.podUIDs(t), s.containers(t)
-	config = with(config, []any{"machine: {files: [{path: /var/etc/hello, op: create, permissions: 0o644, content: hello}]}"}, "control_plane", "config_patches")
+	config = with(config, []any{"machine: {files: [{path: /var/etc/hello, op: create, permissions: 0o644, content: " +
+		"hello}]}"}, "control_plane", "config_patches")
 
 	s.watchPlanes(t, m, "rolling", 3)
 	d.ready(t, config)
@@ -137,7 +140,8 @@ func TestContainerWithoutVolumesIsNotRestarted(t *testing.T) {
 	f.Watch.Spec.Machines[0].Pod.Storage.Ephemeral = true
 
 	err := f.Machine(cluster.Machine{Name: "cp-0"}).Reboot(t.Context(), "")
-	if !wait.IsPermanent(err) || !errors.Is(err, talos.ErrUnsupported) || !strings.Contains(err.Error(), "storage.ephemeral") {
+	if !wait.IsPermanent(err) || !errors.Is(err, talos.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "storage.ephemeral") {
 		t.Errorf("the restart ends with %v", err)
 	}
 

@@ -61,7 +61,8 @@ func (s *hostSite) ProviderData() *providerdata.ProviderData {
 	m.Interval = 200 * time.Millisecond
 	m.Policy.DeadAfter = 20 * time.Second
 	// Machines share the processors with all others of the host.
-	m.Talos.Timeouts.Connect, m.Talos.Timeouts.Call, m.Talos.Timeouts.Observe = 30*time.Second, 30*time.Second, 30*time.Second
+	m.Talos.Timeouts.Connect, m.Talos.Timeouts.Call, m.Talos.Timeouts.Observe = 30*time.Second, 30*time.Second,
+		30*time.Second
 	m.Hosts.Open = func(o hostcluster.Options) (containers.Host, error) {
 		o.Reach = s.Reach
 
@@ -92,10 +93,12 @@ func (s *hostSite) drive(t *testing.T, name string) *driven {
 	return d
 }
 
-// container is what is common to clusters in containers, called after their namespace so that tests can tell the machines apart.
+// container is what is common to clusters in containers, called after their namespace so that tests can tell the
+// machines apart.
 func (s *hostSite) container(name, secrets string) configuration {
 	return configuration{
-		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "deletion_protection": false,
+		"mode": "container", "name": name, "secrets": secrets, "talos_version": "v1.13.0", "kubernetes_version": "v1.36.2",
+		"deletion_protection": false,
 		// They only matter in failure: a busy machine may take long.
 		"timeouts": configuration{"create": "10m", "update": "10m", "delete": "10m"},
 		"host":     configuration{"kubeconfig_path": s.Kubeconfig(), "namespace": s.namespace},
@@ -229,7 +232,8 @@ func (s *hostSite) destroy(t *testing.T, d *driven, name string) {
 
 var errSilent = errors.New("connection refused")
 
-// newBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a processor a second.
+// newBundle is secrets of their own, as Talos 1.6 made them: the key of service accounts is none of RSA, which takes a
+// processor a second.
 func newBundle(t *testing.T) string {
 	t.Helper()
 

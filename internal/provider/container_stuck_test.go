@@ -28,7 +28,8 @@ func TestContainerImageIsCorrected(t *testing.T) {
 	volumes := s.claimUIDs(t)
 
 	config = with(config, "ghcr.io/siderolabs/nothing", "host", "image")
-	if done := d.applyIn(s.until(t, "wrong-cp-0-0", "nothing"), t, config); !done.failed() || !strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
+	if done := d.applyIn(s.until(t, "wrong-cp-0-0", "nothing"), t, config); !done.failed() ||
+		!strings.Contains(s.imageOf(t, "wrong-cp-0-0"), "nothing") {
 		t.Fatalf("there is no such image: %s", show(done.diagnostics))
 	}
 
@@ -52,7 +53,8 @@ func TestContainerImageIsCorrected(t *testing.T) {
 	s.destroy(t, d, "wrong")
 }
 
-// until ends when a pod has an image with some words in its name, which is when a run that waits for the pod is given up.
+// until ends when a pod has an image with some words in its name, which is when a run that waits for the pod is given
+// up.
 func (s *hostSite) until(t *testing.T, pod, words string) context.Context {
 	t.Helper()
 
@@ -111,7 +113,8 @@ func TestContainerSetIsEditedByHand(t *testing.T) {
 		return nil
 	}))
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said, "put right on the host cluster, for cp-0: StatefulSet") ||
+	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said,
+		"put right on the host cluster, for cp-0: StatefulSet") ||
 		strings.Contains(said, "replace pod") {
 		t.Errorf("the plan says:\n%s", said)
 	}
@@ -133,8 +136,8 @@ func TestContainerSetIsEditedByHand(t *testing.T) {
 	s.destroy(t, d, "edited")
 }
 
-// A control plane whose configuration somebody deleted with its claim, and that still has its data of etcd, is not given an empty one
-// beside that: it begins anew with neither, and joins the others again.
+// A control plane whose configuration somebody deleted with its claim, and that still has its data of etcd, is not
+// given an empty one beside that: it begins anew with neither, and joins the others again.
 func TestContainerLosesOneOfItsVolumes(t *testing.T) {
 	t.Parallel()
 
@@ -147,13 +150,16 @@ func TestContainerLosesOneOfItsVolumes(t *testing.T) {
 
 	volumes := s.claimUIDs(t)
 
-	must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1", metav1.DeleteOptions{}))
+	must(t, s.API().CoreV1().PersistentVolumeClaims(s.namespace).Delete(t.Context(), "state-halved-cp-1",
+		metav1.DeleteOptions{}))
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "cp-1: PersistentVolumeClaim "+s.namespace+"/state-halved-cp-1 was deleted") {
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said,
+		"cp-1: PersistentVolumeClaim "+s.namespace+"/state-halved-cp-1 was deleted") {
 		t.Errorf("while the pod keeps the claim a refresh says: %s", said)
 	}
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); strings.Contains(said, "put right") || strings.Contains(said, "replace volumes") {
+	if said := operationsIn(t, d.refreshedPlan(t, config)); strings.Contains(said, "put right") ||
+		strings.Contains(said, "replace volumes") {
 		t.Errorf("while the pod keeps the claim the plan says:\n%s", said)
 	}
 	must(t, s.KillPod(t.Context(), s.namespace, "halved-cp-1-0"))
@@ -167,14 +173,16 @@ func TestContainerLosesOneOfItsVolumes(t *testing.T) {
 		return errors.Join(err, errors.New("the claim is still there"))
 	}))
 
-	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said, "replace volumes of control plane cp-1 (its data is lost") ||
+	if said := operationsIn(t, d.refreshedPlan(t, config)); !strings.Contains(said,
+		"replace volumes of control plane cp-1 (its data is lost") ||
 		strings.Contains(said, "put right") {
 		t.Errorf("the plan says:\n%s", said)
 	}
 
 	s.watchPlanes(t, m, "halved", 3)
 
-	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, "state-halved-cp-1 does not exist any more") {
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said,
+		"state-halved-cp-1 does not exist any more") {
 		t.Errorf("the refresh says: %s", said)
 	}
 

@@ -21,8 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 )
 
-// Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward: clusters are made, grow and
-// go by it.
+// Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
+// clusters are made, grow and go by it.
 func TestContainerWaysIn(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +42,8 @@ func TestContainerWaysIn(t *testing.T) {
 			s := newHostSite(t)
 			w := s.walk(t, way.inside)
 			config := s.cluster("dev", newBundle(t), 1, 0)
-			config["host"] = configuration{"namespace": s.namespace, "access": way.access, "service": configuration{"type": string(way.service)}}
+			config["host"] = configuration{"namespace": s.namespace, "access": way.access,
+				"service": configuration{"type": string(way.service)}}
 
 			if way.inside {
 				with(config, true, "host", "in_cluster")
@@ -81,7 +82,8 @@ type walker struct {
 	been []string
 }
 
-// walk is a process of the provider; inside it is one in a pod of the host, whose service account is that of the kubeconfig.
+// walk is a process of the provider; inside it is one in a pod of the host, whose service account is that of the
+// kubeconfig.
 func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 	t.Helper()
 
@@ -126,7 +128,8 @@ func (s *hostSite) outside(t *testing.T, pod string, kind corev1.ServiceType) st
 
 	live := s.Pod(t, pod)
 
-	service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), strings.TrimSuffix(pod, "-0"), metav1.GetOptions{})
+	service, err := s.API().CoreV1().Services(s.namespace).Get(t.Context(), strings.TrimSuffix(pod, "-0"),
+		metav1.GetOptions{})
 	must(t, err)
 
 	if service.Spec.Type != kind {

@@ -79,10 +79,13 @@ resource "echo" "this" {}
 				{
 					Config: config,
 					ConfigStateChecks: []statecheck.StateCheck{
-						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("kubeconfig"), use(t, func(file string) { kubeconfigWorks(t, file) })),
-						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("host"), knownvalue.StringExact(s.endpoint)),
+						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("kubeconfig"),
+							use(t, func(file string) { kubeconfigWorks(t, file) })),
+						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("host"),
+							knownvalue.StringExact(s.endpoint)),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("not_after"), knownvalue.NotNull()),
-						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("talosconfig").AtMapKey("talosconfig"), use(t, func(file string) { talosconfigWorks(t, file) })),
+						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("talosconfig").AtMapKey("talosconfig"),
+							use(t, func(file string) { talosconfigWorks(t, file) })),
 					},
 				},
 			},
@@ -166,9 +169,12 @@ data "talosop_machine_info" "this" {
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("maintenance"), knownvalue.Bool(true)),
 						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("uuid"), knownvalue.StringExact(m.UUID())),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("talos_version"), knownvalue.StringExact("v1.13.0")),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("certificate_fingerprint"), knownvalue.NotNull()),
-						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("disks").AtSliceIndex(0).AtMapKey("path"), knownvalue.StringExact("/dev/sda")),
+						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("talos_version"),
+							knownvalue.StringExact("v1.13.0")),
+						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("certificate_fingerprint"),
+							knownvalue.NotNull()),
+						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("disks").AtSliceIndex(0).AtMapKey("path"),
+							knownvalue.StringExact("/dev/sda")),
 						statecheck.ExpectKnownValue("data.talosop_machine_info.this", info("addresses"),
 							knownvalue.ListPartial(map[int]knownvalue.Check{0: knownvalue.StringExact(m.Address().String())})),
 					},
@@ -205,13 +211,15 @@ func TestAccFingerprint(t *testing.T) {
 data "talosop_machine_info" "this" { address = "` + address + `" }
 `
 		pinned := func(fingerprint string) string {
-			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""), `cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
+			return secretsHCL + replaceMachines(s.controlPlaneOf(nil, ""),
+				`cp-1 = { address = "`+address+`", fingerprint = `+fingerprint+` }`)
 		}
 
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
-				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`), ExpectError: message("Unable to create control plane")},
+				{Config: asked + pinned(`"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="`),
+					ExpectError: message("Unable to create control plane")},
 				{PreConfig: func() { s.nothingWasSent(t) }, Config: asked},
 				{Config: pinned(`"` + s.fingerprint(t, address) + `"`)},
 			},
@@ -226,7 +234,8 @@ func (s *site) fingerprint(t *testing.T, address string) string {
 	t.Helper()
 
 	//nolint:gosec // a machine in maintenance mode has made its certificate itself
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort(address, "50000"))
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp",
+		net.JoinHostPort(address, "50000"))
 	if err != nil {
 		t.Fatal(err)
 	}

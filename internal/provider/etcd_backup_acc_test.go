@@ -59,7 +59,8 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	done := d.apply(t, config).must(t)
 	key := text(t, done.Value, "key")
 
-	if name, ok := backup.ParseKey(key); !ok || !strings.HasPrefix(key, "own/test/etcd-snapshot-") || !strings.HasSuffix(key, ".db.zst.age") || name.Mark != markOf(t, b.Bundle) {
+	if name, ok := backup.ParseKey(key); !ok || !strings.HasPrefix(key, "own/test/etcd-snapshot-") ||
+		!strings.HasSuffix(key, ".db.zst.age") || name.Mark != markOf(t, b.Bundle) {
 		t.Errorf("the key is %s", key)
 	}
 
@@ -69,8 +70,10 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 	}
 
 	for name, want := range map[string]string{
-		"id": "test", "status": "stored", "sha256": record.SHA256, "checksum": record.Checksum, "member": record.Member, "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "secrets_key": record.Secrets.Key, "kept": "1", "next_due": "", "time": record.At.Format(time.RFC3339),
+		"id": "test", "status": "stored", "sha256": record.SHA256, "checksum": record.Checksum, "member": record.Member,
+		"talos_version":      "v1.13.0",
+		"kubernetes_version": "v1.36.2", "secrets_key": record.Secrets.Key, "kept": "1", "next_due": "",
+		"time": record.At.Format(time.RFC3339),
 	} {
 		if got := text(t, done.Value, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -100,8 +103,10 @@ func testBackupOfItsOwnKey(t *testing.T, b *backups) {
 
 	d.refresh(t).must(t)
 
-	if planned := d.plan(t, config); text(t, planned.Value, "key") != "unknown" || !strings.Contains(show(planned.diagnostics), "A backup is missing") {
-		t.Errorf("the plan without the object has the key %s and says %s", text(t, planned.Value, "key"), show(planned.diagnostics))
+	if planned := d.plan(t, config); text(t, planned.Value, "key") != "unknown" ||
+		!strings.Contains(show(planned.diagnostics), "A backup is missing") {
+		t.Errorf("the plan without the object has the key %s and says %s", text(t, planned.Value, "key"),
+			show(planned.diagnostics))
 	}
 
 	if again := text(t, d.apply(t, config).must(t).Value, "key"); again == key {
@@ -125,13 +130,15 @@ func testBackupDrift(t *testing.T, b *backups) {
 
 	for _, status := range []string{"changed", "missing"} {
 		read := d.refresh(t).must(t)
-		if got := text(t, read.Value, "status"); got != status || !strings.Contains(show(read.diagnostics), "A backup is "+status) {
+		if got := text(t, read.Value, "status"); got != status ||
+			!strings.Contains(show(read.diagnostics), "A backup is "+status) {
 			t.Errorf("the status is %s, and the refresh says %s", got, show(read.diagnostics))
 		}
 
 		planned := d.plan(t, config).must(t)
 		if text(t, planned.Value, "key") != "unknown" || text(t, planned.Value, "status") != "stored" {
-			t.Errorf("the plan has the key %s and the status %s", text(t, planned.Value, "key"), text(t, planned.Value, "status"))
+			t.Errorf("the plan has the key %s and the status %s", text(t, planned.Value, "key"),
+				text(t, planned.Value, "status"))
 		}
 
 		if err := b.store(t).Delete(t.Context(), key); err != nil {
@@ -151,7 +158,8 @@ func testBackupInPlace(t *testing.T, b *backups) {
 	key := text(t, d.apply(t, b.config(bucket, base)).must(t).Value, "key")
 
 	for _, change := range []configuration{
-		{"triggers": configuration{"a": "2"}}, {"triggers": nil}, {"compression": "zstd"}, {"encryption": configuration{"recipients": []any{testRecipient}}},
+		{"triggers": configuration{"a": "2"}}, {"triggers": nil}, {"compression": "zstd"},
+		{"encryption": configuration{"recipients": []any{testRecipient}}},
 		{"include_secrets": true}, {"file": configuration{"path": t.TempDir()}},
 	} {
 		for name, v := range change {
@@ -178,7 +186,8 @@ func testBackupInPlace(t *testing.T, b *backups) {
 
 	// What only says how, or what becomes of it, takes none.
 	for _, change := range []configuration{
-		{"retain": configuration{"count": 2}}, {"delete_on_destroy": true}, {"timeouts": configuration{"create": "1h"}}, {"schedule": "@daily"}, {"compression": "zstd"},
+		{"retain": configuration{"count": 2}}, {"delete_on_destroy": true}, {"timeouts": configuration{"create": "1h"}},
+		{"schedule": "@daily"}, {"compression": "zstd"},
 	} {
 		for name, v := range change {
 			base[name] = v
@@ -196,7 +205,8 @@ func testBackupInPlace(t *testing.T, b *backups) {
 func testBackupSchedule(t *testing.T, b *backups) {
 	// Not while this runs, at whatever time of the day.
 	hour := (time.Now().UTC().Hour() + 12) % 24
-	config := b.config(nil, configuration{"file": configuration{"path": t.TempDir()}, "schedule": fmt.Sprintf("0 %d * * *", hour)})
+	config := b.config(nil, configuration{"file": configuration{"path": t.TempDir()},
+		"schedule": fmt.Sprintf("0 %d * * *", hour)})
 	d := drive(t, "talosop_etcd_backup", nil)
 	first := d.apply(t, config).must(t).Value
 
@@ -228,7 +238,8 @@ func testBackupSchedule(t *testing.T, b *backups) {
 	delete(config, "schedule")
 
 	third := d.apply(t, config).must(t).Value
-	if text(t, third, "key") != text(t, second, "key") || text(t, third, "next_due") != "" || text(t, third, "status") != "stored" {
+	if text(t, third, "key") != text(t, second, "key") || text(t, third, "next_due") != "" ||
+		text(t, third, "status") != "stored" {
 		t.Errorf("without a schedule %s was taken, and %s is due", text(t, third, "key"), text(t, third, "next_due"))
 	}
 }
@@ -239,7 +250,8 @@ func testBackupRetain(t *testing.T, b *backups) {
 
 	others := []string{
 		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z-0011223344556677-aaaaaa.db", "retain/test/notes.txt",
-		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z.db", "retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + markOf(t, b.Bundle) + "-aaaaaa.db",
+		"retain/test/etcd-snapshot-2020-01-01T00-00-00Z.db",
+		"retain/other/etcd-snapshot-2020-01-01T00-00-00Z-" + markOf(t, b.Bundle) + "-aaaaaa.db",
 	}
 	for _, key := range others {
 		if _, err := s.Put(t.Context(), key, strings.NewReader("other")); err != nil {
@@ -248,7 +260,8 @@ func testBackupRetain(t *testing.T, b *backups) {
 	}
 
 	config := b.config(b.Bucket(configuration{"prefix": "retain"}), configuration{
-		"retain": configuration{"count": 2}, "encryption": configuration{"recipients": []any{testRecipient}}, "include_secrets": true,
+		"retain": configuration{"count": 2}, "encryption": configuration{"recipients": []any{testRecipient}},
+		"include_secrets": true,
 	})
 	d := drive(t, "talosop_etcd_backup", credentialed)
 
@@ -334,7 +347,8 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 		d := drive(t, "talosop_etcd_backup", test.provider)
 		created := d.apply(t, b.config(bucket, configuration{"delete_on_destroy": test.delete})).must(t)
 
-		if warned := strings.Contains(show(created.diagnostics), "Questionable delete_on_destroy"); warned != (test.key != nil) {
+		if warned := strings.Contains(show(created.diagnostics),
+			"Questionable delete_on_destroy"); warned != (test.key != nil) {
 			t.Errorf("%s: the plan says %s", test.Prefix, show(created.diagnostics))
 		}
 
@@ -361,7 +375,8 @@ func TestAccEtcdBackupOfRealEtcd(t *testing.T) {
 	d := drive(t, "talosop_etcd_backup", nil)
 	done := d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t)
 
-	out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", "-w", "simple", filepath.Join(folder, text(t, done.Value, "key"))).Output()
+	out, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", "-w", "simple",
+		filepath.Join(folder, text(t, done.Value, "key"))).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +384,8 @@ func TestAccEtcdBackupOfRealEtcd(t *testing.T) {
 	// Hash, revision, number of keys, size and version.
 	told := strings.Split(strings.TrimSpace(string(out)), ", ")
 	if told[0] != text(t, done.Value, "hash") || told[1] != text(t, done.Value, "revision") {
-		t.Errorf("etcdutl says %v, the resource %s and %s", told, text(t, done.Value, "hash"), text(t, done.Value, "revision"))
+		t.Errorf("etcdutl says %v, the resource %s and %s", told, text(t, done.Value, "hash"),
+			text(t, done.Value, "revision"))
 	}
 
 	d.expectEmpty(t, "after the create", b.config(nil, configuration{"file": configuration{"path": folder}}))

@@ -57,7 +57,8 @@ func TestAccEtcdBackupUnderCLIs(t *testing.T) {
 
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+backupHCL(server))
-		w.Setenv("TF_VAR_key", encoded(t, map[string]string{"id": storetest.AccessKey, "secret": storetest.SecretKey, "passphrase": backupPassphrase}))
+		w.Setenv("TF_VAR_key", encoded(t,
+			map[string]string{"id": storetest.AccessKey, "secret": storetest.SecretKey, "passphrase": backupPassphrase}))
 		w.Init()
 
 		output := w.MustRun("apply", "-auto-approve").Output()
@@ -86,7 +87,8 @@ func TestAccEtcdBackupUnderCLIs(t *testing.T) {
 		output += w.MustRun("destroy", "-auto-approve", "-var", "run=2").Output()
 
 		for _, secret := range []string{storetest.SecretKey, backupPassphrase} {
-			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": state, "plan": planned, "plan file": planFile} {
+			for where, text := range map[string]string{"output": output, "log": w.Trace(), "state": state, "plan": planned,
+				"plan file": planFile} {
 				if strings.Contains(text, secret) {
 					t.Errorf("the %s of %s holds %s", where, cli.Name, secret)
 				}

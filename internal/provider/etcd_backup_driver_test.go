@@ -82,13 +82,14 @@ func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 		}
 	}
 
-	forgotten, err := tftypes.Transform(tftypes.NewValue(config.Type(), out), func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if isWriteOnly(at) {
-			return tftypes.NewValue(v.Type(), nil), nil
-		}
+	forgotten, err := tftypes.Transform(tftypes.NewValue(config.Type(), out),
+		func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			if isWriteOnly(at) {
+				return tftypes.NewValue(v.Type(), nil), nil
+			}
 
-		return v, nil
-	})
+			return v, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,8 @@ type outcome struct {
 }
 
 func (o outcome) failed() bool {
-	return slices.ContainsFunc(o.diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
+	return slices.ContainsFunc(o.diagnostics,
+		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
 }
 
 // plan asks for a plan; a nil configuration destroys.
@@ -137,7 +139,8 @@ func (d *driven) plan(t *testing.T, config configuration) outcome {
 	}
 
 	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, proposed), Config: dynamic(t, wanted), PriorPrivate: d.private,
+		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, proposed), Config: dynamic(t, wanted),
+		PriorPrivate: d.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +202,8 @@ func (d *driven) applyPlanned(ctx context.Context, t *testing.T, config configur
 	}
 
 	resp, err := d.Server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: d.Name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, plan.Value), Config: dynamic(t, wanted), PlannedPrivate: plan.private,
+		TypeName: d.Name, PriorState: dynamic(t, d.state), PlannedState: dynamic(t, plan.Value), Config: dynamic(t, wanted),
+		PlannedPrivate: plan.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +251,8 @@ func consistent(t *testing.T, what string, planned, got tftypes.Value) {
 func (d *driven) refresh(t *testing.T) outcome {
 	t.Helper()
 
-	resp, err := d.Server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: d.Name, CurrentState: dynamic(t, d.state), Private: d.private})
+	resp, err := d.Server.ReadResource(t.Context(),
+		&tfprotov6.ReadResourceRequest{TypeName: d.Name, CurrentState: dynamic(t, d.state), Private: d.private})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +291,8 @@ func (d *driven) imports(t *testing.T, id string) outcome {
 
 	done := outcome{diagnostics: resp.Diagnostics}
 	if len(resp.ImportedResources) == 1 {
-		done.Value, done.private = decoded(t, typeOf(t, d.Name), resp.ImportedResources[0].State), resp.ImportedResources[0].Private
+		done.Value, done.private = decoded(t, typeOf(t, d.Name), resp.ImportedResources[0].State),
+			resp.ImportedResources[0].Private
 		d.state, d.private = done.Value, done.private
 	}
 

@@ -16,8 +16,10 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 	const wrong = "not-the-secret-of-the-bucket"
 
 	for name, bucket := range map[string]configuration{
-		"a wrong key": {"access_key_id": storetest.AccessKey, "secret_access_key": wrong}, "an unknown key": {"access_key_id": "nobody", "secret_access_key": wrong},
-		"no such bucket": {"bucket": "missing", "access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey},
+		"a wrong key":    {"access_key_id": storetest.AccessKey, "secret_access_key": wrong},
+		"an unknown key": {"access_key_id": "nobody", "secret_access_key": wrong},
+		"no such bucket": {"bucket": "missing", "access_key_id": storetest.AccessKey,
+			"secret_access_key": storetest.SecretKey},
 	} {
 		d := drive(t, "talosop_etcd_backup", nil)
 		bucket["prefix"] = "wrong"
@@ -29,11 +31,13 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 			t.Errorf("%s: the state is %v", name, d.state)
 		}
 
-		if strings.Contains(said, wrong) || strings.Contains(said, storetest.SecretKey) || !strings.Contains(said, "Applying again is safe") {
+		if strings.Contains(said, wrong) || strings.Contains(said, storetest.SecretKey) ||
+			!strings.Contains(said, "Applying again is safe") {
 			t.Errorf("%s: %s", name, said)
 		}
 
-		if strings.Contains(said, "Half stored") || strings.Contains(said, "RequestID") || !strings.Contains(said, "check access_key_id") && !strings.Contains(said, "create it") {
+		if strings.Contains(said, "Half stored") || strings.Contains(said, "RequestID") ||
+			!strings.Contains(said, "check access_key_id") && !strings.Contains(said, "create it") {
 			t.Errorf("%s does not say what to do, or too much: %s", name, said)
 		}
 	}
@@ -151,7 +155,8 @@ func testBackupCancelled(t *testing.T, b *backups) {
 
 // A bucket that cannot be reached changes nothing, and fails no plan.
 func testBackupUnreachable(t *testing.T, b *backups) {
-	for name, test := range map[string]struct{ provider, key configuration }{"refresh": {provider: credentialed}, "plan": {key: ownKey}} {
+	for name, test := range map[string]struct{ provider, key configuration }{"refresh": {provider: credentialed},
+		"plan": {key: ownKey}} {
 		bucket := b.Bucket(test.key)
 		bucket["prefix"] = "unreachable"
 		config := b.config(bucket, configuration{"timeouts": configuration{"read": "200ms"}})
@@ -170,7 +175,8 @@ func testBackupUnreachable(t *testing.T, b *backups) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 
-		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said, "Unable to observe etcd backup") {
+		if said := show(append(read.diagnostics, planned.diagnostics...)); !strings.Contains(said,
+			"Unable to observe etcd backup") {
 			t.Errorf("%s: it says %s", name, said)
 		}
 	}

@@ -39,7 +39,8 @@ func testBackupImported(t *testing.T, b *backups) {
 	}
 
 	for name, change := range map[string]any{
-		"key": "imported/other/" + filepath.Base(key), "s3": configuration{"bucket": "b", "secret_access_key": "x"}, "control_plane": nil, "unheard": 1,
+		"key": "imported/other/" + filepath.Base(key), "s3": configuration{"bucket": "b", "secret_access_key": "x"},
+		"control_plane": nil, "unheard": 1,
 	} {
 		wrong := map[string]any{}
 		for n, v := range id {
@@ -72,7 +73,8 @@ func testBackupOfACopyImported(t *testing.T, b *backups) {
 	d := drive(t, "talosop_etcd_backup", credentialed)
 	d.imports(t, encoded(t, b.importOf(t, bucket, copied))).must(t)
 
-	if got, secrets := text(t, d.state, "key"), text(t, d.state, "secrets_key"); got != copied || !strings.HasPrefix(secrets, "copied/test/") {
+	if got, secrets := text(t, d.state, "key"),
+		text(t, d.state, "secrets_key"); got != copied || !strings.HasPrefix(secrets, "copied/test/") {
 		t.Errorf("%s and %s were imported instead of %s", got, secrets, copied)
 	}
 
@@ -113,5 +115,6 @@ func (b *backups) importOf(t *testing.T, bucket configuration, key string) map[s
 		planes[m.Name()] = m.Address().String()
 	}
 
-	return map[string]any{"secrets": secrets, "control_plane": planes, "s3": bucket, "key": key, "recipients": []string{testRecipient}}
+	return map[string]any{"secrets": secrets, "control_plane": planes, "s3": bucket, "key": key,
+		"recipients": []string{testRecipient}}
 }

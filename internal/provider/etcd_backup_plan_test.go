@@ -17,18 +17,22 @@ import (
 func fullBackup() configuration {
 	return configuration{
 		"cluster": configuration{
-			"name": "prod", "mode": "metal", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(), "talos_endpoints": []any{"10.0.0.11", "fd00::12"},
-			"talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "phase": "Ready",
+			"name": "prod", "mode": "metal", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(),
+			"talos_endpoints": []any{"10.0.0.11", "fd00::12"},
+			"talos_version":   "v1.13.0", "kubernetes_version": "v1.36.2", "phase": "Ready",
 		},
 		"s3": configuration{
-			"bucket": "prod-backups", "region": "eu-central-1", "endpoint": "https://s3.example.org:9000", "prefix": "talos/backups", "path_style": true,
+			"bucket": "prod-backups", "region": "eu-central-1", "endpoint": "https://s3.example.org:9000",
+			"prefix": "talos/backups", "path_style": true,
 			"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "the-secret-key", "session_token": "the-token",
-			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s", "endpoint": "https://sts.example.org"},
-			"ca":   testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
+			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s",
+				"endpoint": "https://sts.example.org"},
+			"ca": testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
 			"object_lock": configuration{"mode": "GOVERNANCE", "days": 30},
 		},
 		"encryption": configuration{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
-		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"}, "schedule": "0 3 * * *",
+		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"},
+		"schedule":          "0 3 * * *",
 		"delete_on_destroy": true, "timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
 	}
 }
@@ -51,8 +55,10 @@ func settledBackup(t *testing.T, config configuration) *driven {
 	fields := fieldsOf(t, d.proposed(t, valueOf(t, typeOf(t, d.Name), config)))
 
 	for name, v := range map[string]any{
-		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db", "status": "stored", "size": 1000,
-		"sha256": "aa", "database_size": 900, "revision": 7, "hash": "ab12", "member": "cp-1", "time": "2026-01-02T03:00:00Z", "talos_version": "v1.13.0",
+		"id": "prod", "key": "prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db",
+		"status": "stored", "size": 1000,
+		"sha256": "aa", "database_size": 900, "revision": 7, "hash": "ab12", "member": "cp-1", "time": "2026-01-02T03:00:00Z",
+		"talos_version":      "v1.13.0",
 		"kubernetes_version": "v1.36.2", "kept": 3,
 	} {
 		fields[name] = tftypes.NewValue(fields[name].Type(), v)
@@ -86,7 +92,8 @@ func TestBackupOfUnknownValues(t *testing.T) {
 
 		tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 			validated, err := d.Server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
-				TypeName: d.Name, Config: dynamic(t, v), ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+				TypeName: d.Name, Config: dynamic(t, v),
+				ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 			})
 			if err != nil || len(validated.Diagnostics) > 0 {
 				t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
@@ -177,53 +184,72 @@ func TestMistakesInBackups(t *testing.T) {
 		At     string
 		says   []string
 	}{
-		"no place":            {func(c configuration) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
-		"two places":          {func(c configuration) { c["file"] = configuration{"path": "."} }, "s3", []string{"both s3 and file"}},
-		"a URL for a bucket":  {inBucket("bucket", "s3://prod"), "bucket", []string{`"s3://prod"`}},
-		"upper case":          {func(c configuration) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) }, "bucket", []string{`"Prod"`, "3 to 63"}},
-		"a slash before":      {inBucket("prefix", "/talos"), "prefix", []string{`"/talos"`, "slashes"}},
-		"a slash behind":      {inBucket("prefix", "talos/"), "prefix", []string{`"talos/"`}},
-		"an empty prefix":     {inBucket("prefix", ""), "prefix", []string{`""`}},
-		"a dot segment":       {inBucket("prefix", "talos/../x"), "prefix", []string{"dot segment"}},
-		"no URL":              {inBucket("endpoint", "minio:9000"), "endpoint", []string{"no URL"}},
-		"a password":          {inBucket("endpoint", "https://me:"+secret+"@minio"), "endpoint", []string{"user name"}},
-		"no certificate":      {inBucket("ca", secret), "ca", []string{"no certificate"}},
-		"a key for a CA":      {inBucket("ca", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ca", []string{"private key"}},
-		"an unknown sse":      {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
-		"a key without kms":   {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
-		"a lock":              {inBucket("object_lock", configuration{"mode": "NONE", "days": 1}), "mode", []string{`"NONE"`, "GOVERNANCE"}},
-		"a lock of no day":    {inBucket("object_lock", configuration{"mode": "GOVERNANCE", "days": 0}), "days", []string{"Found 0"}},
+		"no place": {func(c configuration) { delete(c, "s3") }, "s3", []string{"neither s3 nor file"}},
+		"two places": {func(c configuration) { c["file"] = configuration{"path": "."} }, "s3",
+			[]string{"both s3 and file"}},
+		"a URL for a bucket": {inBucket("bucket", "s3://prod"), "bucket", []string{`"s3://prod"`}},
+		"upper case": {func(c configuration) { inBucket("endpoint", nil)(c); inBucket("bucket", "Prod")(c) },
+			"bucket", []string{`"Prod"`, "3 to 63"}},
+		"a slash before":  {inBucket("prefix", "/talos"), "prefix", []string{`"/talos"`, "slashes"}},
+		"a slash behind":  {inBucket("prefix", "talos/"), "prefix", []string{`"talos/"`}},
+		"an empty prefix": {inBucket("prefix", ""), "prefix", []string{`""`}},
+		"a dot segment":   {inBucket("prefix", "talos/../x"), "prefix", []string{"dot segment"}},
+		"no URL":          {inBucket("endpoint", "minio:9000"), "endpoint", []string{"no URL"}},
+		"a password":      {inBucket("endpoint", "https://me:"+secret+"@minio"), "endpoint", []string{"user name"}},
+		"no certificate":  {inBucket("ca", secret), "ca", []string{"no certificate"}},
+		"a key for a CA": {inBucket("ca", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "ca",
+			[]string{"private key"}},
+		"an unknown sse":    {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
+		"a key without kms": {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
+		"a lock": {inBucket("object_lock", configuration{"mode": "NONE", "days": 1}), "mode",
+			[]string{`"NONE"`, "GOVERNANCE"}},
+		"a lock of no day": {inBucket("object_lock", configuration{"mode": "GOVERNANCE", "days": 0}), "days",
+			[]string{"Found 0"}},
 		"a key without id":    {inBucket("access_key_id", nil), "secret_access_key", []string{"without access_key_id"}},
 		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
 		"a token alone": {
 			func(c configuration) { inBucket("access_key_id", nil)(c); inBucket("secret_access_key", nil)(c) }, "session_token",
 			[]string{"without an access key"},
 		},
-		"no role":       {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
-		"no key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} }, "recipients", []string{"no public key", "recipients[0]", "SSH"}},
+		"no role": {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
+		"no key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{secret}} },
+			"recipients", []string{"no public key", "recipients[0]", "SSH"}},
 		"the second": {func(c configuration) {
 			c["encryption"] = configuration{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
 		}, "recipients", []string{"recipients[1]"}},
-		"no key at all":       {func(c configuration) { c["encryption"] = configuration{} }, "encryption", []string{"neither recipients nor passphrase"}},
-		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} }, "recipients", []string{"not the secret one"}},
-		"no recipient":        {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} }, "recipients", []string{"Found none"}},
+		"no key at all": {func(c configuration) { c["encryption"] = configuration{} }, "encryption",
+			[]string{"neither recipients nor passphrase"}},
+		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} },
+			"recipients", []string{"not the secret one"}},
+		"no recipient": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} },
+			"recipients", []string{"Found none"}},
 		"two keys": {
 			func(c configuration) {
 				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase": secret}
 			}, "encryption",
 			[]string{"both recipients and passphrase", "exactly one"},
 		},
-		"clear secrets":       {func(c configuration) { delete(c, "encryption") }, "include_secrets", []string{"without encryption"}},
-		"keep nothing":        {func(c configuration) { c["retain"] = configuration{"count": 0} }, "count", []string{"Found 0", "at least 1"}},
-		"a negative age":      {func(c configuration) { c["retain"] = configuration{"count": 1, "min_age": "-1h"} }, "min_age", []string{`"-1h"`}},
-		"an age in days":      {func(c configuration) { c["retain"] = configuration{"count": 3, "min_age": "7d"} }, "min_age", []string{`Found "7d"`, "168h"}},
-		"four fields":         {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule", []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "@every"}},
-		"a time zone":         {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule", []string{"time zone", "UTC"}},
-		"the 30th February":   {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule", []string{"names no time"}},
-		"no control plane":    {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") }, "talos_endpoints", []string{"no address"}},
-		"a path for a name":   {func(c configuration) { c["cluster"].(configuration)["name"] = "a/b" }, "name", []string{`"a/b"`}},
-		"a compression":       {func(c configuration) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
-		"a folder of no name": {func(c configuration) { delete(c, "s3"); c["file"] = configuration{"path": ""} }, "path", []string{"a path"}},
+		"clear secrets": {func(c configuration) { delete(c, "encryption") }, "include_secrets",
+			[]string{"without encryption"}},
+		"keep nothing": {func(c configuration) { c["retain"] = configuration{"count": 0} }, "count",
+			[]string{"Found 0", "at least 1"}},
+		"a negative age": {func(c configuration) { c["retain"] = configuration{"count": 1, "min_age": "-1h"} },
+			"min_age", []string{`"-1h"`}},
+		"an age in days": {func(c configuration) { c["retain"] = configuration{"count": 3, "min_age": "7d"} }, "min_age",
+			[]string{`Found "7d"`, "168h"}},
+		"four fields": {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule",
+			[]string{`"0 3 * *": expected exactly 5 fields, found 4. `, "@every"}},
+		"a time zone": {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule",
+			[]string{"time zone", "UTC"}},
+		"the 30th February": {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule",
+			[]string{"names no time"}},
+		"no control plane": {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") },
+			"talos_endpoints", []string{"no address"}},
+		"a path for a name": {func(c configuration) { c["cluster"].(configuration)["name"] = "a/b" }, "name",
+			[]string{`"a/b"`}},
+		"a compression": {func(c configuration) { c["compression"] = "gzip" }, "compression", []string{"gzip"}},
+		"a folder of no name": {func(c configuration) { delete(c, "s3"); c["file"] = configuration{"path": ""} }, "path",
+			[]string{"a path"}},
 	} {
 		config := fullBackup()
 		delete(config["s3"].(configuration), "ca")
@@ -268,7 +294,8 @@ func (d *driven) planValue(t *testing.T, config tftypes.Value) outcome {
 	t.Helper()
 
 	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)), Config: dynamic(t, config), PriorPrivate: d.private,
+		TypeName: d.Name, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, config)),
+		Config: dynamic(t, config), PriorPrivate: d.private,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +310,8 @@ func TestSources_followersFirst(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "10.0.0.11", Role: cluster.ControlPlane, Address: "10.0.0.11"}, {Name: "10.0.0.12", Role: cluster.ControlPlane, Address: "10.0.0.12"},
+		{Name: "10.0.0.11", Role: cluster.ControlPlane, Address: "10.0.0.11"},
+		{Name: "10.0.0.12", Role: cluster.ControlPlane, Address: "10.0.0.12"},
 	}}
 	view := func(id string, alarms ...string) cluster.EtcdView {
 		return cluster.EtcdView{Member: id, Leader: "1", Members: []string{"1", "2", "3", "4", "5"}, Alarms: alarms}
@@ -297,26 +325,32 @@ func TestSources_followersFirst(t *testing.T) {
 	have := cluster.Snapshot{
 		Time: time.Now(),
 		Machines: map[string]cluster.MachineState{
-			"10.0.0.11": {Access: cluster.Member, MemberID: "1", TalosVersion: "v1.13.0"}, "10.0.0.12": {Access: cluster.Member, MemberID: "2", TalosVersion: "v1.13.1"},
+			"10.0.0.11": {Access: cluster.Member, MemberID: "1", TalosVersion: "v1.13.0"},
+			"10.0.0.12": {Access: cluster.Member, MemberID: "2", TalosVersion: "v1.13.1"},
 		},
 		Peers: map[string]cluster.MachineState{"3": {Access: cluster.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
 		Etcd: cluster.EtcdState{
-			Known: true, Members: []cluster.EtcdMember{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"), member("4", "cp-4"), learner},
-			Views: map[string]cluster.EtcdView{"1": view("1", "NOSPACE on 4"), "2": view("2"), "3": view("3"), "4": view("4", "NOSPACE on 4"), "5": view("5")},
+			Known: true, Members: []cluster.EtcdMember{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"),
+				member("4", "cp-4"), learner},
+			Views: map[string]cluster.EtcdView{"1": view("1", "NOSPACE on 4"), "2": view("2"), "3": view("3"),
+				"4": view("4", "NOSPACE on 4"), "5": view("5")},
 		},
 	}
 
 	sources, problems := etcdbackup.SourcesIn(want, have)
 
 	expected := []etcdbackup.Source{
-		{Name: "cp-2", Address: "10.0.0.12", TalosVersion: "v1.13.1"}, {Name: "cp-3", Address: "10.0.1.13", TalosVersion: "v1.13.2"},
-		{Name: "cp-1", Address: "10.0.0.11", TalosVersion: "v1.13.0", Leader: true}, {Name: "cp-4", Address: "10.0.1.14", Full: true},
+		{Name: "cp-2", Address: "10.0.0.12", TalosVersion: "v1.13.1"},
+		{Name: "cp-3", Address: "10.0.1.13", TalosVersion: "v1.13.2"},
+		{Name: "cp-1", Address: "10.0.0.11", TalosVersion: "v1.13.0", Leader: true},
+		{Name: "cp-4", Address: "10.0.1.14", Full: true},
 	}
 	if !slices.Equal(sources, expected) {
 		t.Errorf("sources are %+v", sources)
 	}
 
-	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "cp-4: it is not healthy: raised the alarm NOSPACE") || !strings.Contains(problems[1].Error(), "learner") {
+	if len(problems) != 2 || !strings.Contains(problems[0].Error(), "cp-4: it is not healthy: raised the alarm NOSPACE") ||
+		!strings.Contains(problems[1].Error(), "learner") {
 		t.Errorf("problems are %v", problems)
 	}
 

@@ -79,7 +79,8 @@ func TestAccEtcdBackupSchedule(t *testing.T) {
 		s.allow(t, allowedNamespaces...)
 
 		for name, test := range map[string]func(*testing.T){
-			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace, "silence": s.testSilence,
+			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace,
+			"silence":         s.testSilence,
 			"another cluster": s.testAnotherCluster,
 		} {
 			t.Run(name, test)
@@ -109,7 +110,8 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the create")
 
-	if got := s.objects(t, scheduleNS); got != "CronJob nightly, Secret nightly-s3, Secret nightly-talos, TalosServiceAccount nightly-talos" {
+	if got := s.objects(t, scheduleNS); got != "CronJob nightly, Secret nightly-s3, Secret nightly-talos, "+
+		"TalosServiceAccount nightly-talos" {
 		t.Errorf("there is %s", got)
 	}
 
@@ -118,7 +120,8 @@ func (s *scheduleSite) testLife(t *testing.T) {
 	s.isThinnedOut(t, w, bucket, write, nightly)
 	s.isImported(t, w)
 
-	if trace, state := w.Trace(), encoded(t, w.State()); strings.Contains(state, "THE-KEY-OF-THE-CLUSTER") || strings.Contains(trace, storetest.SecretKey) {
+	if trace, state := w.Trace(), encoded(t, w.State()); strings.Contains(state, "THE-KEY-OF-THE-CLUSTER") ||
+		strings.Contains(trace, storetest.SecretKey) {
 		t.Error("a key is in state or in the log")
 	}
 
@@ -141,18 +144,21 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	secret, err := s.API.CoreV1().Secrets(scheduleNS).Get(t.Context(), "nightly-s3", metav1.GetOptions{})
 	must(t, err)
 
-	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" || string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
+	if string(secret.Data["AWS_SECRET_ACCESS_KEY"]) != "THE-KEY-OF-THE-CLUSTER" ||
+		string(secret.Data["AWS_ACCESS_KEY_ID"]) != "in-the-cluster" {
 		t.Errorf("the Secret has %v", secret.Data)
 	}
 
 	secret.Data["AWS_ACCESS_KEY_ID"] = []byte("somebody-else")
 	_, err = s.API.CoreV1().Secrets(scheduleNS).Update(t.Context(), secret, metav1.UpdateOptions{})
 	must(t, err)
-	must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos", metav1.DeleteOptions{}))
+	must(t, s.any.Resource(talosAccounts).Namespace(scheduleNS).Delete(t.Context(), "nightly-talos",
+		metav1.DeleteOptions{}))
 
 	plan := w.MustRun("plan")
 	for _, words := range []string{
-		`CronJob talosop-backup/nightly: spec.schedule is "0 4 * * *" instead of "0 3 * * *"`, "spec.suspend is true instead of false",
+		`CronJob talosop-backup/nightly: spec.schedule is "0 4 * * *" instead of "0 3 * * *"`,
+		"spec.suspend is true instead of false",
 		"Secret talosop-backup/nightly-s3: data is another one", "ServiceAccount talosop-backup/nightly-talos is missing",
 	} {
 		says(t, plan, words)
@@ -161,7 +167,8 @@ func (s *scheduleSite) isRepaired(t *testing.T, w *clitest.Workspace) {
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the repair")
 
-	if c, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil || c.Spec.Schedule != "0 3 * * *" || *c.Spec.Suspend {
+	if c, err = jobs.Get(t.Context(), "nightly", metav1.GetOptions{}); err != nil || c.Spec.Schedule != "0 3 * * *" ||
+		*c.Spec.Suspend {
 		t.Errorf("the CronJob is %+v, %v", c.Spec, err)
 	}
 }
@@ -174,7 +181,8 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after a run on demand")
 
-	if s.ended() != 1 || w.Attribute(scheduleAddress, "last_success") == nil || w.Attribute(scheduleAddress, "last_run") == nil {
+	if s.ended() != 1 || w.Attribute(scheduleAddress, "last_success") == nil ||
+		w.Attribute(scheduleAddress, "last_run") == nil {
 		t.Errorf("%d runs ended, the last success is %v", s.ended(), w.Attribute(scheduleAddress, "last_success"))
 	}
 
@@ -186,7 +194,8 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 		t.Error("a run that failed is no error")
 	}
 
-	for _, words := range []string{"BackoffLimitExceeded", "exit code 255", "failed to push encrypted snapshot: Access Denied."} {
+	for _, words := range []string{"BackoffLimitExceeded", "exit code 255",
+		"failed to push encrypted snapshot: Access Denied."} {
 		says(t, failed, words)
 	}
 
@@ -200,7 +209,9 @@ func (s *scheduleSite) runsOnDemand(t *testing.T, w *clitest.Workspace, write fu
 }
 
 // isThinnedOut has more snapshots in the bucket than retain wants, and others beside them.
-func (s *scheduleSite) isThinnedOut(t *testing.T, w *clitest.Workspace, bucket *storetest.Server, write func(string), nightly string) {
+func (s *scheduleSite) isThinnedOut(
+	t *testing.T, w *clitest.Workspace, bucket *storetest.Server, write func(string), nightly string,
+) {
 	t.Helper()
 
 	prefix, _ := w.Attribute(scheduleAddress, "key_prefix").(string)
@@ -278,7 +289,8 @@ func (s *scheduleSite) isImported(t *testing.T, w *clitest.Workspace) {
 
 	w.MustRun("state", "rm", scheduleAddress)
 	w.MustRun("import", scheduleAddress, encoded(t, map[string]any{
-		"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.machine.Address().String()}, "name": "nightly",
+		"secrets": "secrets.yaml", "control_plane": map[string]string{"cp-1": s.machine.Address().String()},
+		"name": "nightly",
 	}))
 
 	if got := encoded(t, w.Attribute(scheduleAddress, "schedule")); got != `"0 3 * * *"` {
@@ -319,7 +331,8 @@ func (s *scheduleSite) isRemoved(t *testing.T, w *clitest.Workspace, bucket *sto
 	must(t, err)
 
 	spec := schedule.Spec{Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Bucket: schedule.Bucket{Prefix: "talos"}}
-	if found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(spec.KeyPrefix())+"*")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(bucket.Data, filepath.FromSlash(spec.KeyPrefix())+"*")); err != nil ||
+		len(found) == 0 {
 		t.Errorf("snapshots are left: %v, %v", found, err)
 	}
 }

@@ -86,7 +86,8 @@ func newScheduleSite(t *testing.T) *scheduleSite {
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	must(t, err)
 
-	access := &rest.Config{Host: s.endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
+	access := &rest.Config{Host: s.endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
 	s.API, err = clientgo.NewForConfig(access)
 	must(t, err)
 	s.any, err = kubedynamic.NewForConfig(access)
@@ -104,16 +105,18 @@ func (s *scheduleSite) bootstrap(t *testing.T, bundle *pki.Bundle) {
 	cert, err := tls.X509KeyPair(admin.Certificate, admin.Key)
 	must(t, err)
 
-	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(s.machine.Endpoint()), talosclient.WithTLSConfig(&tls.Config{
-		Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
-	}))
+	talos, err := talosclient.New(t.Context(), talosclient.WithEndpoints(s.machine.Endpoint()),
+		talosclient.WithTLSConfig(&tls.Config{
+			Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // the machine is the test's own
+		}))
 	must(t, err)
 	t.Cleanup(func() { must(t, talos.Close()) })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 
-	must(t, wait.Until(ctx, 20*time.Millisecond, func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))
+	must(t, wait.Until(ctx, 20*time.Millisecond,
+		func(ctx context.Context) error { return talos.Bootstrap(ctx, &machine.BootstrapRequest{}) }))
 	must(t, s.machine.AwaitReady(ctx))
 }
 
@@ -148,7 +151,8 @@ func (s *scheduleSite) allow(t *testing.T, namespaces ...string) {
 	definition := &unstructured.Unstructured{}
 	must(t, json.Unmarshal([]byte(serviceAccounts), definition))
 
-	_, err := s.any.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+	_, err := s.any.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}).
 		Create(t.Context(), definition, metav1.CreateOptions{})
 	must(t, err)
 
@@ -218,7 +222,8 @@ func (s *scheduleSite) syncAccount(ctx context.Context, account *unstructured.Un
 			return err
 		}
 
-		if _, err := s.any.Resource(talosAccounts).Namespace(namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
+		if _, err := s.any.Resource(talosAccounts).Namespace(namespace).Update(ctx, account,
+			metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -229,7 +234,8 @@ func (s *scheduleSite) syncAccount(ctx context.Context, account *unstructured.Un
 
 	_, err := s.API.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: account.GetName(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(account, account.GroupVersionKind())},
+			Name: account.GetName(), OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(account, account.GroupVersionKind())},
 		},
 		Data: map[string][]byte{"config": []byte("a talosconfig")},
 	}, metav1.CreateOptions{})
@@ -284,7 +290,8 @@ func (s *scheduleSite) syncJobs(ctx context.Context) error {
 func (s *scheduleSite) end(ctx context.Context, job *batchv1.Job) error {
 	now := metav1.Now()
 	yes := func(kind batchv1.JobConditionType, reason string) batchv1.JobCondition {
-		return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: reason, LastTransitionTime: now}
+		return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: reason,
+			LastTransitionTime: now}
 	}
 
 	job.Status.StartTime = &now
@@ -298,7 +305,8 @@ func (s *scheduleSite) end(ctx context.Context, job *batchv1.Job) error {
 		}
 
 		job.Status.Failed = 1
-		job.Status.Conditions = []batchv1.JobCondition{yes(batchv1.JobFailureTarget, "BackoffLimitExceeded"), yes(batchv1.JobFailed, "BackoffLimitExceeded")}
+		job.Status.Conditions = []batchv1.JobCondition{yes(batchv1.JobFailureTarget, "BackoffLimitExceeded"),
+			yes(batchv1.JobFailed, "BackoffLimitExceeded")}
 	}
 
 	_, err := s.API.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, job, metav1.UpdateOptions{})
@@ -308,7 +316,8 @@ func (s *scheduleSite) end(ctx context.Context, job *batchv1.Job) error {
 
 // failPod makes the pod of a Job that failed, as the PodSecurity admission of its namespace allows.
 func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
-	_, err := s.API.CoreV1().ServiceAccounts(job.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := s.API.CoreV1().ServiceAccounts(job.Namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -328,8 +337,9 @@ func (s *scheduleSite) failPod(ctx context.Context, job *batchv1.Job) error {
 	}
 
 	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
-		Name:  pod.Spec.Containers[0].Name,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error", Message: s.fails}},
+		Name: pod.Spec.Containers[0].Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Error",
+			Message: s.fails}},
 	}}}
 
 	_, err = s.API.CoreV1().Pods(job.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})

@@ -47,7 +47,8 @@ func (s *scheduleSite) configuration(namespace, name string) configuration {
 func (s *scheduleSite) namespace(t *testing.T, name string) {
 	t.Helper()
 
-	_, err := s.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.API.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -66,34 +67,45 @@ func TestMistakesInSchedules(t *testing.T) {
 		says    []string
 		warning bool
 	}{
-		"cron":             {Path: []string{"schedule"}, Value: "0 3 * *", says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
-		"hour in cron":     {Path: []string{"schedule"}, Value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
-		"never":            {Path: []string{"schedule"}, Value: "0 3 31 2 *", says: []string{"names no time"}},
-		"zone in cron":     {Path: []string{"schedule"}, Value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
-		"time zone":        {Path: []string{"time_zone"}, Value: "Europe/Nowhere", says: []string{`"Europe/Nowhere"`, "IANA"}},
-		"name":             {Path: []string{"name"}, Value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
-		"long name":        {Path: []string{"name"}, Value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
-		"namespace":        {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
-		"no region":        {Path: []string{"s3"}, Value: configuration{"bucket": "prod-backups"}, says: []string{"neither region nor endpoint"}},
-		"half a key":       {Path: []string{"s3", "access_key_id"}, Value: "id", says: []string{"secret_access_key"}},
-		"two recipients":   {Path: []string{"encryption", "recipients"}, Value: []any{ageRecipient, ageRecipient}, says: []string{"Found 2", "exactly one"}},
-		"no recipient":     {Path: []string{"encryption"}, Value: configuration{}, says: []string{"Found 0", "disabled = true"}},
-		"SSH key":          {Path: []string{"encryption", "recipients"}, Value: []any{"ssh-ed25519 AAAA"}, says: []string{"X25519"}},
-		"no duration":      {Path: []string{"run_timeout"}, Value: "1x", says: []string{`Found "1x"`, "168h"}},
-		"days":             {Path: []string{"retain"}, Value: configuration{"count": 3, "min_age": "7d"}, says: []string{`Found "7d"`, "168h"}},
-		"private key":      {Path: []string{"encryption", "recipients"}, Value: []any{"AGE-SECRET-KEY-1ABC"}, says: []string{"X25519"}},
-		"both":             {Path: []string{"encryption", "disabled"}, Value: true, says: []string{"beside recipients"}},
-		"clear text":       {Path: []string{"encryption"}, Value: configuration{"disabled": true}, says: []string{"every Secret"}, warning: true},
+		"cron": {Path: []string{"schedule"}, Value: "0 3 * *",
+			says: []string{`"0 3 * *": expected exactly 5 fields, found 4. `, "five fields"}},
+		"hour in cron": {Path: []string{"schedule"}, Value: "0 25 * * *", says: []string{"(25) above maximum (23)"}},
+		"never":        {Path: []string{"schedule"}, Value: "0 3 31 2 *", says: []string{"names no time"}},
+		"zone in cron": {Path: []string{"schedule"}, Value: "TZ=UTC 0 3 * * *", says: []string{"time zone", "time_zone"}},
+		"time zone": {Path: []string{"time_zone"}, Value: "Europe/Nowhere",
+			says: []string{`"Europe/Nowhere"`, "IANA"}},
+		"name":      {Path: []string{"name"}, Value: "Nightly", says: []string{`"Nightly"`, "1 to 52"}},
+		"long name": {Path: []string{"name"}, Value: strings.Repeat("n", 53), says: []string{"1 to 52"}},
+		"namespace": {Path: []string{"namespace"}, Value: "a.b", says: []string{`"a.b"`, "1 to 63"}},
+		"no region": {Path: []string{"s3"}, Value: configuration{"bucket": "prod-backups"},
+			says: []string{"neither region nor endpoint"}},
+		"half a key": {Path: []string{"s3", "access_key_id"}, Value: "id", says: []string{"secret_access_key"}},
+		"two recipients": {Path: []string{"encryption", "recipients"}, Value: []any{ageRecipient, ageRecipient},
+			says: []string{"Found 2", "exactly one"}},
+		"no recipient": {Path: []string{"encryption"}, Value: configuration{},
+			says: []string{"Found 0", "disabled = true"}},
+		"SSH key": {Path: []string{"encryption", "recipients"}, Value: []any{"ssh-ed25519 AAAA"},
+			says: []string{"X25519"}},
+		"no duration": {Path: []string{"run_timeout"}, Value: "1x", says: []string{`Found "1x"`, "168h"}},
+		"days": {Path: []string{"retain"}, Value: configuration{"count": 3, "min_age": "7d"},
+			says: []string{`Found "7d"`, "168h"}},
+		"private key": {Path: []string{"encryption", "recipients"}, Value: []any{"AGE-SECRET-KEY-1ABC"},
+			says: []string{"X25519"}},
+		"both": {Path: []string{"encryption", "disabled"}, Value: true, says: []string{"beside recipients"}},
+		"clear text": {Path: []string{"encryption"}, Value: configuration{"disabled": true},
+			says: []string{"every Secret"}, warning: true},
 		"retain none":      {Path: []string{"retain"}, Value: configuration{"count": 0}, says: []string{"at least 1"}},
 		"tag":              {Path: []string{"image", "tag"}, Value: "a b", says: []string{`"a b"`}},
 		"repository":       {Path: []string{"image", "repository"}, Value: "https://ghcr.io/x", says: []string{"https://"}},
 		"history":          {Path: []string{"history", "failed"}, Value: -1, says: []string{"Found -1"}},
 		"deadline":         {Path: []string{"starting_deadline"}, Value: "5s", says: []string{"10s or more"}},
 		"part of a second": {Path: []string{"run_timeout"}, Value: "90.5s", says: []string{"whole seconds"}},
-		"quantity":         {Path: []string{"resources", "limits"}, Value: configuration{"memory": "much"}, says: []string{`"much"`}},
-		"effect":           {Path: []string{"tolerations"}, Value: []any{configuration{"effect": "Never"}}, says: []string{`"Never"`, "NoExecute"}},
-		"slash":            {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"without slashes"}},
-		"secrets":          {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"talosctl gen secrets"}},
+		"quantity": {Path: []string{"resources", "limits"}, Value: configuration{"memory": "much"},
+			says: []string{`"much"`}},
+		"effect": {Path: []string{"tolerations"}, Value: []any{configuration{"effect": "Never"}},
+			says: []string{`"Never"`, "NoExecute"}},
+		"slash":   {Path: []string{"cluster", "name"}, Value: "a/b", says: []string{"without slashes"}},
+		"secrets": {Path: []string{"cluster", "secrets"}, Value: "nothing", says: []string{"talosctl gen secrets"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +128,8 @@ func TestMistakesInSchedules(t *testing.T) {
 	}
 
 	old := with(with(baseSchedule(), "v0.1.0-beta.3", "image", "tag"), "zstd", "compression")
-	if got := validate(t, scheduleResource, old); len(got) != 1 || !strings.Contains(got[0].Detail, "first that compresses") {
+	if got := validate(t, scheduleResource, old); len(got) != 1 ||
+		!strings.Contains(got[0].Detail, "first that compresses") {
 		t.Errorf("compression by a version that has none: %s", show(got))
 	}
 }
@@ -130,8 +143,10 @@ func TestUnknownInSchedules(t *testing.T) {
 
 		more := configuration{
 			"namespace": "backups", "create_namespace": false, "time_zone": "Etc/UTC", "suspend": false, "compression": "zstd",
-			"retain": configuration{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m", "run_timeout": "10m",
-			"image":         configuration{"repository": "registry.example.org:5000/talos-backup", "tag": "v1", "pull_secret": "pull"},
+			"retain": configuration{"count": 3, "min_age": "1h"}, "run_now": "once", "starting_deadline": "1m",
+			"run_timeout": "10m",
+			"image": configuration{"repository": "registry.example.org:5000/talos-backup", "tag": "v1",
+				"pull_secret": "pull"},
 			"history":       configuration{"successful": 1, "failed": 0},
 			"resources":     configuration{"requests": configuration{"cpu": "100m"}, "limits": configuration{"memory": "1Gi"}},
 			"node_selector": configuration{"a": "b"}, "tolerations": []any{configuration{"key": "k", "operator": "Exists"}},
@@ -157,15 +172,18 @@ func TestUnknownInSchedules(t *testing.T) {
 	}
 
 	for _, path := range [][]string{
-		{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"}, {"encryption", "recipients"}, {"image", "tag"},
+		{"cluster", "secrets"}, {"cluster", "name"}, {"cluster", "endpoint"}, {"s3", "bucket"}, {"s3", "endpoint"},
+		{"encryption", "recipients"}, {"image", "tag"},
 	} {
 		if planned := d.plan(t, with(full(), unknownValue{}, path...)); len(planned.diagnostics) > 0 {
 			t.Errorf("the plan with %v unknown: %s", path, show(planned.diagnostics))
 		}
 	}
 
-	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 || text(t, planned.Value, "id") != "prod/backups/nightly" {
-		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics), text(t, planned.Value, "id"))
+	if planned := d.plan(t, full()); len(planned.diagnostics) > 0 ||
+		text(t, planned.Value, "id") != "prod/backups/nightly" {
+		t.Errorf("the plan for a cluster that does not answer: %s of %s", show(planned.diagnostics),
+			text(t, planned.Value, "id"))
 	}
 }
 
@@ -175,13 +193,14 @@ func TestScheduleKeyPrefix_isUnknownWithThePrefix(t *testing.T) {
 
 	d := drive(t, scheduleResource, nil)
 
-	made, err := tftypes.Transform(d.plan(t, baseSchedule()).Value, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if !v.IsKnown() {
-			return tftypes.NewValue(v.Type(), nil), nil
-		}
+	made, err := tftypes.Transform(d.plan(t, baseSchedule()).Value,
+		func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			if !v.IsKnown() {
+				return tftypes.NewValue(v.Type(), nil), nil
+			}
 
-		return v, nil
-	})
+			return v, nil
+		})
 	must(t, err)
 
 	d.state = made
@@ -208,8 +227,9 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	refused := &backupschedule.Scheduler{
 		API: api, Timeout: time.Minute, Pause: 10 * time.Millisecond,
 		Spec: schedule.Spec{
-			Namespace: "forbidden", Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Schedule: "@daily", RunTimeout: time.Hour,
-			Image: schedule.Image{Repository: "r", Tag: "t"}, Bucket: schedule.Bucket{Name: "b"},
+			Namespace: "forbidden", Name: "nightly", Cluster: "prod", Mark: bundle.Mark(), Schedule: "@daily",
+			RunTimeout: time.Hour,
+			Image:      schedule.Image{Repository: "r", Tag: "t"}, Bucket: schedule.Bucket{Name: "b"},
 		},
 	}
 
@@ -219,7 +239,8 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	}
 
 	text := backupschedule.ScheduleFailed("create", refused, err, "").Detail()
-	for _, words := range []string{"Namespace is not allowed: forbidden", "allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches"} {
+	for _, words := range []string{"Namespace is not allowed: forbidden",
+		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q:\n%s", words, text)
 		}
@@ -239,8 +260,10 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 func (s *scheduleSite) testStrangers(t *testing.T) {
 	s.namespace(t, "strangers")
 
-	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace("strangers")
-	spec := schedule.Spec{Namespace: "strangers", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour, Image: schedule.Image{Repository: "r", Tag: "t"}}
+	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace(
+		"strangers")
+	spec := schedule.Spec{Namespace: "strangers", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour,
+		Image: schedule.Image{Repository: "r", Tag: "t"}}
 	foreign := &unstructured.Unstructured{Object: spec.CronJob()}
 	foreign.SetLabels(nil)
 
@@ -250,7 +273,8 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 	d := drive(t, scheduleResource, nil)
 
 	failed := d.apply(t, s.configuration("strangers", "nightly"))
-	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is a CronJob strangers/nightly that this resource did not make") || !d.state.IsNull() {
+	if !failed.failed() || !strings.Contains(show(failed.diagnostics),
+		"there is a CronJob strangers/nightly that this resource did not make") || !d.state.IsNull() {
 		t.Errorf("a stranger's CronJob: %s", show(failed.diagnostics))
 	}
 
@@ -275,7 +299,8 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 		t.Errorf("left is %s", got)
 	}
 
-	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil ||
+		ns.DeletionTimestamp != nil {
 		t.Errorf("a namespace of somebody else goes: %v", err)
 	}
 }
@@ -285,7 +310,8 @@ func (s *scheduleSite) testNoNamespace(t *testing.T) {
 	d := drive(t, scheduleResource, nil)
 
 	failed := d.apply(t, with(s.configuration("missing", "nightly"), false, "create_namespace"))
-	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is no namespace missing") || !d.state.IsNull() {
+	if !failed.failed() || !strings.Contains(show(failed.diagnostics), "there is no namespace missing") ||
+		!d.state.IsNull() {
 		t.Errorf("without a namespace: %s", show(failed.diagnostics))
 	}
 }
@@ -307,7 +333,8 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 	unanswered := d.state
 	read := d.refresh(t)
 
-	if read.failed() || !strings.Contains(show(read.diagnostics), "Unable to observe etcd backup schedule") || !d.state.Equal(unanswered) {
+	if read.failed() || !strings.Contains(show(read.diagnostics), "Unable to observe etcd backup schedule") ||
+		!d.state.Equal(unanswered) {
 		t.Errorf("a silent cluster: %s", show(read.diagnostics))
 	}
 
@@ -317,7 +344,8 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 		{APIVersion: "batch/v1", Kind: "cronjobs", Name: "weekly"}, {APIVersion: "v1", Kind: "secrets", Name: "weekly-s3"},
 		{APIVersion: schedule.TalosAPI, Kind: "serviceaccounts", Name: "weekly-talos"},
 	} {
-		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("silence").
+		must(t, s.any.Resource(schema.FromAPIVersionAndKind(o.APIVersion,
+			o.Kind).GroupVersion().WithResource(o.Kind)).Namespace("silence").
 			Delete(t.Context(), o.Name, metav1.DeleteOptions{}))
 	}
 
@@ -343,7 +371,8 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	wanted := valueOf(t, typeOf(t, scheduleResource), with(config, string(secrets), "cluster", "secrets"))
 
 	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)), Config: dynamic(t, wanted),
+		TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)),
+		Config: dynamic(t, wanted),
 	})
 	must(t, err)
 

@@ -44,7 +44,8 @@ func newBackups(t *testing.T, opts sim.Options) *backups {
 	}
 
 	config := baseControlPlane()
-	config["name"], config["endpoint"], config["kubernetes_version"], config["machines"] = "test", b.endpoint, "v1.36.2", machines
+	config["name"], config["endpoint"], config["kubernetes_version"], config["machines"] = "test", b.endpoint, "v1.36.2",
+		machines
 	config["deletion_protection"] = false
 
 	plane := drive(t, "talosop_control_plane", nil)
@@ -54,7 +55,8 @@ func newBackups(t *testing.T, opts sim.Options) *backups {
 
 	b.handle = configuration{
 		"name": "test", "endpoint": b.endpoint, "secrets": b.Bundle, "kubernetes_version": "v1.36.2",
-		"talos_endpoints": []any{b.controlPlane[0].Address().String(), b.controlPlane[1].Address().String(), b.controlPlane[2].Address().String()},
+		"talos_endpoints": []any{b.controlPlane[0].Address().String(), b.controlPlane[1].Address().String(),
+			b.controlPlane[2].Address().String()},
 	}
 
 	return b
@@ -73,7 +75,8 @@ func (b *backups) Bucket(more configuration) configuration {
 var ownKey = configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}
 
 // credentialed is a configuration of the provider with the key of the bucket.
-var credentialed = configuration{"s3": configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
+var credentialed = configuration{
+	"s3": configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}}
 
 // config is a backup; more is further attributes.
 func (b *backups) config(bucket configuration, more configuration) configuration {
@@ -197,7 +200,8 @@ func (b *backups) expectOpens(t *testing.T, key string) {
 	}
 
 	secrets, err := b.Archive(t, "own").Secrets(t.Context(), key, keys)
-	if err != nil || !strings.Contains(string(secrets), b.Bundle) || !strings.Contains(string(secrets), `# talos_version: "v1.13.0"`) {
+	if err != nil || !strings.Contains(string(secrets), b.Bundle) ||
+		!strings.Contains(string(secrets), `# talos_version: "v1.13.0"`) {
 		t.Errorf("the secrets cannot be had back: %v", err)
 	}
 }

@@ -35,7 +35,8 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 
 	p := b.Pool()
 
-	api, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
+	api, err := providerdata.KubernetesOf(p, bundle,
+		kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
 	t.Cleanup(api.Close)
 
@@ -44,7 +45,9 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	must(t, err)
 	t.Cleanup(others.Close)
 
-	_, release, err := others.Lock(kubernetes.LockOptions{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(t.Context(), nil)
+	_, release, err := others.Lock(
+		kubernetes.LockOptions{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(
+		t.Context(), nil)
 	must(t, err)
 	t.Cleanup(release)
 
@@ -60,9 +63,10 @@ func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
 	m := quickProviderData()
 	m.KubernetesTimeout = 2 * time.Second
 
-	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m, &etcdbackup.Taking{
-		Archive: b.Archive(t, ""), Bundle: bundle, API: api,
-	})
+	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m,
+		&etcdbackup.Taking{
+			Archive: b.Archive(t, ""), Bundle: bundle, API: api,
+		})
 	if err != nil || alone {
 		t.Fatalf("the turn is one alone: %v (%v)", alone, err)
 	}
@@ -90,7 +94,9 @@ func testBackupSwept(t *testing.T, b *backups) {
 	for _, test := range []struct{ sweeps, left int }{{1, 1}, {2, 0}} {
 		folder := t.TempDir()
 
-		ctx, taking, err := (&etcdbackup.Resource{ConfiguredResource: providerdata.ConfiguredResource{ProviderData: quickProviderData()}}).Prepare(t.Context(), b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
+		ctx, taking, err := (&etcdbackup.Resource{
+			ConfiguredResource: providerdata.ConfiguredResource{ProviderData: quickProviderData()}}).Prepare(t.Context(),
+			b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}
@@ -98,7 +104,8 @@ func testBackupSwept(t *testing.T, b *backups) {
 
 		b.ForgetCalls()
 
-		_, _, err = taking.From(ctx, etcdbackup.Source{Name: "cp-1", Address: b.controlPlane[0].Address().String()}, backup.Facts{})
+		_, _, err = taking.From(ctx, etcdbackup.Source{Name: "cp-1", Address: b.controlPlane[0].Address().String()},
+			backup.Facts{})
 		taking.Close()
 
 		entries, more := taking.Archive.List(t.Context())

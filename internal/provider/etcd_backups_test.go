@@ -52,7 +52,8 @@ func TestBackupsOfAFolder(t *testing.T) {
 
 	old, damaged := named("02", mark, ".zst.age"), named("03", mark, "")
 
-	for _, key := range []string{old, damaged, damaged + ".json", named("04", "0123456789abcdef", ""), "prod/" + mark + ".txt", "other/" + filepath.Base(old)} {
+	for _, key := range []string{old, damaged, damaged + ".json", named("04", "0123456789abcdef", ""),
+		"prod/" + mark + ".txt", "other/" + filepath.Base(old)} {
 		if _, err := s.Put(t.Context(), key, bytes.NewReader([]byte("what is stored"))); err != nil {
 			t.Fatal(err)
 		}
@@ -60,15 +61,18 @@ func TestBackupsOfAFolder(t *testing.T) {
 
 	// What a killed run leaves behind of the newest.
 	cut := errors.New("killed")
-	if _, err := s.Put(t.Context(), named("05", mark, ""), io.MultiReader(strings.NewReader("half"), &failing{cut})); !errors.Is(err, cut) {
+	if _, err := s.Put(t.Context(), named("05", mark, ""),
+		io.MultiReader(strings.NewReader("half"), &failing{cut})); !errors.Is(err, cut) {
 		t.Fatal(err)
 	}
 
-	if err := os.WriteFile(filepath.Join(folder, "prod", ".talosop-partial-"+filepath.Base(named("05", mark, ""))+"-1"), []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "prod", ".talosop-partial-"+filepath.Base(named("05", mark, ""))+"-1"),
+		[]byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	state, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": folder}})
+	state, said := look(t, "talosop_etcd_backups",
+		configuration{"cluster": writtenHandle(), "file": configuration{"path": folder}})
 	if len(said) != 1 || said[0].Summary != "Backups of etcd are damaged" || !strings.Contains(said[0].Detail, damaged) {
 		t.Fatalf("it says %s", show(said))
 	}
@@ -112,8 +116,10 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 func TestBackupsOfNoFolder(t *testing.T) {
 	t.Parallel()
 
-	state, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": filepath.Join(t.TempDir(), "none")}})
-	if len(said) != 1 || said[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(said[0].Detail, "no such folder") {
+	state, said := look(t, "talosop_etcd_backups",
+		configuration{"cluster": writtenHandle(), "file": configuration{"path": filepath.Join(t.TempDir(), "none")}})
+	if len(said) != 1 || said[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		!strings.Contains(said[0].Detail, "no such folder") {
 		t.Fatalf("it says %s", show(said))
 	}
 
@@ -132,7 +138,8 @@ func TestBackupsOfAFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a-file")
 	must(t, os.WriteFile(name, nil, 0o600))
 
-	_, said := look(t, "talosop_etcd_backups", configuration{"cluster": writtenHandle(), "file": configuration{"path": name}})
+	_, said := look(t, "talosop_etcd_backups",
+		configuration{"cluster": writtenHandle(), "file": configuration{"path": name}})
 	if len(said) != 1 || !strings.Contains(said[0].Detail, name+" is a file") || strings.Contains(said[0].Detail, "AWS") {
 		t.Errorf("it says %s", show(said))
 	}
@@ -146,7 +153,8 @@ func TestBackupsOfASilentServer(t *testing.T) {
 		"cluster": writtenHandle(), "timeout": "10s",
 		"s3": configuration{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
 	})
-	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" || !strings.Contains(said[0].Detail, "s3://backups at http://127.0.0.1:1") {
+	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" ||
+		!strings.Contains(said[0].Detail, "s3://backups at http://127.0.0.1:1") {
 		t.Errorf("it says %s", show(said))
 	}
 }
@@ -187,18 +195,22 @@ func TestWhatIsRestorable(t *testing.T) {
 			reasons: []string{"100 bytes, and 99 were stored", "", "", "", ""}, latest: "etcd-4.db",
 		},
 		"Kubernetes of the snapshots": {
-			handle:  clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"), TalosVersion: types.StringValue("v1.13.0")},
-			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "", "", ""}, latest: "etcd-3.db",
+			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"),
+				TalosVersion: types.StringValue("v1.13.0")},
+			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "", "", ""},
+			latest:  "etcd-3.db",
 		},
 		"an older etcd": {
-			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"), TalosVersion: types.StringValue("v1.10.2")},
+			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"),
+				TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{
 				"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it", "Kubernetes v1.35.9 wrote it", "", "",
 			}, latest: "etcd-2.db",
 		},
 		"an older etcd alone": {
-			handle:  clusterhandle.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
-			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it", "the etcd of Talos 1.13.0 wrote it", "", ""}, latest: "etcd-2.db",
+			handle: clusterhandle.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
+			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it",
+				"the etcd of Talos 1.13.0 wrote it", "", ""}, latest: "etcd-2.db",
 		},
 	} {
 		backups := etcdbackup.Judge(entries, test.handle)
@@ -209,7 +221,8 @@ func TestWhatIsRestorable(t *testing.T) {
 		}
 
 		for i, b := range backups {
-			if (b.Reason == "") != (test.reasons[i] == "") || !strings.Contains(strings.ReplaceAll(b.Reason, "Talos v", "Talos "), test.reasons[i]) {
+			if (b.Reason == "") != (test.reasons[i] == "") ||
+				!strings.Contains(strings.ReplaceAll(b.Reason, "Talos v", "Talos "), test.reasons[i]) {
 				t.Errorf("%s: %s is refused because %q, want %q", name, b.Key, b.Reason, test.reasons[i])
 			}
 		}
@@ -229,7 +242,8 @@ func TestWhatARecordThatIsNotReadSays(t *testing.T) {
 		{fmt.Errorf("read it: %w", store.ErrDenied), false, false},
 		{context.DeadlineExceeded, true, false},
 	} {
-		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}}, clusterhandle.HandleModel{})[0]
+		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}},
+			clusterhandle.HandleModel{})[0]
 
 		if (j.Reason != "") != test.refused || j.Damaged != test.Damaged {
 			t.Errorf("%v: refused because %q, damaged %t", test.RecordErr, j.Reason, j.Damaged)

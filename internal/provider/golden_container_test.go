@@ -16,7 +16,8 @@ import (
 // baseContainers is a whole cluster in containers that is right.
 func baseContainers() configuration {
 	return configuration{
-		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0", "kubernetes_version": "v1.35.2",
+		"mode": "container", "name": "dev", "secrets": bundleOnce(), "talos_version": "v1.13.0",
+		"kubernetes_version": "v1.35.2",
 		"host": configuration{
 			"kubeconfig_path": "~/.kube/config", "namespace": "talos", "create_namespace": true,
 			"pod": configuration{"resources": configuration{"requests": configuration{"cpu": "250m", "memory": "1Gi"}}},
@@ -42,8 +43,9 @@ func baseContainerWorkers() configuration {
 	return configuration{
 		"talos_version": "v1.13.0", "replicas": 2,
 		"cluster": configuration{
-			"mode": "container", "name": "dev", "endpoint": "https://dev.talos.svc.cluster.local:6443", "secrets": bundleOnce(), "kubernetes_version": "v1.35.2",
-			"version_contract": "v1.13", "talos_endpoints": []any{"dev-cp-0.talos.svc.cluster.local"},
+			"mode": "container", "name": "dev", "endpoint": "https://dev.talos.svc.cluster.local:6443", "secrets": bundleOnce(),
+			"kubernetes_version": "v1.35.2",
+			"version_contract":   "v1.13", "talos_endpoints": []any{"dev-cp-0.talos.svc.cluster.local"},
 			"host": configuration{"kubeconfig_path": "~/.kube/config", "namespace": "talos"},
 		},
 	}
@@ -104,25 +106,33 @@ func containerScenarios() map[string]planScenario {
 	unprotected := with(baseContainers(), false, "deletion_protection")
 
 	return map[string]planScenario{
-		"container-create":               {says: "A whole cluster is made in containers.", after: baseContainers()},
-		"container-create-control-plane": {says: "A control plane is made in containers, for workers of other resources.", kind: "talosop_control_plane", after: baseContainerPlane()},
-		"container-create-workers":       {says: "Workers in containers join a cluster of a handle.", kind: "talosop_worker", after: baseContainerWorkers()},
-		"container-nothing":              {says: "Nothing changed, and nothing is planned.", before: baseContainers(), after: baseContainers()},
+		"container-create": {says: "A whole cluster is made in containers.", after: baseContainers()},
+		"container-create-control-plane": {says: "A control plane is made in containers, for workers of other resources.",
+			kind: "talosop_control_plane", after: baseContainerPlane()},
+		"container-create-workers": {says: "Workers in containers join a cluster of a handle.", kind: "talosop_worker",
+			after: baseContainerWorkers()},
+		"container-nothing": {says: "Nothing changed, and nothing is planned.", before: baseContainers(),
+			after: baseContainers()},
 		"container-scale-up": {
 			says:   "Two control planes join, and a worker.",
-			before: baseContainers(), after: with(with(baseContainers(), 5, "control_plane", "replicas"), 3, "workers", "batch", "replicas"),
+			before: baseContainers(), after: with(with(baseContainers(), 5, "control_plane", "replicas"), 3, "workers", "batch",
+				"replicas"),
 		},
 		"container-scale-down": {
 			says:   "Two control planes leave, those with the highest numbers, and a worker.",
-			before: with(baseContainers(), 5, "control_plane", "replicas"), after: with(baseContainers(), 1, "workers", "batch", "replicas"),
+			before: with(baseContainers(), 5, "control_plane", "replicas"),
+			after:  with(baseContainers(), 1, "workers", "batch", "replicas"),
 		},
 		"container-scale-to-one": {
 			says:   "Of three control planes one stays, and no worker of the pool.",
-			before: baseContainers(), after: with(with(baseContainers(), 1, "control_plane", "replicas"), 0, "workers", "batch", "replicas"),
+			before: baseContainers(), after: with(with(baseContainers(), 1, "control_plane", "replicas"), 0, "workers", "batch",
+				"replicas"),
 		},
-		"container-pool": {says: "A pool of workers is added.", before: baseContainers(), after: with(baseContainers(), 1, "workers", "gpu", "replicas")},
+		"container-pool": {says: "A pool of workers is added.", before: baseContainers(),
+			after: with(baseContainers(), 1, "workers", "gpu", "replicas")},
 		"container-upgrade": {
-			says: "Talos goes two minor versions up: pods are replaced, one after the other.", before: olderContainers("v1.11.3"), after: olderContainers("v1.13.2"),
+			says:   "Talos goes two minor versions up: pods are replaced, one after the other.",
+			before: olderContainers("v1.11.3"), after: olderContainers("v1.13.2"),
 		},
 		"container-upgrade-workers": {
 			says: "Workers in containers are upgraded.", kind: "talosop_worker",
@@ -137,23 +147,30 @@ func containerScenarios() map[string]planScenario {
 		},
 		"container-resources-and-upgrade": {
 			says:   "Pods get more memory while Talos is upgraded: each is replaced once.",
-			before: olderContainers("v1.12.6"), after: with(olderContainers("v1.13.2"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+			before: olderContainers("v1.12.6"),
+			after:  with(olderContainers("v1.13.2"), "4Gi", "host", "pod", "resources", "requests", "memory"),
 		},
 		"container-patch": {
 			says:   "One machine gets a label, and a pool a file that takes a restart.",
 			before: baseContainers(),
-			after:  with(with(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"), []any{aFile}, "workers", "batch", "config_patches"),
+			after: with(with(baseContainers(), []any{label}, "control_plane", "replica_config_patches", "1"), []any{aFile},
+				"workers", "batch", "config_patches"),
 		},
 		"container-service": {
 			says:   "The Kubernetes API is to be reached from outside, and the machines by node ports.",
-			before: baseContainers(), after: with(with(baseContainers(), "NodePort", "host", "service", "type"), "node-port", "host", "access"),
+			before: baseContainers(), after: with(with(baseContainers(), "NodePort", "host", "service", "type"), "node-port",
+				"host", "access"),
 		},
-		"container-volumes-grow":           {says: "Volumes grow.", before: baseContainers(), after: with(baseContainers(), "40Gi", "host", "pod", "storage", "var")},
-		"container-volumes-shrink-refused": {says: "Volumes cannot shrink.", before: baseContainers(), after: with(baseContainers(), "10Gi", "host", "pod", "storage", "var")},
-		"container-ephemeral-refused":      {says: "Data does not move out of volumes.", before: baseContainers(), after: with(baseContainers(), true, "host", "pod", "storage", "ephemeral")},
+		"container-volumes-grow": {says: "Volumes grow.", before: baseContainers(),
+			after: with(baseContainers(), "40Gi", "host", "pod", "storage", "var")},
+		"container-volumes-shrink-refused": {says: "Volumes cannot shrink.", before: baseContainers(),
+			after: with(baseContainers(), "10Gi", "host", "pod", "storage", "var")},
+		"container-ephemeral-refused": {says: "Data does not move out of volumes.", before: baseContainers(),
+			after: with(baseContainers(), true, "host", "pod", "storage", "ephemeral")},
 		"container-class-refused": {
 			says:   "Volumes stay in their class.",
-			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"), after: with(baseContainers(), "fast", "host", "pod", "storage", "class"),
+			before: with(baseContainers(), "slow", "host", "pod", "storage", "class"),
+			after:  with(baseContainers(), "fast", "host", "pod", "storage", "class"),
 		},
 		"container-class-unknown-refused": {
 			says: "A class is said where none was: which one volumes have is not known.", before: baseContainers(),
@@ -169,7 +186,8 @@ func containerScenarios() map[string]planScenario {
 		},
 		"container-moved": {
 			says: "The cluster goes to another namespace, with more memory.", before: baseContainers(),
-			after: with(with(baseContainers(), "other", "host", "namespace"), "4Gi", "host", "pod", "resources", "requests", "memory"),
+			after: with(with(baseContainers(), "other", "host", "namespace"), "4Gi", "host", "pod", "resources", "requests",
+				"memory"),
 		},
 		"container-drift": {
 			says:   "Somebody changed a pod's template, and removed a Service.",

@@ -246,12 +246,14 @@ func (s planScenario) inPods(t *testing.T, kind string, state tftypes.Value) tft
 	case kind == "talosop_worker":
 		return podded[machinespkg.WorkerModel](t, machinespkg.NewWorkerResource(), state)
 	default:
-		return podded[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(), digested[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(), state))
+		return podded[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(),
+			digested[machinespkg.ControlPlaneModel](t, machinespkg.NewControlPlaneResource(), state))
 	}
 }
 
 func refusedBy(diagnostics []*tfprotov6.Diagnostic) bool {
-	return slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
+	return slices.ContainsFunc(diagnostics,
+		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError })
 }
 
 // describeChanges says whether a plan changes anything, and what of it is only known
@@ -270,7 +272,8 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 		names = append(names, "bootstrap_manifests_version")
 	}
 
-	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["restored_from"] != nil && !attributeOf(t, plan, "restored_from").IsNull() {
+	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["restored_from"] != nil &&
+		!attributeOf(t, plan, "restored_from").IsNull() {
 		names = append(names, "restored_from")
 	}
 
@@ -347,7 +350,8 @@ func planScenarios() map[string]planScenario {
 		"single-control-plane": {
 			says:   "The only control plane reboots.",
 			before: without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
-			after: with(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"),
+			after: with(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines",
+				"cp-3"),
 				[]any{aFile}, "control_plane", "config_patches"),
 		},
 		"upgrade-one-hop": {
@@ -381,13 +385,16 @@ func planScenarios() map[string]planScenario {
 			before: baseCluster(), after: with(baseCluster(), gpu, "workers", "gpu", "schematic"),
 		},
 		"image": {
-			says:   "The control plane is installed from another image of the same Talos. What was installed on cp-3 is not known.",
-			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane", "install", "image"),
+			says: "The control plane is installed from another image of the same Talos. What was installed on cp-3 is not " +
+				"known.",
+			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane",
+				"install", "image"),
 			since: installed("ghcr.io/siderolabs/installer:v1.13.0", "cp-1", "cp-2"),
 		},
 		"image-resumed": {
 			says:   "An update to another image failed after the first machine, which is left alone.",
-			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane", "install", "image"),
+			before: baseCluster(), after: with(baseCluster(), "registry.example.com/installer:v1.13.0", "control_plane",
+				"install", "image"),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
@@ -441,7 +448,8 @@ func planScenarios() map[string]planScenario {
 		"scale-down": {
 			says:   "Two control planes and a pool leave.",
 			before: baseCluster(),
-			after:  without(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines", "cp-3"), "workers", "batch"),
+			after: without(without(without(baseCluster(), "control_plane", "machines", "cp-2"), "control_plane", "machines",
+				"cp-3"), "workers", "batch"),
 		},
 		"scale-down-without-drain": {
 			says:   "The same, with draining switched off.",
@@ -461,7 +469,8 @@ func planScenarios() map[string]planScenario {
 		"rename": {
 			says:   "A worker gets another name and another pool. It stays as it is.",
 			before: baseCluster(),
-			after: without(with(with(baseCluster(), "10.0.0.31", "workers", "batch", "machines", "w-9", "address"), "/dev/nvme0n1",
+			after: without(with(with(baseCluster(), "10.0.0.31", "workers", "batch", "machines", "w-9", "address"),
+				"/dev/nvme0n1",
 				"workers", "batch", "machines", "w-9", "install", "disk"), "workers", "gpu"),
 		},
 		"role-refused": {
@@ -476,7 +485,8 @@ func planScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return seen(t, seen(t, state, "batch/w-1", "talos_version", "v1.12.12"), "batch/w-1", "drift", []any{"Talos: v1.12.12 runs, not v1.13.0"})
+				return seen(t, seen(t, state, "batch/w-1", "talos_version", "v1.12.12"), "batch/w-1", "drift",
+					[]any{"Talos: v1.12.12 runs, not v1.13.0"})
 			},
 		},
 		"drift-newer-version": {
@@ -495,7 +505,8 @@ func planScenarios() map[string]planScenario {
 				t.Helper()
 
 				for machine, drift := range map[string]string{
-					"cp-3": "configuration: v1alpha1 machine.sysctls.vm.max_map_count", "batch/w-2": "configuration: v1alpha1 machine.files[0].content",
+					"cp-3":      "configuration: v1alpha1 machine.sysctls.vm.max_map_count",
+					"batch/w-2": "configuration: v1alpha1 machine.files[0].content",
 				} {
 					state = seen(t, seen(t, state, machine, "config_digest", "sha256:other"), machine, "drift", []any{drift})
 				}
@@ -531,7 +542,8 @@ func planScenarios() map[string]planScenario {
 			says:   "All control planes are exchanged at once.",
 			before: baseCluster(),
 			after: with(baseCluster(), configuration{
-				"cp-4": configuration{"address": "10.0.0.14"}, "cp-5": configuration{"address": "10.0.0.15"}, "cp-6": configuration{"address": "10.0.0.16"},
+				"cp-4": configuration{"address": "10.0.0.14"}, "cp-5": configuration{"address": "10.0.0.15"},
+				"cp-6": configuration{"address": "10.0.0.16"},
 			}, "control_plane", "machines"),
 		},
 		"quorum-majority-gone": {
@@ -543,7 +555,8 @@ func planScenarios() map[string]planScenario {
 		"pools": {
 			says:   "Pools are upgraded within budgets of their own.",
 			before: manyWorkers("v1.12.6"),
-			after:  with(with(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2", "workers", "gpu", "max_unavailable"),
+			after: with(with(manyWorkers("v1.13.2"), "50%", "workers", "batch", "max_unavailable"), "2", "workers", "gpu",
+				"max_unavailable"),
 		},
 		"two-control-planes-upgrade": {
 			says:   "Two control planes cannot be upgraded: neither can be spared.",
@@ -556,7 +569,8 @@ func planScenarios() map[string]planScenario {
 		"two-control-planes-reboot": {
 			says:   "Two control planes cannot reboot for a file.",
 			before: without(baseCluster(), "control_plane", "machines", "cp-3"),
-			after:  with(without(baseCluster(), "control_plane", "machines", "cp-3"), []any{aFile}, "control_plane", "config_patches"),
+			after: with(without(baseCluster(), "control_plane", "machines", "cp-3"), []any{aFile}, "control_plane",
+				"config_patches"),
 		},
 		"two-control-planes-behind": {
 			says:   "Two control planes run an older Talos than was applied. It can be said again, and not be put right.",
@@ -587,7 +601,8 @@ func planScenarios() map[string]planScenario {
 		},
 		"reboot-beside-a-booting-control-plane": {
 			says:   "A control plane was seen in the middle of a boot while a pool is to reboot.",
-			before: baseCluster(), after: with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), since: booting("cp-2"),
+			before: baseCluster(), after: with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"),
+			since: booting("cp-2"),
 		},
 		"destroy": {says: "The cluster is destroyed.", before: unprotected},
 		"destroy-preserving": {

@@ -13,11 +13,12 @@ func TestHostDrift_isReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 
 	for name, d := range map[string]machineset.HostDrift{
-		"nothing":  {},
-		"repairs":  {Repairs: []string{"Service p/dev does not exist", "Service p/dev-cp-0 is being deleted"}},
-		"replaced": {Repairs: []string{"Service p/dev does not exist"}, Replace: "StatefulSet p/dev-cp-0: spec.template.spec was added"},
-		"lost":     {Repairs: []string{"Service p/dev does not exist"}, VolumesLost: true, Stays: []string{"it was deleted"}},
-		"stays":    {Stays: []string{"it has 30Gi"}},
+		"nothing": {},
+		"repairs": {Repairs: []string{"Service p/dev does not exist", "Service p/dev-cp-0 is being deleted"}},
+		"replaced": {Repairs: []string{"Service p/dev does not exist"},
+			Replace: "StatefulSet p/dev-cp-0: spec.template.spec was added"},
+		"lost":  {Repairs: []string{"Service p/dev does not exist"}, VolumesLost: true, Stays: []string{"it was deleted"}},
+		"stays": {Stays: []string{"it has 30Gi"}},
 	} {
 		lines := slices.Concat([]string{machineset.DriftMember}, d.Lines(), []string{machineset.DriftNode})
 

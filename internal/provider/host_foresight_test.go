@@ -13,7 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
-// What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not come.
+// What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not
+// come.
 func TestContainerPlansAwaitOthers(t *testing.T) {
 	t.Parallel()
 
@@ -21,7 +22,9 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 	base := func() configuration { return s.cluster("dev", newBundle(t), 1, 0) }
 
 	_, err := s.API().CoreV1().ResourceQuotas(s.namespace).Create(t.Context(), &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceServices: clusterhandle.QuantityOr("0", "0")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "small"},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourceServices: clusterhandle.QuantityOr("0", "0")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
@@ -29,15 +32,19 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 		config configuration
 		words  string
 	}{
-		"a namespace":      {with(base(), s.namespace+"-later", "host", "namespace"), "has no namespace " + s.namespace + "-later"},
-		"a storage class":  {with(base(), configuration{"storage": configuration{"class": "later"}}, "host", "pod"), "no storage class later"},
-		"a priority class": {with(base(), configuration{"priority_class": "later"}, "host", "pod"), "no priority class later"},
-		"a quota":          {base(), "limited: services=0"},
+		"a namespace": {with(base(), s.namespace+"-later", "host", "namespace"),
+			"has no namespace " + s.namespace + "-later"},
+		"a storage class": {with(base(), configuration{"storage": configuration{"class": "later"}}, "host", "pod"),
+			"no storage class later"},
+		"a priority class": {with(base(), configuration{"priority_class": "later"}, "host", "pod"),
+			"no priority class later"},
+		"a quota": {base(), "limited: services=0"},
 	} {
 		d := s.drive(t, "talosop_cluster")
 		planned := d.plan(t, test.config)
 
-		if said := show(planned.diagnostics); planned.failed() || !strings.Contains(said, test.words) || !strings.Contains(said, "depends_on") {
+		if said := show(planned.diagnostics); planned.failed() || !strings.Contains(said, test.words) ||
+			!strings.Contains(said, "depends_on") {
 			t.Errorf("%s, in a plan: %s", name, said)
 		}
 
@@ -62,7 +69,8 @@ func TestContainerPlansRefuseWhatIsSure(t *testing.T) {
 	closed := s.namespace + "-closed"
 
 	_, err := s.API().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: closed, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}},
+		ObjectMeta: metav1.ObjectMeta{Name: closed,
+			Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
@@ -76,7 +84,8 @@ func TestContainerPlansRefuseWhatIsSure(t *testing.T) {
 	}
 }
 
-// The objects of a resource that is to be replaced are still there when its successor is planned, with secrets of its own.
+// The objects of a resource that is to be replaced are still there when its successor is planned, with secrets of its
+// own.
 func TestContainerPlansOfReplacements(t *testing.T) {
 	t.Parallel()
 

@@ -11,20 +11,25 @@ import (
 // fullHost is `host` of a resource with every argument set that goes with the others.
 func fullHost() configuration {
 	return configuration{
-		"kubeconfig_path": "~/.kube/config", "context": "kind", "namespace": "talos", "create_namespace": true, "dns_domain": "cluster.local",
-		"access": "node-port", "image": "ghcr.io/siderolabs/talos", "image_pull_secrets": []any{"registry"},
+		"kubeconfig_path": "~/.kube/config", "context": "kind", "namespace": "talos", "create_namespace": true,
+		"dns_domain": "cluster.local",
+		"access":     "node-port", "image": "ghcr.io/siderolabs/talos", "image_pull_secrets": []any{"registry"},
 		"labels": configuration{"team": "a"}, "annotations": configuration{"example.org/owner": "a b"},
-		"service": configuration{"type": "LoadBalancer", "annotations": configuration{"example.org/pool": "public"}, "load_balancer_class": "example.org/lb"},
-		"pod":     fullPod(),
+		"service": configuration{"type": "LoadBalancer", "annotations": configuration{"example.org/pool": "public"},
+			"load_balancer_class": "example.org/lb"},
+		"pod": fullPod(),
 	}
 }
 
 func fullPod() configuration {
 	return configuration{
-		"resources":     configuration{"requests": configuration{"cpu": "250m", "memory": "1Gi"}, "limits": configuration{"memory": "4Gi"}},
+		"resources": configuration{"requests": configuration{"cpu": "250m", "memory": "1Gi"},
+			"limits": configuration{"memory": "4Gi"}},
 		"storage":       configuration{"class": "fast", "ephemeral": false, "state": "1Gi", "var": "20Gi", "other": "100Mi"},
-		"node_selector": configuration{"disk": "ssd"}, "priority_class": "high", "annotations": configuration{"example.org/pod": "a"},
-		"tolerations": []any{configuration{"key": "dedicated", "operator": "Equal", "value": "talos", "effect": "NoExecute", "toleration_seconds": 300}},
+		"node_selector": configuration{"disk": "ssd"}, "priority_class": "high",
+		"annotations": configuration{"example.org/pod": "a"},
+		"tolerations": []any{configuration{"key": "dedicated", "operator": "Equal", "value": "talos", "effect": "NoExecute",
+			"toleration_seconds": 300}},
 	}
 }
 
@@ -32,8 +37,11 @@ func fullPod() configuration {
 func fullContainers() configuration {
 	base := baseContainers()
 	base["host"] = fullHost()
-	base["control_plane"] = configuration{"replicas": 1, "pod": fullPod(), "replica_config_patches": configuration{"0": []any{"machine:\n  nodeLabels:\n    rack: a1"}}}
-	base["workers"] = configuration{"batch": configuration{"replicas": 1, "pod": fullPod(), "max_unavailable": "50%", "config_patches": []any{"machine:\n  nodeLabels:\n    pool: a"}}}
+	base["control_plane"] = configuration{"replicas": 1, "pod": fullPod(),
+		"replica_config_patches": configuration{"0": []any{"machine:\n  nodeLabels:\n    rack: a1"}}}
+	base["workers"] = configuration{
+		"batch": configuration{"replicas": 1, "pod": fullPod(), "max_unavailable": "50%",
+			"config_patches": []any{"machine:\n  nodeLabels:\n    pool: a"}}}
 
 	return base
 }
@@ -53,7 +61,8 @@ func fullContainerWorkers() configuration {
 	}
 
 	handle["host"], base["host"], base["replicas"] = host, own, 1
-	maps.Copy(base, configuration{"name": "batch", "pod": fullPod(), "replica_config_patches": configuration{"0": []any{"machine:\n  nodeLabels:\n    rack: a1"}}})
+	maps.Copy(base, configuration{"name": "batch", "pod": fullPod(),
+		"replica_config_patches": configuration{"0": []any{"machine:\n  nodeLabels:\n    rack: a1"}}})
 
 	return base
 }
@@ -65,13 +74,14 @@ func TestValidContainersAreSilent(t *testing.T) {
 		resource string
 		config   configuration
 	}{
-		"cluster":              {"talosop_cluster", baseContainers()},
-		"whole cluster":        {"talosop_cluster", fullContainers()},
-		"control plane":        {"talosop_control_plane", baseContainerPlane()},
-		"workers":              {"talosop_worker", baseContainerWorkers()},
-		"all of workers":       {"talosop_worker", fullContainerWorkers()},
-		"no workers":           {"talosop_worker", with(baseContainerWorkers(), 0, "replicas")},
-		"content":              {"talosop_control_plane", with(without(baseContainerPlane(), "host", "kubeconfig_path"), hostKubeconfigFile, "host", "kubeconfig")},
+		"cluster":        {"talosop_cluster", baseContainers()},
+		"whole cluster":  {"talosop_cluster", fullContainers()},
+		"control plane":  {"talosop_control_plane", baseContainerPlane()},
+		"workers":        {"talosop_worker", baseContainerWorkers()},
+		"all of workers": {"talosop_worker", fullContainerWorkers()},
+		"no workers":     {"talosop_worker", with(baseContainerWorkers(), 0, "replicas")},
+		"content": {"talosop_control_plane",
+			with(without(baseContainerPlane(), "host", "kubeconfig_path"), hostKubeconfigFile, "host", "kubeconfig")},
 		"of a provider's host": {"talosop_control_plane", without(baseContainerPlane(), "host", "kubeconfig_path")},
 	} {
 		if got := validate(t, test.resource, test.config); len(got) > 0 {
@@ -100,26 +110,34 @@ func TestMistakesInContainers(t *testing.T) {
 		says    []string
 		warning bool
 	}{
-		"no host": {func(c configuration) configuration { return without(c, "host") }, host, []string{"pods of a host cluster", "namespace"}, false},
+		"no host": {func(c configuration) configuration { return without(c, "host") }, host,
+			[]string{"pods of a host cluster", "namespace"}, false},
 		"no replicas": {
-			func(c configuration) configuration { return without(c, "replicas") }, `AttributeName("replicas")`, []string{"Found none"}, false,
+			func(c configuration) configuration { return without(c, "replicas") }, `AttributeName("replicas")`,
+			[]string{"Found none"}, false,
 		},
-		"no control plane": {func(c configuration) configuration { return with(c, 0, "replicas") }, `AttributeName("replicas")`, []string{"Found 0", "1, 3 or 5"}, false},
+		"no control plane": {func(c configuration) configuration { return with(c, 0, "replicas") },
+			`AttributeName("replicas")`, []string{"Found 0", "1, 3 or 5"}, false},
 		"an even number": {
-			func(c configuration) configuration { return with(c, 2, "replicas") }, `AttributeName("replicas")`, []string{"2 control-plane machines", "majority"}, true,
+			func(c configuration) configuration { return with(c, 2, "replicas") }, `AttributeName("replicas")`,
+			[]string{"2 control-plane machines", "majority"}, true,
 		},
 		"machines": {
 			func(c configuration) configuration { return with(c, "10.0.0.11", "machines", "cp-1", "address") },
 			`AttributeName("machines")`, []string{"physical and virtual machines", "replicas"}, false,
 		},
-		"install":   {func(c configuration) configuration { return with(c, "/dev/sda", "install", "disk") }, `AttributeName("install")`, []string{"nothing is installed"}, false},
-		"schematic": {func(c configuration) configuration { return with(c, "abc", "schematic") }, `AttributeName("schematic")`, []string{"nothing is installed"}, false},
-		"platform":  {func(c configuration) configuration { return with(c, "aws", "platform") }, `AttributeName("platform")`, []string{"nothing is installed"}, false},
+		"install": {func(c configuration) configuration { return with(c, "/dev/sda", "install", "disk") },
+			`AttributeName("install")`, []string{"nothing is installed"}, false},
+		"schematic": {func(c configuration) configuration { return with(c, "abc", "schematic") },
+			`AttributeName("schematic")`, []string{"nothing is installed"}, false},
+		"platform": {func(c configuration) configuration { return with(c, "aws", "platform") }, `AttributeName("platform")`,
+			[]string{"nothing is installed"}, false},
 		"patches beyond the machines": {
 			func(c configuration) configuration {
 				return with(c, []any{"machine: {}"}, "replica_config_patches", "3")
 			},
-			`AttributeName("replica_config_patches").ElementKeyString("3")`, []string{"machine 3", "3 machines", "raise replicas"}, false,
+			`AttributeName("replica_config_patches").ElementKeyString("3")`,
+			[]string{"machine 3", "3 machines", "raise replicas"}, false,
 		},
 		"patches by name": {
 			func(c configuration) configuration {
@@ -133,25 +151,31 @@ func TestMistakesInContainers(t *testing.T) {
 			},
 			`AttributeName("replica_config_patches").ElementKeyString("1").ElementKeyInt(0)`, []string{"machine.type"}, false,
 		},
-		"name": {func(c configuration) configuration { return with(c, "Dev_1", "name") }, `AttributeName("name")`, []string{`"Dev_1"`, "lower-case letters"}, false},
+		"name": {func(c configuration) configuration { return with(c, "Dev_1", "name") }, `AttributeName("name")`,
+			[]string{`"Dev_1"`, "lower-case letters"}, false},
 		"a long name": {
 			func(c configuration) configuration {
 				return with(c, "a23456789-b23456789-c23456789-d23456789-e23456789", "name")
 			},
 			`AttributeName("name")`, []string{"-cp-2", "52 characters"}, false,
 		},
-		"namespace": {func(c configuration) configuration { return with(c, "a.b", "host", "namespace") }, host + `.AttributeName("namespace")`, []string{`"a.b"`}, false},
+		"namespace": {func(c configuration) configuration { return with(c, "a.b", "host", "namespace") },
+			host + `.AttributeName("namespace")`, []string{`"a.b"`}, false},
 		"two ways to the host": {
-			func(c configuration) configuration { return with(c, true, "host", "in_cluster") }, host + `.AttributeName("in_cluster")`, []string{"kubeconfig_path", "one way"}, false,
+			func(c configuration) configuration { return with(c, true, "host", "in_cluster") },
+			host + `.AttributeName("in_cluster")`, []string{"kubeconfig_path", "one way"}, false,
 		},
 		"no kubeconfig": {
 			func(c configuration) configuration {
 				return with(without(c, "host", "kubeconfig_path"), "very-secret", "host", "kubeconfig")
 			}, host + `.AttributeName("kubeconfig")`, []string{"reaches the host cluster"}, false,
 		},
-		"access":  {func(c configuration) configuration { return with(c, "tunnel", "host", "access") }, host + `.AttributeName("access")`, []string{"tunnel"}, false},
-		"a tag":   {func(c configuration) configuration { return with(c, "a.local:5000/talos:v1", "host", "image") }, host + `.AttributeName("image")`, []string{"talos_version"}, false},
-		"a label": {func(c configuration) configuration { return with(c, "a b", "host", "labels", "team") }, host + `.AttributeName("labels").ElementKeyString("team")`, []string{`"a b"`}, false},
+		"access": {func(c configuration) configuration { return with(c, "tunnel", "host", "access") },
+			host + `.AttributeName("access")`, []string{"tunnel"}, false},
+		"a tag": {func(c configuration) configuration { return with(c, "a.local:5000/talos:v1", "host", "image") },
+			host + `.AttributeName("image")`, []string{"talos_version"}, false},
+		"a label": {func(c configuration) configuration { return with(c, "a b", "host", "labels", "team") },
+			host + `.AttributeName("labels").ElementKeyString("team")`, []string{`"a b"`}, false},
 		"a label of talosop": {
 			func(c configuration) configuration { return with(c, "a", "host", "labels", "talosop.dev/mark") },
 			host + `.AttributeName("labels").ElementKeyString("talosop.dev/mark")`, []string{"finds its objects by it"}, false,
@@ -206,18 +230,24 @@ func TestMistakesInContainersAreToldOnce(t *testing.T) {
 		config   configuration
 		says     string
 	}{
-		"a mode that is none":            {"talosop_control_plane", with(baseContainerPlane(), "pod", "mode"), `Found "pod"`},
-		"a mode that is none of workers": {"talosop_worker", with(baseContainerWorkers(), "pod", "cluster", "mode"), `Found "pod"`},
-		"a mode that is none of all":     {"talosop_cluster", with(baseContainers(), "pod", "mode"), `Found "pod"`},
-		"no host":                        {"talosop_control_plane", plane(func(c configuration) configuration { return without(c, "host") }), "set host"},
-		"no host of all":                 {"talosop_cluster", without(baseContainers(), "host"), "Set host"},
-		"no host of workers":             {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"), "in the handle"},
-		"a name":                         {"talosop_cluster", with(baseContainers(), "Dev_1", "name"), `"Dev_1"`},
-		"a long name":                    {"talosop_cluster", with(baseContainers(), long, "name"), "52 characters"},
-		"a pool":                         {"talosop_cluster", with(baseContainers(), 1, "workers", "My_Pool", "replicas"), `"My_Pool"`},
-		"a pool called cp":               {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"), "The name cp is taken"},
-		"a name of workers":              {"talosop_worker", with(baseContainerWorkers(), "My Pool", "name"), `"My Pool"`},
-		"a name in a handle":             {"talosop_worker", with(baseContainerWorkers(), "Dev_1", "cluster", "name"), `"Dev_1"`},
+		"a mode that is none": {"talosop_control_plane", with(baseContainerPlane(), "pod", "mode"), `Found "pod"`},
+		"a mode that is none of workers": {"talosop_worker", with(baseContainerWorkers(), "pod", "cluster", "mode"),
+			`Found "pod"`},
+		"a mode that is none of all": {"talosop_cluster", with(baseContainers(), "pod", "mode"), `Found "pod"`},
+		"no host": {"talosop_control_plane",
+			plane(func(c configuration) configuration { return without(c, "host") }), "set host"},
+		"no host of all": {"talosop_cluster", without(baseContainers(), "host"), "Set host"},
+		"no host of workers": {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"),
+			"in the handle"},
+		"a name":      {"talosop_cluster", with(baseContainers(), "Dev_1", "name"), `"Dev_1"`},
+		"a long name": {"talosop_cluster", with(baseContainers(), long, "name"), "52 characters"},
+		"a pool": {"talosop_cluster", with(baseContainers(), 1, "workers", "My_Pool", "replicas"),
+			`"My_Pool"`},
+		"a pool called cp": {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"),
+			"The name cp is taken"},
+		"a name of workers": {"talosop_worker", with(baseContainerWorkers(), "My Pool", "name"), `"My Pool"`},
+		"a name in a handle": {"talosop_worker", with(baseContainerWorkers(), "Dev_1", "cluster", "name"),
+			`"Dev_1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,7 +300,8 @@ func TestHostThatNothingLeadsTo(t *testing.T) {
 				return
 			}
 
-			expectMistake(t, resp.Diagnostics, `AttributeName("host")`, []string{"Nothing says how the host cluster is reached", "host of the provider"}, false)
+			expectMistake(t, resp.Diagnostics, `AttributeName("host")`,
+				[]string{"Nothing says how the host cluster is reached", "host of the provider"}, false)
 		})
 	}
 }
@@ -285,17 +316,29 @@ func TestMistakesInModes(t *testing.T) {
 		At       string
 		says     []string
 	}{
-		"replicas on metal":      {"talosop_control_plane", with(baseControlPlane(), 3, "replicas"), `AttributeName("replicas")`, []string{"machines in containers"}},
-		"host on metal":          {"talosop_control_plane", with(baseControlPlane(), "talos", "host", "namespace"), `AttributeName("host")`, []string{"machines in containers"}},
-		"pod on metal":           {"talosop_worker", with(baseWorker(), "high", "pod", "priority_class"), `AttributeName("pod")`, []string{"machines in containers"}},
-		"no endpoint on metal":   {"talosop_control_plane", without(baseControlPlane(), "endpoint"), `AttributeName("endpoint")`, []string{"Found none", "https://10.0.0.10:6443"}},
-		"no machines on metal":   {"talosop_control_plane", without(baseControlPlane(), "machines"), `AttributeName("machines")`, []string{"no machine"}},
-		"workers called cp":      {"talosop_worker", with(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`, []string{"the name cp is taken by the control planes"}},
-		"pool called cp":         {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"), `AttributeName("workers").ElementKeyString("cp")`, []string{"the name cp is taken by the control planes"}},
-		"pool in capitals":       {"talosop_cluster", with(baseContainers(), 1, "workers", "GPU", "replicas"), `AttributeName("workers").ElementKeyString("GPU")`, []string{`"GPU"`}},
-		"a handle without host":  {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"), `AttributeName("cluster").AttributeName("host")`, []string{"Found none", "namespace"}},
-		"a machine":              {"talosop_machine", with(with(baseMachine(), "container", "cluster", "mode"), configuration{"namespace": "talos"}, "cluster", "host"), `AttributeName("cluster").AttributeName("mode")`, []string{"replicas of talosop_control_plane or talosop_worker"}},
-		"machines of containers": {"talosop_worker", with(baseContainerWorkers(), "10.0.0.1", "machines", "w-1", "address"), `AttributeName("machines")`, []string{"replicas"}},
+		"replicas on metal": {"talosop_control_plane", with(baseControlPlane(), 3, "replicas"),
+			`AttributeName("replicas")`, []string{"machines in containers"}},
+		"host on metal": {"talosop_control_plane", with(baseControlPlane(), "talos", "host", "namespace"),
+			`AttributeName("host")`, []string{"machines in containers"}},
+		"pod on metal": {"talosop_worker", with(baseWorker(), "high", "pod", "priority_class"),
+			`AttributeName("pod")`, []string{"machines in containers"}},
+		"no endpoint on metal": {"talosop_control_plane", without(baseControlPlane(), "endpoint"),
+			`AttributeName("endpoint")`, []string{"Found none", "https://10.0.0.10:6443"}},
+		"no machines on metal": {"talosop_control_plane", without(baseControlPlane(), "machines"),
+			`AttributeName("machines")`, []string{"no machine"}},
+		"workers called cp": {"talosop_worker", with(baseContainerWorkers(), "cp", "name"), `AttributeName("name")`,
+			[]string{"the name cp is taken by the control planes"}},
+		"pool called cp": {"talosop_cluster", with(baseContainers(), 1, "workers", "cp", "replicas"),
+			`AttributeName("workers").ElementKeyString("cp")`, []string{"the name cp is taken by the control planes"}},
+		"pool in capitals": {"talosop_cluster", with(baseContainers(), 1, "workers", "GPU", "replicas"),
+			`AttributeName("workers").ElementKeyString("GPU")`, []string{`"GPU"`}},
+		"a handle without host": {"talosop_worker", without(baseContainerWorkers(), "cluster", "host"),
+			`AttributeName("cluster").AttributeName("host")`, []string{"Found none", "namespace"}},
+		"a machine": {"talosop_machine",
+			with(with(baseMachine(), "container", "cluster", "mode"), configuration{"namespace": "talos"}, "cluster", "host"),
+			`AttributeName("cluster").AttributeName("mode")`, []string{"replicas of talosop_control_plane or talosop_worker"}},
+		"machines of containers": {"talosop_worker", with(baseContainerWorkers(), "10.0.0.1", "machines", "w-1", "address"),
+			`AttributeName("machines")`, []string{"replicas"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,30 +351,36 @@ func TestMistakesInModes(t *testing.T) {
 func TestUnknownValuesOfContainers(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]configuration{"talosop_cluster": fullContainers(), "talosop_worker": fullContainerWorkers()} {
+	for resource, config := range map[string]configuration{"talosop_cluster": fullContainers(),
+		"talosop_worker": fullContainerWorkers()} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 			unknownEverywhere(t, resource, config, func(path string) bool {
-				return strings.Contains(path, `"host"`) || strings.Contains(path, "replica") || strings.Contains(path, `AttributeName("mode")`) || strings.HasSuffix(path, `AttributeName("pod")`)
+				return strings.Contains(path, `"host"`) || strings.Contains(path, "replica") ||
+					strings.Contains(path, `AttributeName("mode")`) || strings.HasSuffix(path, `AttributeName("pod")`)
 			})
 		})
 	}
 }
 
-// What a cluster in containers exports is known at plan time: where its machines and its API are follows from their names.
+// What a cluster in containers exports is known at plan time: where its machines and its API are follows from their
+// names.
 func TestHandleOfContainers(t *testing.T) {
 	t.Parallel()
 
-	plan := planOf(t, "talosop_cluster", nil, with(with(baseContainers(), unknownValue{}, "secrets"), "example.org", "host", "dns_domain"))
+	plan := planOf(t, "talosop_cluster", nil,
+		with(with(baseContainers(), unknownValue{}, "secrets"), "example.org", "host", "dns_domain"))
 	handle := attributeOf(t, plan, "cluster")
 
-	for name, value := range map[string]tftypes.Value{"endpoint": attributeOf(t, plan, "endpoint"), "cluster.endpoint": attributeOf(t, handle, "endpoint")} {
+	for name, value := range map[string]tftypes.Value{"endpoint": attributeOf(t, plan, "endpoint"),
+		"cluster.endpoint": attributeOf(t, handle, "endpoint")} {
 		if !value.Equal(tftypes.NewValue(tftypes.String, "https://dev.talos.svc.example.org:6443")) {
 			t.Errorf("%s is %s", name, value)
 		}
 	}
 
-	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); len(got) != 3 || got[2] != "dev-cp-2.talos.svc.example.org" {
+	if got := textsOf(t, attributeOf(t, handle, "talos_endpoints")); len(got) != 3 ||
+		got[2] != "dev-cp-2.talos.svc.example.org" {
 		t.Errorf("talos_endpoints are %q", got)
 	}
 
@@ -350,13 +399,19 @@ func TestContainersAreReplaced(t *testing.T) {
 		before, after configuration
 		replaces      bool
 	}{
-		"namespace":        {"talosop_cluster", baseContainers(), with(baseContainers(), "other", "host", "namespace"), true},
-		"DNS domain":       {"talosop_cluster", baseContainers(), with(baseContainers(), "example.org", "host", "dns_domain"), true},
-		"spelt out":        {"talosop_cluster", baseContainers(), with(baseContainers(), "cluster.local", "host", "dns_domain"), false},
-		"networks":         {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.244.0.0/16"}, "pod_cidrs"), true},
-		"default networks": {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.245.0.0/16"}, "pod_cidrs"), false},
-		"of the handle":    {"talosop_worker", baseContainerWorkers(), with(baseContainerWorkers(), "other", "cluster", "host", "namespace"), true},
-		"the connection":   {"talosop_worker", baseContainerWorkers(), with(baseContainerWorkers(), "/other", "cluster", "host", "kubeconfig_path"), false},
+		"namespace": {"talosop_cluster", baseContainers(), with(baseContainers(), "other", "host", "namespace"), true},
+		"DNS domain": {"talosop_cluster", baseContainers(), with(baseContainers(), "example.org", "host", "dns_domain"),
+			true},
+		"spelt out": {"talosop_cluster", baseContainers(),
+			with(baseContainers(), "cluster.local", "host", "dns_domain"), false},
+		"networks": {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.244.0.0/16"}, "pod_cidrs"),
+			true},
+		"default networks": {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.245.0.0/16"}, "pod_cidrs"),
+			false},
+		"of the handle": {"talosop_worker", baseContainerWorkers(),
+			with(baseContainerWorkers(), "other", "cluster", "host", "namespace"), true},
+		"the connection": {"talosop_worker", baseContainerWorkers(),
+			with(baseContainerWorkers(), "/other", "cluster", "host", "kubeconfig_path"), false},
 	} {
 		prior := settledState(t, test.resource, test.before)
 

@@ -47,7 +47,8 @@ func TestAccExchangedHardware(t *testing.T) {
 
 	refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
 	says(t, refresh, "Unexpected machine identity")
-	says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+waiting.UUID())
+	says(t, refresh, "w-2 ("+waiting.Address().String()+"): answers as another machine: UUID "+another+", expected "+
+		waiting.UUID())
 	areRecorded("after a refresh")
 
 	if empty, output := w.PlanIsEmpty(); !empty {
@@ -58,7 +59,8 @@ func TestAccExchangedHardware(t *testing.T) {
   config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
 }`)
 
-	for _, command := range [][]string{{"apply", "-auto-approve"}, {"destroy", "-auto-approve", "-target=talosop_worker.this"}} {
+	for _, command := range [][]string{{"apply", "-auto-approve"},
+		{"destroy", "-auto-approve", "-target=talosop_worker.this"}} {
 		for range 2 {
 			result := w.Run(command...)
 			if result.Exit != 1 {

@@ -112,16 +112,19 @@ func TestAccImportRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		Address, id, says string
 	}{
-		"not JSON":            {"talosop_control_plane.this", "prod", "not the JSON object"},
-		"unknown field":       {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
-		"no machines":         {"talosop_control_plane.this", `{"secrets":"secrets.yaml"}`, "machines is missing"},
-		"no control planes":   {"talosop_worker.this", machines(addresses(s.workers)), "control_plane is missing"},
-		"no such file":        {"talosop_control_plane.this", `{"secrets":"nowhere.yaml","machines":{"cp-1":"10.0.0.1"}}`, "nowhere.yaml"},
-		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)), "waits in maintenance mode"},
-		"secrets of nothing":  {"talosop_secrets.this", "main.tf", "Unable to import secrets"},
+		"not JSON":          {"talosop_control_plane.this", "prod", "not the JSON object"},
+		"unknown field":     {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
+		"no machines":       {"talosop_control_plane.this", `{"secrets":"secrets.yaml"}`, "machines is missing"},
+		"no control planes": {"talosop_worker.this", machines(addresses(s.workers)), "control_plane is missing"},
+		"no such file": {"talosop_control_plane.this", `{"secrets":"nowhere.yaml","machines":{"cp-1":"10.0.0.1"}}`,
+			"nowhere.yaml"},
+		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)),
+			"waits in maintenance mode"},
+		"secrets of nothing": {"talosop_secrets.this", "main.tf", "Unable to import secrets"},
 	} {
 		result := w.Run("import", test.Address, test.id)
-		if result.Exit == 0 || !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(result.Output(), "│", "")), " "), test.says) {
+		if result.Exit == 0 || !strings.Contains(
+			strings.Join(strings.Fields(strings.ReplaceAll(result.Output(), "│", "")), " "), test.says) {
 			t.Errorf("%s: exit %d, and it does not say %q:\n%s", name, result.Exit, test.says, result.Output())
 		}
 	}

@@ -72,7 +72,8 @@ func runsKubernetes(address string, at tfjsonpath.Path, controlPlane bool, versi
 }
 
 func manifestsAre(address, version string) statecheck.StateCheck {
-	return statecheck.ExpectKnownValue(address, tfjsonpath.New("bootstrap_manifests_version"), knownvalue.StringExact(version))
+	return statecheck.ExpectKnownValue(address, tfjsonpath.New("bootstrap_manifests_version"),
+		knownvalue.StringExact(version))
 }
 
 // Kubernetes goes one minor version up in a whole cluster, without a reboot; an image that
@@ -93,9 +94,10 @@ func TestAccUpgradeKubernetes(t *testing.T) {
 			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config:            config(oldKubernetes),
-					ConfigPlanChecks:  emptyAfterwards(),
-					ConfigStateChecks: append(runsKubernetes(theCluster, observed.AtMapKey("cp-1"), true, oldKubernetes), manifestsAre(theCluster, oldKubernetes)),
+					Config:           config(oldKubernetes),
+					ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: append(runsKubernetes(theCluster, observed.AtMapKey("cp-1"), true, oldKubernetes),
+						manifestsAre(theCluster, oldKubernetes)),
 				},
 				{
 					PreConfig:        func() { before = s.boots() },
@@ -108,7 +110,8 @@ func TestAccUpgradeKubernetes(t *testing.T) {
 						[]statecheck.StateCheck{phaseIs(theCluster, "Ready"), manifestsAre(theCluster, newKubernetes)},
 					),
 				},
-				{PreConfig: func() { s.nothingBooted(t, before) }, Config: config(oldKubernetes), ExpectError: message("cannot go back from v1.36 to v1.35")},
+				{PreConfig: func() { s.nothingBooted(t, before) }, Config: config(oldKubernetes),
+					ExpectError: message("cannot go back from v1.36 to v1.35")},
 			},
 		})
 	})
@@ -126,7 +129,8 @@ func upgradeSteps(s *site) []string {
 		steps = append(steps, fmt.Sprintf("upgrade %s on %s: %s -> %s", component, machine, oldKubernetes, newKubernetes))
 	}
 
-	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"} {
+	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
+		"kubelet"} {
 		for _, plane := range planes {
 			one(component, plane)
 		}
@@ -153,7 +157,8 @@ func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
 				machineHCL(s.workers[2]), version)
 		}
 
-		addresses := []string{"talosop_control_plane.this", "talosop_worker.this", "talosop_worker.other", "talosop_machine.extra"}
+		addresses := []string{"talosop_control_plane.this", "talosop_worker.this", "talosop_worker.other",
+			"talosop_machine.extra"}
 
 		var before map[string]int
 
@@ -216,7 +221,8 @@ func TestAccUpgradeKubernetesOfMachines(t *testing.T) {
 		s := newSite(t, 3, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(version string) {
-			patient := strings.Replace(s.oneByOneHCL(s.Machines()), "for_each ", "timeouts      = { update = \"120s\" }\n  for_each ", 1)
+			patient := strings.Replace(s.oneByOneHCL(s.Machines()), "for_each ",
+				"timeouts      = { update = \"120s\" }\n  for_each ", 1)
 			w.Write("main.tf", secretsProvider+withKubernetes(patient, version))
 		}
 

@@ -11,7 +11,8 @@ import (
 // What plans say of upgrades of Kubernetes; see TestPlansAreAsRecorded.
 func kubernetesScenarios() map[string]planScenario {
 	const (
-		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    image: registry.example.com/kubelet:%[1]s-slim"
+		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    " +
+			"image: registry.example.com/kubelet:%[1]s-slim"
 		proxy  = "cluster:\n  proxy:\n    image: registry.example.com/kube-proxy:v1.31.0"
 		pinned = "cluster:\n  scheduler:\n    image: registry.example.com/kube-scheduler@sha256:%s"
 	)
@@ -23,7 +24,8 @@ func kubernetesScenarios() map[string]planScenario {
 		return with(base, []any{patch}, "control_plane", "config_patches")
 	}
 	kubelet := func(base configuration, version string) configuration {
-		return with(base, []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:" + version}, "workers", "batch", "config_patches")
+		return with(base, []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:" + version}, "workers", "batch",
+			"config_patches")
 	}
 	pool := func(version string) configuration {
 		return with(baseWorker(), version, "cluster", "kubernetes_version")
@@ -103,7 +105,8 @@ func kubernetesScenarios() map[string]planScenario {
 			},
 		},
 		"kubernetes-pinned-worker-downgrade-refused": {
-			says:   "The kubelet of a worker was kept at an older minor version by a patch, which makes no downgrade of the cluster an upgrade to take back.",
+			says: "The kubelet of a worker was kept at an older minor version by a patch, which makes no downgrade of the " +
+				"cluster an upgrade to take back.",
 			before: kubelet(running("v1.36.3", 1), "v1.35.2"), after: kubelet(running("v1.35.2", 1), "v1.35.2"),
 		},
 		"kubernetes-laggard-worker-downgrade-refused": {
@@ -112,12 +115,14 @@ func kubernetesScenarios() map[string]planScenario {
 			since: hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.2"),
 		},
 		"kubernetes-back-from-the-second-hop-refused": {
-			says:   "An upgrade across two minor versions stopped in the second one. The way back ends at the release in between.",
+			says: "An upgrade across two minor versions stopped in the second one. The way back ends at the release in " +
+				"between.",
 			before: running("v1.34.1", 1), after: running("v1.34.1", 1),
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return hasImage("cp-1", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3")(t, hasKubernetes(t, state, "v1.35.4"))
+				return hasImage("cp-1", "kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3")(t,
+					hasKubernetes(t, state, "v1.35.4"))
 			},
 		},
 		"kubernetes-kubelet-ahead-refused": {
@@ -131,7 +136,8 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-worker-ahead-refused": {
 			says: "A patch makes kubelets newer than the version in the handle.", kind: "talosop_worker",
 			before: pool("v1.35.2"),
-			after:  with(pool("v1.35.2"), []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:v1.36.3"}, "config_patches"),
+			after: with(pool("v1.35.2"), []any{"machine:\n  kubelet:\n    image: ghcr.io/siderolabs/kubelet:v1.36.3"},
+				"config_patches"),
 		},
 		"kubernetes-worker-not-ready": {
 			says:   "A worker is down when Kubernetes is to be upgraded.",
@@ -153,7 +159,8 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-via-not-passed": {
 			says:   "Releases to pass are named that the upgrade does not pass.",
-			before: running("v1.34.1", 1), after: with(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
+			before: running("v1.34.1", 1),
+			after:  with(running("v1.36.3", 1), []any{"v1.33.9", "v1.35.2"}, "kubernetes_upgrade_via"),
 		},
 		"kubernetes-label": {
 			says:   "A label is applied, and Kubernetes stays.",
@@ -173,7 +180,8 @@ func kubernetesScenarios() map[string]planScenario {
 				state = seen(t, state, "batch/w-1", "kubernetes", configuration{"kubelet": "v1.35.1"})
 				state = seen(t, state, "batch/w-2", "kubernetes", configuration{"kubelet": "v1.35.2+fips.1"})
 
-				return seen(t, state, "cp-2", "kubernetes", configuration{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
+				return seen(t, state, "cp-2", "kubernetes",
+					configuration{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
 			},
 		},
 		"kubernetes-manifests": {
@@ -199,11 +207,13 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-unsupported-refused": {
 			says:   "No Kubernetes that the Talos does not run.",
-			before: with(running("v1.34.1", 1), "v1.12.6", "talos_version"), after: with(running("v1.36.3", 1), "v1.12.6", "talos_version"),
+			before: with(running("v1.34.1", 1), "v1.12.6", "talos_version"),
+			after:  with(running("v1.36.3", 1), "v1.12.6", "talos_version"),
 		},
 		"kubernetes-unsupported-hop-refused": {
 			says:   "Talos is upgraded first, and does not run the Kubernetes that runs, nor the next one.",
-			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"), after: with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
+			before: with(running("v1.29.4", 1), "v1.11.6", "talos_version"),
+			after:  with(running("v1.34.1", 1), "v1.13.0", "talos_version"),
 		},
 		"kubernetes-removals": {
 			says:   "A control plane uses a flag that the wanted version removes.",
@@ -218,7 +228,8 @@ func kubernetesScenarios() map[string]planScenario {
 
 // running is a whole cluster of three control planes and some workers with a Kubernetes.
 func running(kubernetes string, workers int) configuration {
-	config := without(without(with(baseCluster(), kubernetes, "kubernetes_version"), "workers", "gpu"), "workers", "batch", "machines", "w-2")
+	config := without(without(with(baseCluster(), kubernetes, "kubernetes_version"), "workers", "gpu"), "workers", "batch",
+		"machines", "w-2")
 
 	for i := 2; i <= workers; i++ {
 		with(config, fmt.Sprintf("10.0.0.2%d", i), "workers", "batch", "machines", fmt.Sprintf("w-%d", i), "address")
@@ -232,7 +243,8 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
 
-		at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName("images").WithElementKeyString(component)
+		at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName(
+			"images").WithElementKeyString(component)
 
 		return put(t, state, at, image)
 	}

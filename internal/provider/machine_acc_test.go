@@ -120,7 +120,8 @@ func TestAccMachines(t *testing.T) {
 				t.Errorf("what was observed of %s is %v", m.Name(), seen)
 			}
 
-			if phase, id := w.Attribute(machineAt(m.Name()), "phase"), w.Attribute(machineAt(m.Name()), "id"); phase != "Ready" || id != "test/"+m.Name() {
+			if phase, id := w.Attribute(machineAt(m.Name()), "phase"),
+				w.Attribute(machineAt(m.Name()), "id"); phase != "Ready" || id != "test/"+m.Name() {
 				t.Errorf("%s has id %v and phase %v", m.Name(), id, phase)
 			}
 		}

@@ -43,7 +43,8 @@ func TestMachineInfoOfContainers(t *testing.T) {
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return entranceHost{closed: &closed}, nil }
 
 	handle := clusterhandle.UnknownHandle()
-	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode), types.StringValue(bundleOnce())
+	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode),
+		types.StringValue(bundleOnce())
 	handle.Host = types.ObjectNull(clusterhandle.HandleHostType())
 
 	object, diags := types.ObjectValueFrom(t.Context(), clusterhandle.HandleType(), handle)
@@ -53,12 +54,14 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	d := &machineinfo.DataSource{ConfiguredDataSource: providerdata.ConfiguredDataSource{ProviderData: m}}
 
-	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local")
+	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object},
+		"dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	if _, err := options.Dial(t.Context(), "tcp", "dev-cp-0.talos.svc.cluster.local:50000"); !errors.Is(err, errDialledThroughHost) {
+	if _, err := options.Dial(t.Context(), "tcp", "dev-cp-0.talos.svc.cluster.local:50000"); !errors.Is(err,
+		errDialledThroughHost) {
 		t.Errorf("the machine is dialled otherwise: %v", err)
 	}
 
@@ -70,7 +73,8 @@ func TestMachineInfoOfContainers(t *testing.T) {
 
 	m.Host = machineset.HostConnection{}
 
-	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object}, "dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
+	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object},
+		"dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")
 	}
 }

@@ -64,19 +64,22 @@ func TestPlanOfMachines(t *testing.T) {
 			baseMachine(), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
 		},
 		"founder without secrets yet": {
-			with(baseMachine(), unknownValue{}, "cluster", "secrets"), []string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
+			with(baseMachine(), unknownValue{}, "cluster", "secrets"),
+			[]string{"apply configuration to cp-1" + install + "control plane", "bootstrap etcd on cp-1"},
 		},
 		"joining control plane": {
 			with(baseMachine(), false, "bootstrap"), []string{"apply configuration to cp-1" + install + "control plane"},
 		},
 		"worker": {
-			with(with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
+			with(with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), []any{"10.0.0.12"}, "cluster",
+				"talos_endpoints"),
 			[]string{"apply configuration to cp-1" + install + "worker"},
 		},
 		"unknown role": {with(baseMachine(), unknownValue{}, "role"), []string{"(known after apply)"}},
 		"unknown name": {with(baseMachine(), unknownValue{}, "name"), []string{"(known after apply)"}},
 	} {
-		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_machine", nil, test.config), "operations")); !slices.Equal(got, test.operations) {
+		if got := textsOf(t, attributeOf(t, planOf(t, "talosop_machine", nil, test.config), "operations")); !slices.Equal(got,
+			test.operations) {
 			t.Errorf("%s: operations are %q, want %q", name, got, test.operations)
 		}
 	}
@@ -136,30 +139,37 @@ func TestMistakesInMachines(t *testing.T) {
 		},
 		"founder that nobody lists": {
 			with(baseMachine(), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
-			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included", "leave bootstrap out"},
+			`AttributeName("cluster").AttributeName("talos_endpoints")`,
+			[]string{`no "10.0.0.11"`, "this one included", "leave bootstrap out"},
 		},
 		"founder without a list": {
-			with(baseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"all control planes"},
+			with(baseMachine(), nil, "cluster", "talos_endpoints"), `AttributeName("cluster").AttributeName("talos_endpoints")`,
+			[]string{"all control planes"},
 		},
 		"control plane beside none": {
 			with(with(baseMachine(), nil, "bootstrap"), []any{}, "cluster", "talos_endpoints"),
-			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{"no control plane in it", "all control planes"},
+			`AttributeName("cluster").AttributeName("talos_endpoints")`,
+			[]string{"no control plane in it", "all control planes"},
 		},
 		"control plane that a handle by hand does not list": {
 			with(with(baseMachine(), nil, "bootstrap"), []any{"10.0.0.12"}, "cluster", "talos_endpoints"),
 			`AttributeName("cluster").AttributeName("talos_endpoints")`, []string{`no "10.0.0.11"`, "this one included"},
 		},
-		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`, []string{"controlplane", "worker"}},
-		"name":         {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
-		"address":      {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`, []string{"without scheme"}},
+		"unknown role": {with(baseMachine(), "control-plane", "role"), `AttributeName("role")`,
+			[]string{"controlplane", "worker"}},
+		"name": {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
+		"address": {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`,
+			[]string{"without scheme"}},
 		"disk": {
 			with(baseMachine(), nil, "install"), `AttributeName("install").AttributeName("disk")`, []string{"no disk"},
 		},
 		"patch": {
-			with(baseMachine(), []any{"- nonsense"}, "config_patches"), `AttributeName("config_patches").ElementKeyInt(0)`, []string{"Found"},
+			with(baseMachine(), []any{"- nonsense"}, "config_patches"), `AttributeName("config_patches").ElementKeyInt(0)`,
+			[]string{"Found"},
 		},
 		"worker at the address of a control plane": {
-			with(with(baseMachine(), "worker", "role"), nil, "bootstrap"), `AttributeName("address")`, []string{"a control plane of the cluster"},
+			with(with(baseMachine(), "worker", "role"), nil, "bootstrap"), `AttributeName("address")`,
+			[]string{"a control plane of the cluster"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,8 +203,10 @@ func TestPlanOfLeavingMachines(t *testing.T) {
 		return resp.Diagnostics
 	}
 
-	expectMistake(t, destroy(baseMachine()), "", []string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
-	expectMistake(t, destroy(with(baseMachine(), true, "deletion_protection")), `AttributeName("deletion_protection")`, []string{`"prod/cp-1"`, "destroyed"}, false)
+	expectMistake(t, destroy(baseMachine()), "",
+		[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
+	expectMistake(t, destroy(with(baseMachine(), true, "deletion_protection")), `AttributeName("deletion_protection")`,
+		[]string{`"prod/cp-1"`, "destroyed"}, false)
 }
 
 // An import takes one machine, and tells by the control planes what it is.
@@ -207,13 +219,15 @@ func TestImportIDsOfMachines(t *testing.T) {
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1", "b": "10.0.0.2"}}`: "the one machine",
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1"}, "name": "b"}`:     "no other name",
 	} {
-		if _, err := machinespkg.ParseImport(id, machinespkg.ImportOfMachine); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := machinespkg.ParseImport(id, machinespkg.ImportOfMachine); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: the error is %v, want %q", id, err, says)
 		}
 	}
 
 	for address, role := range map[string]cluster.Role{"fd00::11": cluster.ControlPlane, "fd00::21": cluster.Worker} {
-		request := machinespkg.ImportRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"}, Machines: map[string]string{"m": address}}
+		request := machinespkg.ImportRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"},
+			Machines: map[string]string{"m": address}}
 		if got := request.RoleOfMachine(); got != role {
 			t.Errorf("the machine at %s is a %s", address, got)
 		}
@@ -256,7 +270,8 @@ func TestPlanOfMachinesThatRun(t *testing.T) {
 	alone := func(c configuration) configuration { return with(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints") }
 
 	const (
-		join   = "apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
+		join = "apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control " +
+			"plane"
 		expel  = "remove etcd member member-of-cp-1 of cp-1%s through control plane 10.0.0.12"
 		forget = "delete node cp-1 of cp-1 from Kubernetes"
 		away   = "The API of the cluster will be away"
@@ -270,14 +285,17 @@ func TestPlanOfMachinesThatRun(t *testing.T) {
 	}{
 		"repaired": {baseMachine(), baseMachine(), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, ""},
 		"repaired, not the founder": {
-			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped, []string{fmt.Sprintf(expel, ""), forget, join}, "",
+			with(baseMachine(), nil, "bootstrap"), with(baseMachine(), nil, "bootstrap"), wiped,
+			[]string{fmt.Sprintf(expel, ""), forget, join}, "",
 		},
 		"exchanged": {
-			baseMachine(), with(baseMachine(), otherOne, "uuid"), same, []string{fmt.Sprintf(expel, machineset.ReplacedSuffix), join}, "",
+			baseMachine(), with(baseMachine(), otherOne, "uuid"), same,
+			[]string{fmt.Sprintf(expel, machineset.ReplacedSuffix), join}, "",
 		},
 		"upgraded": {
 			with(baseMachine(), "v1.13.0", "talos_version"), with(baseMachine(), "v1.13.2", "talos_version"), same,
-			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)", "uncordon node cp-1 of cp-1"}, "Machines will reboot",
+			[]string{"upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)", "uncordon node cp-1 of cp-1"},
+			"Machines will reboot",
 		},
 		"the only one is upgraded": {
 			alone(baseMachine()), with(alone(baseMachine()), "v1.13.2", "talos_version"), same,
@@ -302,7 +320,8 @@ func TestPlanOfMachinesThatRun(t *testing.T) {
 			t.Errorf("%s: operations differ (-want +got):\n%s", name, diff)
 		}
 
-		if got := show(resp.Diagnostics); !strings.Contains(got, test.warns) || test.warns != away && strings.Contains(got, away) {
+		if got := show(resp.Diagnostics); !strings.Contains(got, test.warns) || test.warns != away &&
+			strings.Contains(got, away) {
 			t.Errorf("%s: warned is %s", name, got)
 		}
 	}

@@ -43,7 +43,8 @@ func TestMistakesInMeta(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			expectMistake(t, validate(t, "talosop_control_plane", with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.At, test.says, false)
+			expectMistake(t, validate(t, "talosop_control_plane",
+				with(baseControlPlane(), test.meta, "machines", "cp-1", "meta")), test.At, test.says, false)
 		})
 	}
 }
@@ -57,7 +58,9 @@ func TestPlanOfCreateWithMeta(t *testing.T) {
 		config := with(baseControlPlane(), configuration{"network": network, "13": "blue"}, "machines", "cp-2", "meta")
 		operations := textsOf(t, attributeOf(t, planOf(t, "talosop_control_plane", nil, config), "operations"))
 
-		if want := []string{"bootstrap etcd on cp-1", "write META 0x0a, 0x0d of cp-2 (its network changes at once)"}; len(operations) != 5 || !slices.Equal(operations[3:], want) {
+		if want := []string{"bootstrap etcd on cp-1",
+			"write META 0x0a, 0x0d of cp-2 (its network changes at once)"}; len(operations) != 5 ||
+			!slices.Equal(operations[3:], want) {
 			t.Errorf("with a network that is %s operations are %q", name, operations)
 		}
 	}
@@ -79,14 +82,18 @@ func TestPlanOfUpdatesOfMeta(t *testing.T) {
 		was, is any
 		want    []string
 	}{
-		"another name":  {was: configuration{"user_1": "a"}, is: configuration{"0x0c": "a"}, want: []string{}},
-		"key added":     {was: configuration{"user_1": "a"}, is: configuration{"user_1": "a", "user_2": "b"}, want: []string{"write META 0x0d of cp-2"}},
-		"value changed": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "b"}, want: []string{"write META 0x0c of cp-2"}},
-		"key removed":   {was: configuration{"user_1": "a", "user_2": "b"}, is: configuration{"user_1": "a"}, want: []string{}},
-		"all removed":   {was: configuration{"user_1": "a"}, want: []string{}},
-		"first values":  {is: configuration{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
+		"another name": {was: configuration{"user_1": "a"}, is: configuration{"0x0c": "a"}, want: []string{}},
+		"key added": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "a", "user_2": "b"},
+			want: []string{"write META 0x0d of cp-2"}},
+		"value changed": {was: configuration{"user_1": "a"}, is: configuration{"user_1": "b"},
+			want: []string{"write META 0x0c of cp-2"}},
+		"key removed": {was: configuration{"user_1": "a", "user_2": "b"}, is: configuration{"user_1": "a"},
+			want: []string{}},
+		"all removed":  {was: configuration{"user_1": "a"}, want: []string{}},
+		"first values": {is: configuration{"user_1": "a", "user_3": ""}, want: []string{"write META 0x0c, 0x0e of cp-2"}},
 		// What a refresh leaves of a network that somebody else overwrote.
-		"drift": {was: configuration{"network": "no network any more"}, is: configuration{"network": "links: [{name: eth0}]"}, want: []string{"write META 0x0a of cp-2 (its network changes at once)"}},
+		"drift": {was: configuration{"network": "no network any more"}, is: configuration{"network": "links: [{name: eth0}]"},
+			want: []string{"write META 0x0a of cp-2 (its network changes at once)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +143,8 @@ resource "talosop_worker" "rack" {
 
 		operations := func(want ...knownvalue.Check) resource.ConfigPlanChecks {
 			return resource.ConfigPlanChecks{
-				PreApply:             []plancheck.PlanCheck{plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations"), knownvalue.ListExact(want))},
+				PreApply: []plancheck.PlanCheck{
+					plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations"), knownvalue.ListExact(want))},
 				PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 			}
 		}
@@ -148,11 +156,13 @@ resource "talosop_worker" "rack" {
 			Steps: []resource.TestStep{
 				{Config: with(first), ConfigPlanChecks: resource.ConfigPlanChecks{
 					PreApply: []plancheck.PlanCheck{
-						plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations").AtSliceIndex(1), knownvalue.StringExact("write META 0x0c of w-rack")),
+						plancheck.ExpectKnownValue("talosop_worker.rack", tfjsonpath.New("operations").AtSliceIndex(1),
+							knownvalue.StringExact("write META 0x0c of w-rack")),
 					},
 					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 				}},
-				{PreConfig: holds(0x0c, "rack-1"), Config: with(both), ConfigPlanChecks: operations(knownvalue.StringExact("write META 0x0e of w-rack"))},
+				{PreConfig: holds(0x0c, "rack-1"), Config: with(both),
+					ConfigPlanChecks: operations(knownvalue.StringExact("write META 0x0e of w-rack"))},
 				{
 					PreConfig: func() {
 						holds(0x0e, "blue")()

@@ -94,13 +94,15 @@ func TestPlanOfCreate(t *testing.T) {
 	}
 
 	handle := attributeOf(t, plan, "cluster")
-	for name, known := range map[string]bool{"phase": false, "secrets": false, "name": true, "endpoint": true, "talos_endpoints": true} {
+	for name, known := range map[string]bool{"phase": false, "secrets": false, "name": true, "endpoint": true,
+		"talos_endpoints": true} {
 		if got := attributeOf(t, handle, name); got.IsKnown() != known {
 			t.Errorf("cluster.%s is %s", name, got)
 		}
 	}
 
-	unnamed := planOf(t, "talosop_control_plane", nil, with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "address"))
+	unnamed := planOf(t, "talosop_control_plane", nil,
+		with(baseControlPlane(), unknownValue{}, "machines", "cp-2", "address"))
 	if got := attributeOf(t, unnamed, "operations"); got.IsKnown() {
 		t.Errorf("with an unknown address operations are %s", got)
 	}
@@ -145,9 +147,11 @@ func TestPlanOfUpdates(t *testing.T) {
 	}{
 		"machine added": {
 			change: func(c configuration) configuration {
-				return with(c, configuration{"address": "10.0.0.14", "install": configuration{"disk": "/dev/vda"}}, "machines", "cp-9")
+				return with(c, configuration{"address": "10.0.0.14", "install": configuration{"disk": "/dev/vda"}}, "machines",
+					"cp-9")
 			},
-			want: []string{"apply configuration to cp-9 at 10.0.0.14: installs Talos v1.13.0 on /dev/vda, reboots, joins as control plane"},
+			want: []string{"apply configuration to cp-9 at 10.0.0.14: installs Talos v1.13.0 on /dev/vda, reboots, joins as " +
+				"control plane"},
 		},
 		"label": {
 			change: func(c configuration) configuration {
@@ -245,11 +249,13 @@ func TestRefusedChanges(t *testing.T) {
 		"Talos version": {
 			config: with(with(baseControlPlane(), "v1.12.6", "talos_version"), "v1.12", "version_contract"),
 			At:     `AttributeName("talos_version")`,
-			says:   []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6", "Set talos_version to v1.13.0, or allow_downgrade = true"},
+			says: []string{"Machines cp-1, cp-2 and cp-3 run Talos v1.13.0", "the older v1.12.6",
+				"Set talos_version to v1.13.0, or allow_downgrade = true"},
 		},
 		"Kubernetes version": {
 			config: with(baseControlPlane(), "v1.34.1", "kubernetes_version"),
-			At:     `AttributeName("kubernetes_version")`, says: []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
+			At:     `AttributeName("kubernetes_version")`,
+			says:   []string{"Kubernetes v1.35.2 runs", "cannot go back from v1.35 to v1.34"},
 		},
 		"contract": {
 			config: with(baseControlPlane(), "v1.12", "version_contract"),
@@ -301,7 +307,8 @@ func TestRespelledSecretsAreAccepted(t *testing.T) {
 	t.Parallel()
 
 	prior := settledState(t, "talosop_control_plane", baseControlPlane())
-	plan := planOf(t, "talosop_control_plane", &prior, with(baseControlPlane(), "# kept in a safe\n"+bundleOnce(), "secrets"))
+	plan := planOf(t, "talosop_control_plane", &prior,
+		with(baseControlPlane(), "# kept in a safe\n"+bundleOnce(), "secrets"))
 
 	if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
 		t.Errorf("operations are %q", got)
@@ -347,18 +354,21 @@ func TestDeletionProtectionAtPlanTime(t *testing.T) {
 	null := tftypes.NewValue(typ, nil)
 
 	destroy, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_control_plane", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		TypeName: "talosop_control_plane", PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, null),
+		Config: dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`, []string{`"prod"`, "destroyed", "set deletion_protection = false and apply"}, false)
+	expectMistake(t, destroy.Diagnostics, `AttributeName("deletion_protection")`,
+		[]string{`"prod"`, "destroyed", "set deletion_protection = false and apply"}, false)
 
 	unprotected := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))
 
 	allowed, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "talosop_control_plane", PriorState: dynamic(t, unprotected), ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
+		TypeName: "talosop_control_plane", PriorState: dynamic(t, unprotected), ProposedNewState: dynamic(t, null),
+		Config: dynamic(t, null),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ type unknownValue struct{}
 var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	m := providerdata.NewProviderData()
 
-	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set, u machineset.UpgradeOf) (providerdata.Impediments, error) {
+	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
+		u machineset.UpgradeOf) (providerdata.Impediments, error) {
 		if u.Path.To.String() != removing {
 			return providerdata.Impediments{}, nil
 		}
@@ -237,8 +238,9 @@ func baseCluster() configuration {
 	base["control_plane"] = configuration{"install": base["install"], "machines": base["machines"]}
 	base["workers"] = configuration{
 		"batch": configuration{
-			"install":  configuration{"disk": "/dev/sda"},
-			"machines": configuration{"w-1": configuration{"address": "10.0.0.21"}, "w-2": configuration{"address": "10.0.0.22"}},
+			"install": configuration{"disk": "/dev/sda"},
+			"machines": configuration{"w-1": configuration{"address": "10.0.0.21"},
+				"w-2": configuration{"address": "10.0.0.22"}},
 		},
 		"gpu": configuration{
 			"install":       configuration{"disk": "/dev/nvme0n1"},
@@ -269,7 +271,9 @@ func validate(t *testing.T, resource string, config configuration) []*tfprotov6.
 }
 
 // planned asks the provider for a plan from a prior state (nil for none).
-func planned(t *testing.T, resource string, prior *tftypes.Value, config tftypes.Value) *tfprotov6.PlanResourceChangeResponse {
+func planned(
+	t *testing.T, resource string, prior *tftypes.Value, config tftypes.Value,
+) *tfprotov6.PlanResourceChangeResponse {
 	t.Helper()
 
 	state := tftypes.NewValue(config.Type(), nil)
@@ -278,7 +282,8 @@ func planned(t *testing.T, resource string, prior *tftypes.Value, config tftypes
 	}
 
 	resp, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: resource, PriorState: dynamic(t, state), ProposedNewState: dynamic(t, proposed(t, prior, config)), Config: dynamic(t, config),
+		TypeName: resource, PriorState: dynamic(t, state), ProposedNewState: dynamic(t, proposed(t, prior, config)),
+		Config: dynamic(t, config),
 	})
 	if err != nil {
 		t.Fatal(err)

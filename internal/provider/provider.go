@@ -49,9 +49,12 @@ func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest
 
 func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) Kubernetes clusters. " +
-			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and what was " +
-			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and credentials it needs. " +
+		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) " +
+			"Kubernetes clusters. " +
+			"It talks to the Talos API of the machines and needs no management cluster; Terraform state holds the secrets and " +
+			"what was " +
+			"observed.\n\nThe provider itself has nothing that has to be configured: every resource carries the addresses and " +
+			"credentials it needs. " +
 			"Backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
 		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost()},
 	}
@@ -59,7 +62,9 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 
 // Configure hands out a machinery of this configuration: another one may be in use while
 // it does.
-func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+func (p *talosopProvider) Configure(
+	ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse,
+) {
 	var config providerModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -72,13 +77,15 @@ func (p *talosopProvider) Configure(ctx context.Context, req provider.ConfigureR
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource, machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
+		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource,
+		machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
 		addon.NewResource,
 	}
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource, health.NewEtcdMembersDataSource, etcdbackup.NewDataSource}
+	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource,
+		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

@@ -160,7 +160,8 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 
 	address := r.controlPlane[0].Address().String()
 
-	text, err := bundle.Talosconfig(pki.TalosconfigInput{Context: "test", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
+	text, err := bundle.Talosconfig(
+		pki.TalosconfigInput{Context: "test", Endpoints: []string{address}, Roles: []string{"os:admin"}, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,8 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
-	out, err := exec.CommandContext(ctx, clitest.Asset(t, "talosctl"), "--talosconfig", config, "--endpoints", address, "--nodes", address,
+	out, err := exec.CommandContext(ctx, clitest.Asset(t, "talosctl"), "--talosconfig", config, "--endpoints", address,
+		"--nodes", address,
 		"etcd", "snapshot", to).CombinedOutput()
 	if err != nil {
 		t.Fatalf("talosctl etcd snapshot: %v\n%s", err, out)
@@ -203,7 +205,8 @@ var again = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanChec
 func foretold() resource.ConfigPlanChecks {
 	checks := again
 	checks.PreApply = []plancheck.PlanCheck{operationsAre(thePlane,
-		`apply configuration to cp-1 .*`, `apply configuration to cp-2 .*`, `apply configuration to cp-3 .*`, `restore etcd on cp-1 from .*`)}
+		`apply configuration to cp-1 .*`, `apply configuration to cp-2 .*`, `apply configuration to cp-3 .*`,
+		`restore etcd on cp-1 from .*`)}
 
 	return checks
 }
@@ -238,7 +241,8 @@ func TestAccRestore(t *testing.T) {
 				},
 				{PreConfig: func() { r.isBack(t) }, Config: r.listed()},
 				{Config: byHand, ConfigPlanChecks: foretold(), ConfigStateChecks: restoredFrom(knownvalue.StringExact(plain))},
-				{PreConfig: func() { r.isBack(t) }, Config: r.plane(""), ConfigPlanChecks: again, ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
+				{PreConfig: func() { r.isBack(t) }, Config: r.plane(""), ConfigPlanChecks: again,
+					ConfigStateChecks: restoredFrom(knownvalue.NotNull())},
 			},
 		})
 
@@ -265,7 +269,8 @@ func TestAccRestoreRefused(t *testing.T) {
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
 		file := func(path string) string { return r.plane(fmt.Sprintf("    file = { path = %q }", path)) }
 		right := encrypted(fmt.Sprintf("identities = [%q]", identity))
-		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets), "secrets            = talosop_secrets.this.bundle")
+		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets),
+			"secrets            = talosop_secrets.this.bundle")
 
 		refused := func(config, says string) resource.TestStep {
 			return resource.TestStep{Config: config, ExpectError: message(says)}
@@ -284,14 +289,16 @@ func TestAccRestoreRefused(t *testing.T) {
 					Config: r.listed(),
 				},
 				{
-					PreConfig: r.ForgetCalls,
-					Config:    encrypted(fmt.Sprintf("identities = [%q]", other)), ExpectError: message("none of the identities opens it"),
+					PreConfig:   r.ForgetCalls,
+					Config:      encrypted(fmt.Sprintf("identities = [%q]", other)),
+					ExpectError: message("none of the identities opens it"),
 				},
 				refused(encrypted(`passphrase = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities or passphrase beside it"),
 				refused(file(filepath.Join(r.Folder, "none")), "there is no such file"),
 				refused(file(cut), "the snapshot is not complete"),
-				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"), "Kubernetes v1.36.2 wrote it"),
+				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
+					"Kubernetes v1.36.2 wrote it"),
 				refused(foreign, "Snapshot of another cluster"),
 				{
 					PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again,

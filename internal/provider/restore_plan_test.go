@@ -15,7 +15,8 @@ import (
 
 // restoringFrom asks for a snapshot of a bucket; without a key for nothing.
 func restoringFrom(config configuration, key any) configuration {
-	return with(config, configuration{"s3": configuration{"bucket": "backups", "key": key, "region": "eu-central-1"}}, "bootstrap", "restore_from")
+	return with(config, configuration{"s3": configuration{"bucket": "backups", "key": key, "region": "eu-central-1"}},
+		"bootstrap", "restore_from")
 }
 
 // lostEtcd is a state in which all control planes were seen without their configuration.
@@ -144,28 +145,37 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 		config   configuration
 		At, says string
 	}{
-		"of this cluster":     {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
-		"of another":          {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
-		"of unknown secrets":  {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
-		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", ""), passphrase, "Found an empty one"},
-		"no identity":         {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{}), list, "Found none"},
-		"with an identity":    {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{identity})},
-		"with a file of one":  {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"# created: today\n" + identity + "\n"})},
-		"with a recipient":    {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"age1abc"}), identities, "is the public key"},
-		"with a passphrase":   {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", "correct horse")},
-		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", unknownValue{})},
+		"of this cluster":    {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
+		"of another":         {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
+		"of unknown secrets": {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
+		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", ""), passphrase,
+			"Found an empty one"},
+		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{}), list,
+			"Found none"},
+		"with an identity": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities",
+			[]any{identity})},
+		"with a file of one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities",
+			[]any{"# created: today\n" + identity + "\n"})},
+		"with a recipient": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"age1abc"}),
+			identities, "is the public key"},
+		"with a passphrase": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase",
+			"correct horse")},
+		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase",
+			unknownValue{})},
 	} {
 		got := validate(t, "talosop_cluster", test.config)
 
 		switch {
 		case test.says == "" && len(got) > 0:
 			t.Errorf("%s: %s", name, show(got))
-		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.At || !strings.Contains(got[0].Detail, test.says)):
+		case test.says != "" && (len(got) != 1 || got[0].Attribute.String() != test.At ||
+			!strings.Contains(got[0].Detail, test.says)):
 			t.Errorf("%s: want %q at %s, got %s", name, test.says, test.At, show(got))
 		}
 	}
 
-	refused := planned(t, "talosop_control_plane", nil, valueOf(t, typeOf(t, "talosop_control_plane"), restoringFrom(baseControlPlane(), key(foreign, ""))))
+	refused := planned(t, "talosop_control_plane", nil,
+		valueOf(t, typeOf(t, "talosop_control_plane"), restoringFrom(baseControlPlane(), key(foreign, ""))))
 	if len(refused.Diagnostics) != 1 || refused.Diagnostics[0].Attribute.String() != atKey {
 		t.Errorf("a plan of a control plane from the snapshot of another cluster says %s", show(refused.Diagnostics))
 	}
@@ -193,7 +203,8 @@ func TestSnapshotsAreOpenedOnce(t *testing.T) {
 		"what came from others": {nil, restoringFrom(baseCluster(), "talos/prod/older.db"), false},
 	} {
 		said := show(planned(t, "talosop_cluster", test.state, valueOf(t, typ, test.config)).Diagnostics)
-		if strings.Contains(said, "Set identities or passphrase") != test.needs || !test.needs && strings.Contains(said, "ERROR") {
+		if strings.Contains(said, "Set identities or passphrase") != test.needs || !test.needs &&
+			strings.Contains(said, "ERROR") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -212,7 +223,8 @@ func TestSnapshotsAreToldByTheirServers(t *testing.T) {
 	typ := typeOf(t, "talosop_cluster")
 	state := lostEtcd(t, settledState(t, "talosop_cluster", at("https://s3.example.org")))
 
-	for endpoint, restores := range map[string]bool{"https://s3.example.org": false, "https://s3.example.org/": false, "https://replica.example.org": true} {
+	for endpoint, restores := range map[string]bool{"https://s3.example.org": false, "https://s3.example.org/": false,
+		"https://replica.example.org": true} {
 		resp := planned(t, "talosop_cluster", &state, valueOf(t, typ, at(endpoint)))
 
 		value, err := resp.PlannedState.Unmarshal(typ)
@@ -220,7 +232,8 @@ func TestSnapshotsAreToldByTheirServers(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := strings.Contains(attributeOf(t, value, "operations").String(), "restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
+		if got := strings.Contains(attributeOf(t, value, "operations").String(),
+			"restore etcd on cp-1 from "+endpoint+"/backups/"+key); got != restores {
 			t.Errorf("at %s it is restored: %v, with %s", endpoint, got, attributeOf(t, value, "operations"))
 		}
 	}
@@ -243,7 +256,8 @@ func TestOneSnapshotIsNamed(t *testing.T) {
 	for name, from := range map[string]configuration{
 		"none": {}, "two": {"s3": configuration{"bucket": "backups", "key": "a.db"}, "file": configuration{"path": "a.db"}},
 	} {
-		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "bootstrap", "restore_from")); len(got) != 1 || got[0].Summary != "Invalid location" {
+		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "bootstrap", "restore_from")); len(got) != 1 ||
+			got[0].Summary != "Invalid location" {
 			t.Errorf("%s: %s", name, show(got))
 		}
 	}
@@ -253,16 +267,19 @@ func TestOneSnapshotIsNamed(t *testing.T) {
 func restoreArguments() configuration {
 	return configuration{
 		"s3": configuration{
-			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1", "path_style": true,
-			"insecure_skip_tls_verify": true, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "correct horse battery", "session_token": "staple",
-			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
+			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1",
+			"path_style":               true,
+			"insecure_skip_tls_verify": true, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "correct horse battery",
+			"session_token": "staple",
+			"role":          configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
 		},
 		"identities": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase": "correct horse",
 	}
 }
 
 // writtenOnly are the names of attributes that no plan has.
-var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase", "values_wo"}
+var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase",
+	"values_wo"}
 
 // writtenOnlyIn are those that plans have elsewhere, by the attribute that they are in.
 var writtenOnlyIn = map[string][]string{"registry": {"password", "client_key"}}
@@ -307,7 +324,8 @@ func restoredIn(t *testing.T, config configuration) string {
 func TestNoPlanHasWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
-	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(), "talosop_cluster": fullCluster()} {
+	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(),
+		"talosop_cluster": fullCluster()} {
 		err := tftypes.Walk(planOf(t, resource, nil, config), func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 			if isWriteOnly(at) && !v.IsNull() {
 				t.Errorf("the plan of %s has %s", resource, at)

@@ -30,7 +30,9 @@ func phaseIs(address, phase string) statecheck.StateCheck {
 // resourceCount checks how many resources there are in state.
 type resourceCount int
 
-func (c resourceCount) CheckState(_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse) {
+func (c resourceCount) CheckState(
+	_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse,
+) {
 	if got := len(req.State.Values.RootModule.Resources); got != int(c) {
 		resp.Error = fmt.Errorf("there are %d resources in state, want %d", got, c)
 	}
@@ -64,8 +66,10 @@ func TestAccGrow(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
-							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
-							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"),
+								knownvalue.ListSizeExact(2)),
+							plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("phase"),
+								knownvalue.StringExact("Ready")),
 							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(2)),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
@@ -99,11 +103,13 @@ func TestAccUpdate(t *testing.T) {
 				{Config: s.wholeCluster()},
 				{
 					PreConfig: s.ForgetCalls,
-					Config:    secretsHCL + s.controlPlaneHCL("timeouts = { update = \"20m\" }\n on_incomplete = \"error\"") + s.workersHCL(`on_destroy = "reset"`),
+					Config: secretsHCL + s.controlPlaneHCL("timeouts = { update = \"20m\" }\n on_incomplete = \"error\"") +
+						s.workersHCL(`on_destroy = "reset"`),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 						plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionUpdate),
 						plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionNoop),
-						plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"), knownvalue.ListSizeExact(0)),
+						plancheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("operations"),
+							knownvalue.ListSizeExact(0)),
 					}},
 				},
 				{
@@ -148,7 +154,8 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
-				{Config: config, ExpectError: regexp.MustCompile(`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
+				{Config: config, ExpectError: regexp.MustCompile(
+					`The\s+control\s+plane\s+is\s+(Provisioning|Bootstrapping|Joining)`)},
 				{
 					PreConfig: func() {
 						s.controlPlane[2].PowerOff()
@@ -185,7 +192,8 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 			ProtoV6ProviderFactories: quickProviders(),
 			Steps: []resource.TestStep{
 				{
-					Config:      secretsHCL + s.controlPlaneHCL("") + s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
+					Config: secretsHCL + s.controlPlaneHCL("") +
+						s.workersHCL("on_incomplete = \"error\"\n  timeouts = { create = \""+hanging+"\" }"),
 					ExpectError: message("The resource is tainted"),
 				},
 				{
@@ -233,7 +241,8 @@ func TestAccForeignMachine(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
-		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"", "\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
+		other := strings.NewReplacer("talosop_secrets.this", "talosop_secrets.other", "\"this\"",
+			"\"other\"").Replace(secretsHCL + s.controlPlaneOf(s.controlPlane, ""))
 		thief := secretsHCL + s.controlPlaneOf([]*sim.Machine{s.workers[0], s.controlPlane[0]}[:2], "")
 
 		unitTest(t, cli, resource.TestCase{
@@ -273,7 +282,8 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("stage"),
+						statecheck.ExpectKnownValue("talosop_control_plane.this",
+							tfjsonpath.New("observed").AtMapKey("cp-3").AtMapKey("stage"),
 							knownvalue.StringExact("running")),
 						phaseIs("talosop_worker.this", "Ready"),
 					},
@@ -346,7 +356,8 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
-							operationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`, `apply configuration to w-1 at .*: installs .*`),
+							operationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`,
+								`apply configuration to w-1 at .*: installs .*`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
@@ -451,7 +462,8 @@ func TestAccNoCNI(t *testing.T) {
 				},
 				ConfigStateChecks: []statecheck.StateCheck{
 					phaseIs("talosop_control_plane.this", "Ready"), phaseIs("talosop_worker.this", "Ready"),
-					statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("node_name"), knownvalue.NotNull()),
+					statecheck.ExpectKnownValue("talosop_worker.this",
+						tfjsonpath.New("observed").AtMapKey("w-1").AtMapKey("node_name"), knownvalue.NotNull()),
 				},
 			}},
 		})

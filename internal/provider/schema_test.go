@@ -10,7 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes it.
+// selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes
+// it.
 var selfDescription = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
 	server, err := providerserver.NewProtocol6WithError(New("test")())()
 	if err != nil {
@@ -61,7 +62,9 @@ func everyAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAt
 	}
 }
 
-func walkAttributes(where string, attributes []*tfprotov6.SchemaAttribute, visit func(string, *tfprotov6.SchemaAttribute)) {
+func walkAttributes(
+	where string, attributes []*tfprotov6.SchemaAttribute, visit func(string, *tfprotov6.SchemaAttribute),
+) {
 	for _, a := range attributes {
 		at := where + "." + a.Name
 		visit(at, a)
@@ -88,7 +91,8 @@ func TestEveryAttributeIsDescribed(t *testing.T) {
 }
 
 // secretNames are the names that only a secret has.
-var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_token", "client_key", "kubeconfig", "talosconfig"}
+var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_token", "client_key", "kubeconfig",
+	"talosconfig"}
 
 func TestSecretsAreSensitive(t *testing.T) {
 	t.Parallel()
@@ -122,7 +126,8 @@ func TestResourcesWithMachinesHaveTimeouts(t *testing.T) {
 			names[a.Name] = true
 		}
 
-		if (names["machines"] || names["control_plane"]) && (!names["timeouts"] || !names["deletion_protection"] || !names["on_destroy"] || !names["on_incomplete"]) {
+		if (names["machines"] || names["control_plane"]) &&
+			(!names["timeouts"] || !names["deletion_protection"] || !names["on_destroy"] || !names["on_incomplete"]) {
 			t.Errorf("%s has machines and lacks one of timeouts, deletion_protection, on_destroy, on_incomplete", name)
 		}
 	}

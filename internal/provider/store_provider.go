@@ -26,9 +26,12 @@ type providerModel struct {
 func providerStore() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and `restore_from`, where these have none of their " +
-			"own, and for `retain` of `talosop_etcd_backup_schedule`, which asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read or destroyed. They are stored nowhere, and may come " +
-			"from ephemeral resources. Without any, the default chain of the AWS SDK is asked: the environment, shared files, the identity of the machine.",
+		MarkdownDescription: "Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and " +
+			"`restore_from`, where these have none of their " +
+			"own, and for `retain` of `talosop_etcd_backup_schedule`, which asks with no others. Unlike theirs, which are " +
+			"write-only, they are also there when a resource is read or destroyed. They are stored nowhere, and may come " +
+			"from ephemeral resources. Without any, the default chain of the AWS SDK is asked: the environment, shared files, " +
+			"the identity of the machine.",
 		Attributes: map[string]schema.Attribute{
 			"access_key_id": schema.StringAttribute{
 				Optional:            true,
@@ -43,8 +46,9 @@ func providerStore() schema.SingleNestedAttribute {
 				MarkdownDescription: "Session token of temporary credentials, which come with one.",
 			},
 			"profile": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Not together with an access key.",
+				Optional: true,
+				MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Not together " +
+					"with an access key.",
 			},
 			"role": schema.SingleNestedAttribute{
 				Optional:            true,
@@ -60,7 +64,9 @@ func providerStore() schema.SingleNestedAttribute {
 	}
 }
 
-func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
+func (p *talosopProvider) ValidateConfig(
+	ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse,
+) {
 	var config providerModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -72,7 +78,8 @@ func (p *talosopProvider) ValidateConfig(ctx context.Context, req provider.Valid
 	if !config.Host.IsNull() && !config.Host.IsUnknown() {
 		var found finding.List
 
-		clusterhandle.ValidateConnection(finding.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host}, &found)
+		clusterhandle.ValidateConnection(finding.Root("host"), tf.Fields{Reader: &tf.Reader{}, Attributes: config.Host},
+			&found)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	}
 }

@@ -21,11 +21,13 @@ func TestStore_credentials(t *testing.T) {
 	shared := s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("shared")}
 
 	for name, test := range map[string]struct{ own, want s3.Credentials }{
-		"none of its own":      {s3.Credentials{}, shared},
-		"a key of its own":     {s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"}, s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"}},
+		"none of its own": {s3.Credentials{}, shared},
+		"a key of its own": {s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"},
+			s3.Credentials{AccessKeyID: "own", SecretAccessKey: "secret"}},
 		"a profile of its own": {s3.Credentials{Profile: "own"}, s3.Credentials{Profile: "own"}},
 		"a role of its own": {
-			s3.Credentials{Role: role("own")}, s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("own")},
+			s3.Credentials{Role: role("own")},
+			s3.Credentials{AccessKeyID: "shared", SecretAccessKey: "shared-secret", Role: role("own")},
 		},
 	} {
 		if got := (store.Credentials{Credentials: shared}).Under(test.own); got != test.want {
@@ -81,15 +83,18 @@ func TestProviderStore(t *testing.T) {
 		config configuration
 		says   string
 	}{
-		"a key alone":         {configuration{"access_key_id": "id"}, "without secret_access_key"},
-		"spaces":              {configuration{"access_key_id": "id", "secret_access_key": "do-not-show "}, "spaces around it"},
-		"a key and a profile": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"}, "beside an access key"},
-		"right":               {configuration{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
-		"unknown":             {configuration{"access_key_id": unknownValue{}, "secret_access_key": unknownValue{}}, ""},
+		"a key alone": {configuration{"access_key_id": "id"}, "without secret_access_key"},
+		"spaces": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show "},
+			"spaces around it"},
+		"a key and a profile": {configuration{"access_key_id": "id", "secret_access_key": "do-not-show", "profile": "p"},
+			"beside an access key"},
+		"right":   {configuration{"access_key_id": "id", "secret_access_key": "do-not-show"}, ""},
+		"unknown": {configuration{"access_key_id": unknownValue{}, "secret_access_key": unknownValue{}}, ""},
 	} {
 		config := dynamic(t, valueOf(t, told.Provider.ValueType(), configuration{"s3": test.config}))
 
-		resp, err := providerServer(t).ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: config})
+		resp, err := providerServer(t).ValidateProviderConfig(t.Context(),
+			&tfprotov6.ValidateProviderConfigRequest{Config: config})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,14 +127,18 @@ func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 	at := store.Place{Bucket: s3.Config{Bucket: "prod-backup", Endpoint: "https://s3.example.org"}}
 
 	for code, remedy := range map[string]string{
-		"NoSuchBucket": "There is no bucket prod-backup at https://s3.example.org: create it", "SignatureDoesNotMatch": "check access_key_id and secret_access_key",
-		"InvalidAccessKeyId": "check access_key_id and secret_access_key", "AuthorizationHeaderMalformed": "correct region", "Unheard": "",
+		"NoSuchBucket":                 "There is no bucket prod-backup at https://s3.example.org: create it",
+		"SignatureDoesNotMatch":        "check access_key_id and secret_access_key",
+		"InvalidAccessKeyId":           "check access_key_id and secret_access_key",
+		"AuthorizationHeaderMalformed": "correct region",
+		"Unheard":                      "",
 	} {
 		answer := fmt.Errorf("RequestID: 1, HostID: 2, %w", &smithy.GenericAPIError{Code: code, Message: "no"})
 		err := fmt.Errorf("cp-1: list prod/: %w", &smithy.OperationError{ServiceID: "S3", OperationName: "List", Err: answer})
 		cause, next := at.Diagnosis(errors.Join(errors.New("cp-2: no answer"), err))
 
-		if text := strings.Join(cause, "|"); text != "cp-2: no answer|cp-1: list prod/: "+code+": no" || !strings.Contains(next, remedy) || (remedy == "") != (next == "") {
+		if text := strings.Join(cause, "|"); text != "cp-2: no answer|cp-1: list prod/: "+code+": no" ||
+			!strings.Contains(next, remedy) || (remedy == "") != (next == "") {
 			t.Errorf("%s: %s, %q", code, text, next)
 		}
 	}

@@ -58,7 +58,8 @@ func fullWorker() configuration {
 // fullCluster is a configuration with every argument set.
 func fullCluster() configuration {
 	base := fullControlPlane()
-	base["bootstrap"] = configuration{"restore_from": configuration{"file": configuration{"path": "older.db"}, "passphrase": "correct horse"}}
+	base["bootstrap"] = configuration{
+		"restore_from": configuration{"file": configuration{"path": "older.db"}, "passphrase": "correct horse"}}
 
 	plane, batch := poolArguments("cp-1", "10.0.0.11"), poolArguments("w-2", "10.0.0.22")
 	with(batch, uuidOf("batch/w-2"), "machines", "w-2", "uuid")
@@ -102,10 +103,12 @@ func poolArguments(name, address string) configuration {
 	return configuration{
 		"install": configuration{"disk_selector": configuration{"size": ">= 100GB", "type": "ssd"}, "wipe": true},
 		"machines": configuration{name: configuration{
-			"address": address, "uuid": "4c4c4544-0042-3510-8053-b4c04f435931", "fingerprint": "c2hhMjU2IG9mIGEgcHVibGljIGtleSwgMzIgYnl0ZXM=",
-			"hostname": name,
+			"address": address, "uuid": "4c4c4544-0042-3510-8053-b4c04f435931",
+			"fingerprint": "c2hhMjU2IG9mIGEgcHVibGljIGtleSwgMzIgYnl0ZXM=",
+			"hostname":    name,
 			"install": configuration{
-				"disk": "/dev/sdb", "wipe": false, "image": "ghcr.io/siderolabs/installer:v1.13.0", "extra_kernel_args": []any{"console=ttyS0"},
+				"disk": "/dev/sdb", "wipe": false, "image": "ghcr.io/siderolabs/installer:v1.13.0",
+				"extra_kernel_args": []any{"console=ttyS0"},
 			},
 			"config_patches": []any{"machine:\n  nodeLabels:\n    rack: a1"},
 			"meta":           configuration{"network": "links: [{name: eth0, up: true}]", "0x0c": "rack-1"},
@@ -189,7 +192,8 @@ func unknownEverywhere(t *testing.T, resource string, config configuration, try 
 	server := providerServer(t)
 	full := valueOf(t, typeOf(t, resource), config)
 	prior := settledState(t, resource, config)
-	final := map[string]tftypes.Value{"create": planOf(t, resource, nil, config), "update": planOf(t, resource, &prior, config)}
+	final := map[string]tftypes.Value{"create": planOf(t, resource, nil, config),
+		"update": planOf(t, resource, &prior, config)}
 
 	tried := everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
 		if !try(at.String()) {
@@ -255,7 +259,8 @@ func TestUnknownArgumentsRefuseNothing(t *testing.T) {
 		before, after configuration
 	}{
 		"allow_downgrade": {
-			"talosop_control_plane", with(baseControlPlane(), "v1.12", "version_contract"), with(older(), unknownValue{}, "allow_downgrade"),
+			"talosop_control_plane", with(baseControlPlane(), "v1.12", "version_contract"),
+			with(older(), unknownValue{}, "allow_downgrade"),
 		},
 		"the hardware of a worker": {"talosop_cluster", baseCluster(), moved()},
 	} {
@@ -390,7 +395,8 @@ func addressIn(config configuration, name string) any {
 // seenOf is what is observed of a machine that runs.
 func seenOf(name string, config configuration) configuration {
 	seen := configuration{
-		"address": addressIn(config, name), "stage": "running", "ready": true, "talos_version": config["talos_version"], "platform": "metal",
+		"address": addressIn(config, name), "stage": "running", "ready": true, "talos_version": config["talos_version"],
+		"platform":  "metal",
 		"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
 		"kubernetes": configuration{"kubelet": kubernetesIn(config)},
 	}

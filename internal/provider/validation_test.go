@@ -65,9 +65,10 @@ func TestMistakesInControlPlanes(t *testing.T) {
 			says:   []string{"cp-2", "the address of cp-1", "each machine once"},
 		},
 		"duplicate address in other spelling": {
-			config: with(with(baseControlPlane(), "fd00::11", "machines", "cp-1", "address"), "fd00:0:0::0011", "machines", "cp-2", "address"),
-			At:     machines + `.ElementKeyString("cp-2").AttributeName("address")`,
-			says:   []string{"the address of cp-1"},
+			config: with(with(baseControlPlane(), "fd00::11", "machines", "cp-1", "address"), "fd00:0:0::0011", "machines",
+				"cp-2", "address"),
+			At:   machines + `.ElementKeyString("cp-2").AttributeName("address")`,
+			says: []string{"the address of cp-1"},
 		},
 		"machine listed twice by uuid": {
 			config: with(with(baseControlPlane(), "4C4C4544-0042-3510-8053-B4C04F435931", "machines", "cp-1", "uuid"),
@@ -77,7 +78,8 @@ func TestMistakesInControlPlanes(t *testing.T) {
 		},
 		"address with port": {
 			config: with(baseControlPlane(), "10.0.0.11:50000", "machines", "cp-1", "address"),
-			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`, says: []string{"10.0.0.11:50000", "Leave out the port"},
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`,
+			says:   []string{"10.0.0.11:50000", "Leave out the port"},
 		},
 		"address with brackets": {
 			config: with(baseControlPlane(), "[fd00::1]", "machines", "cp-1", "address"),
@@ -103,7 +105,8 @@ func TestMistakesInControlPlanes(t *testing.T) {
 		},
 		"Talos version too new": {
 			config: with(baseControlPlane(), "v1.14.0", "talos_version"),
-			At:     `AttributeName("talos_version")`, says: []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
+			At:     `AttributeName("talos_version")`,
+			says:   []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
 		},
 		"Kubernetes version without v": {
 			config: with(baseControlPlane(), "1.35.2", "kubernetes_version"),
@@ -146,9 +149,10 @@ func TestMistakesInControlPlanes(t *testing.T) {
 			At:     `AttributeName("cluster_config_patches").ElementKeyInt(1)`, says: []string{"Allowed"},
 		},
 		"JSON 6902 on several documents": {
-			config: with(baseControlPlane(), []any{`[{"op":"add","path":"/machine/sysctls","value":{"a":"b"}}]`}, "machines", "cp-2", "config_patches"),
-			At:     machines + `.ElementKeyString("cp-2").AttributeName("config_patches").ElementKeyInt(0)`,
-			says:   []string{"JSON 6902"},
+			config: with(baseControlPlane(), []any{`[{"op":"add","path":"/machine/sysctls","value":{"a":"b"}}]`}, "machines",
+				"cp-2", "config_patches"),
+			At:   machines + `.ElementKeyString("cp-2").AttributeName("config_patches").ElementKeyInt(0)`,
+			says: []string{"JSON 6902"},
 		},
 		"patch with an unknown field": {
 			config: with(baseControlPlane(), []any{"machine:\n  kubelett: {}"}, "config_patches"),
@@ -156,7 +160,8 @@ func TestMistakesInControlPlanes(t *testing.T) {
 		},
 		"META key of Talos": {
 			config: with(baseControlPlane(), "x", "machines", "cp-1", "meta", "0x09"),
-			At:     machines + `.ElementKeyString("cp-1").AttributeName("meta").ElementKeyString("0x09")`, says: []string{"belong to Talos", "user_1"},
+			At:     machines + `.ElementKeyString("cp-1").AttributeName("meta").ElementKeyString("0x09")`,
+			says:   []string{"belong to Talos", "user_1"},
 		},
 		"no disk": {
 			config: with(baseControlPlane(), nil, "install"),
@@ -311,8 +316,9 @@ func TestMistakesInClusters(t *testing.T) {
 			says:   []string{"gpu/w-1 with the address of batch/w-1"},
 		},
 		"name of a pool": {
-			config: with(baseCluster(), configuration{"machines": configuration{"w-1": configuration{"address": "10.0.0.41"}}}, "workers", "a/b"),
-			At:     `AttributeName("workers").ElementKeyString("a/b")`, says: []string{"the name of a pool"},
+			config: with(baseCluster(), configuration{"machines": configuration{"w-1": configuration{"address": "10.0.0.41"}}},
+				"workers", "a/b"),
+			At: `AttributeName("workers").ElementKeyString("a/b")`, says: []string{"the name of a pool"},
 		},
 		"name of a machine": {
 			config: with(baseCluster(), "10.0.0.14", "control_plane", "machines", "batch/w-1", "address"),

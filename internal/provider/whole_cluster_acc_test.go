@@ -98,15 +98,18 @@ func TestAccWholeCluster(t *testing.T) {
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs(theCluster, "Ready"),
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed"), knownvalue.MapSizeExact(6)),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-2"), knownvalue.ObjectPartial(map[string]knownvalue.Check{
-							"uuid": knownvalue.StringExact(s.controlPlane[1].UUID()), "member_id": knownvalue.NotNull(),
-						})),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("gpu/w-3"), knownvalue.ObjectPartial(map[string]knownvalue.Check{
-							"uuid": knownvalue.StringExact(s.workers[2].UUID()), "stage": knownvalue.StringExact("running"),
-							"member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
-						})),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-2"),
+							knownvalue.ObjectPartial(map[string]knownvalue.Check{
+								"uuid": knownvalue.StringExact(s.controlPlane[1].UUID()), "member_id": knownvalue.NotNull(),
+							})),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("gpu/w-3"),
+							knownvalue.ObjectPartial(map[string]knownvalue.Check{
+								"uuid": knownvalue.StringExact(s.workers[2].UUID()), "stage": knownvalue.StringExact("running"),
+								"member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
+							})),
 						statecheck.ExpectSensitiveValue(theCluster, tfjsonpath.New("cluster").AtMapKey("secrets")),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("cluster").AtMapKey("talos_endpoints"), knownvalue.ListSizeExact(3)),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("cluster").AtMapKey("talos_endpoints"),
+							knownvalue.ListSizeExact(3)),
 					},
 				},
 				{
@@ -125,10 +128,12 @@ func TestAccWholeCluster(t *testing.T) {
 						s.controlPlane[2].PowerOn()
 						s.workers[1].PowerOn()
 					},
-					Config: secretsHCL + s.clusterHCL(s.twoPools(`config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`), ""),
+					Config: secretsHCL + s.clusterHCL(
+						s.twoPools(`config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`), ""),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"),
-							knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("apply configuration to batch/w-1 (no reboot)")}))},
+							knownvalue.ListExact([]knownvalue.Check{
+								knownvalue.StringExact("apply configuration to batch/w-1 (no reboot)")}))},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 				},
@@ -139,7 +144,8 @@ func TestAccWholeCluster(t *testing.T) {
 
 		bootstrap := s.CallsTo("Bootstrap")[0].Seq
 		for _, w := range s.workers {
-			if !slices.ContainsFunc(s.CallsTo("ApplyConfiguration"), func(c sim.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
+			if !slices.ContainsFunc(s.CallsTo("ApplyConfiguration"),
+				func(c sim.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
 				t.Errorf("%s was not configured before etcd was bootstrapped", w.Name())
 			}
 		}
@@ -160,8 +166,9 @@ func TestAccWholeClusterGrows(t *testing.T) {
 			Steps: []resource.TestStep{
 				{Config: secretsHCL + s.clusterHCL(small, "")},
 				{
-					PreConfig:   s.workers[2].HangNextReboot,
-					Config:      secretsHCL + s.clusterHCL(small+poolHCL("gpu", s.workers[1:], ""), `timeouts = { update = "`+hanging+`" }`),
+					PreConfig: s.workers[2].HangNextReboot,
+					Config: secretsHCL + s.clusterHCL(small+poolHCL("gpu", s.workers[1:], ""),
+						`timeouts = { update = "`+hanging+`" }`),
 					ExpectError: message("Unable to update cluster"),
 				},
 				{
@@ -174,7 +181,8 @@ func TestAccWholeClusterGrows(t *testing.T) {
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 					ConfigStateChecks: []statecheck.StateCheck{
-						phaseIs(theCluster, "Ready"), statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed"), knownvalue.MapSizeExact(4)),
+						phaseIs(theCluster, "Ready"), statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed"),
+							knownvalue.MapSizeExact(4)),
 					},
 				},
 			},

@@ -166,7 +166,9 @@ type applyPlan struct {
 	reason  string // why AUTO became REBOOT; holds a clear-text diff, as on a real machine
 }
 
-func (b *boot) planApply(mode machine.ApplyConfigurationRequest_Mode, cfg config.Provider, maintenance bool) (applyPlan, error) {
+func (b *boot) planApply(
+	mode machine.ApplyConfigurationRequest_Mode, cfg config.Provider, maintenance bool,
+) (applyPlan, error) {
 	if maintenance && mode == machine.ApplyConfigurationRequest_REBOOT {
 		mode = machine.ApplyConfigurationRequest_NO_REBOOT
 	}
@@ -229,7 +231,8 @@ func (b *boot) dryRun(plan applyPlan, cfg config.Provider) (*applyResponse, erro
 func (b *boot) carryOut(plan *applyPlan, cfg config.Provider, timeout time.Duration) error {
 	switch plan.mode {
 	case machine.ApplyConfigurationRequest_TRY:
-		plan.details += fmt.Sprintf("\nThe config is applied in 'try' mode and will be automatically reverted back in %s", timeout)
+		plan.details += fmt.Sprintf("\nThe config is applied in 'try' mode and will be automatically reverted back in %s",
+			timeout)
 		b.tryConfig(timeout)
 
 		return b.SetActive(cfg)
@@ -364,7 +367,8 @@ func copyFields(from, to any, names []string) {
 // modes and texts.
 func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*applyResponse, error) {
 	switch req.GetMode() {
-	case machine.ApplyConfigurationRequest_REBOOT, machine.ApplyConfigurationRequest_AUTO, machine.ApplyConfigurationRequest_TRY:
+	case machine.ApplyConfigurationRequest_REBOOT, machine.ApplyConfigurationRequest_AUTO,
+		machine.ApplyConfigurationRequest_TRY:
 	default:
 		return nil, status.Errorf(codes.Unimplemented,
 			"apply configuration --mode='%s' is not supported in maintenance mode", req.GetMode())

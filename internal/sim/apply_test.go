@@ -27,7 +27,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
-func applyMode(t *testing.T, c *client.Client, data []byte, mode machine.ApplyConfigurationRequest_Mode) (*machine.ApplyConfiguration, error) {
+func applyMode(
+	t *testing.T, c *client.Client, data []byte, mode machine.ApplyConfigurationRequest_Mode,
+) (*machine.ApplyConfiguration, error) {
 	t.Helper()
 
 	resp, err := c.ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{Data: data, Mode: mode})
@@ -46,11 +48,13 @@ func TestApplyRefusesWhatTalosRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"empty":            {nil, "config not found"},
-		"unknown key":      {[]byte("version: v1alpha1\nmachine:\n  foo: bar\n"), "unknown keys found during decoding"},
-		"unknown document": {[]byte("apiVersion: v1alpha1\nkind: NoSuchConfig\n"), `"NoSuchConfig" "v1alpha1": not registered`},
-		"no disk":          {bytes.Replace(good, []byte("disk: /dev/sda"), nil, 1), "either install disk or diskSelector should be defined"},
-		"two documents":    {append(append([]byte{}, good...), append([]byte("---\n"), good...)...), "is not allowed"},
+		"empty":       {nil, "config not found"},
+		"unknown key": {[]byte("version: v1alpha1\nmachine:\n  foo: bar\n"), "unknown keys found during decoding"},
+		"unknown document": {[]byte("apiVersion: v1alpha1\nkind: NoSuchConfig\n"),
+			`"NoSuchConfig" "v1alpha1": not registered`},
+		"no disk": {bytes.Replace(good, []byte("disk: /dev/sda"), nil, 1),
+			"either install disk or diskSelector should be defined"},
+		"two documents": {append(append([]byte{}, good...), append([]byte("---\n"), good...)...), "is not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := applyMode(t, talos, test.data, machine.ApplyConfigurationRequest_AUTO)
@@ -73,7 +77,8 @@ func TestApplyModesOfAConfiguredMachine(t *testing.T) {
 
 	talos := cluster.secure(m)
 	data := cluster.config(machinetype.TypeControlPlane)
-	label := bytes.Replace(data, []byte("type: controlplane"), []byte("type: controlplane\n    sysctls:\n        net.core.somaxconn: \"65535\""), 1)
+	label := bytes.Replace(data, []byte("type: controlplane"),
+		[]byte("type: controlplane\n    sysctls:\n        net.core.somaxconn: \"65535\""), 1)
 	files := bytes.Replace(data, []byte("type: controlplane"), []byte("type: controlplane\n    env:\n        A: b"), 1)
 
 	same, err := applyMode(t, talos, data, machine.ApplyConfigurationRequest_AUTO)
@@ -83,7 +88,8 @@ func TestApplyModesOfAConfiguredMachine(t *testing.T) {
 		t.Errorf("equal configuration in AUTO: effective mode %s", same.GetMode())
 	}
 
-	if _, err := applyMode(t, talos, files, machine.ApplyConfigurationRequest_NO_REBOOT); status.Code(err) != codes.InvalidArgument {
+	if _, err := applyMode(t, talos, files,
+		machine.ApplyConfigurationRequest_NO_REBOOT); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("NO_REBOOT of a change that needs one: %v", err)
 	}
 
@@ -126,14 +132,16 @@ func TestApplySince114NeverReboots(t *testing.T) {
 	talos, boot := cluster.secure(cps[0]), cps[0].BootID()
 	env := bytes.Replace(cps[0].Config(), []byte("machine:\n"), []byte("machine:\n    env:\n        NAME: value\n"), 1)
 
-	if _, err := applyMode(t, talos, env, machine.ApplyConfigurationRequest_REBOOT); status.Code(err) != codes.Unimplemented {
+	if _, err := applyMode(t, talos, env,
+		machine.ApplyConfigurationRequest_REBOOT); status.Code(err) != codes.Unimplemented {
 		t.Errorf("REBOOT: %v, want Unimplemented", err)
 	}
 
 	applied, err := applyMode(t, talos, env, machine.ApplyConfigurationRequest_AUTO)
 	check(t, err)
 
-	if applied.GetMode() != machine.ApplyConfigurationRequest_NO_REBOOT || cps[0].BootID() != boot || !bytes.Equal(cps[0].Config(), env) {
+	if applied.GetMode() != machine.ApplyConfigurationRequest_NO_REBOOT || cps[0].BootID() != boot ||
+		!bytes.Equal(cps[0].Config(), env) {
 		t.Errorf("AUTO: effective mode %s, boot changed %v", applied.GetMode(), cps[0].BootID() != boot)
 	}
 }
@@ -224,7 +232,8 @@ func TestRolesDecideWhatAClientMay(t *testing.T) {
 			"Version": codes.OK, "EtcdMembers": codes.OK, "Reboot": denied, "MachineConfig": denied, "write": denied,
 			"ApplyConfiguration": denied,
 		},
-		role.Admin: {"Version": codes.OK, "MachineConfig": codes.OK, "write": denied, "ApplyConfiguration": codes.InvalidArgument},
+		role.Admin: {"Version": codes.OK, "MachineConfig": codes.OK, "write": denied,
+			"ApplyConfiguration": codes.InvalidArgument},
 	} {
 		talos := cluster.secure(m, r)
 
@@ -261,7 +270,8 @@ func TestContainersDoNotInstallRebootOrWipe(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cluster := newTestCluster(t, simulator, generate.WithHostDNSForwardKubeDNSToHost(true))
 
-	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Name: "pod", Platform: machined.Container, Hostname: "pod-0"})
+	m, err := simulator.AddMachine(within(t, time.Minute),
+		sim.MachineOptions{Name: "pod", Platform: machined.Container, Hostname: "pod-0"})
 	check(t, err)
 
 	_, err = safe.StateGetByID[*hardware.SystemInformation](t.Context(), insecure(t, m).COSI, hardware.SystemInformationID)

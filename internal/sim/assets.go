@@ -80,7 +80,8 @@ func (p *realParts) end() error {
 // newEtcd makes the part that runs etcd.
 func (p *realParts) newEtcd() *etcdpkg.Real {
 	return &etcdpkg.Real{
-		World: p.sim.world, Program: p.etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery, Peers: &p.sim.standIns,
+		World: p.sim.world, Program: p.etcd, Folder: p.sim.opts.Assets, Dir: p.dir, Nursery: p.nursery,
+		Peers: &p.sim.standIns,
 	}
 }
 

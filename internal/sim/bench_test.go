@@ -27,10 +27,12 @@ func TestFiveHundredMachinesFitIntoOneProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
-	cps, err := simulator.AddMachines(ctx, "cp", 3, sim.MachineOptions{Config: cluster.config(machinetype.TypeControlPlane)})
+	cps, err := simulator.AddMachines(ctx, "cp", 3,
+		sim.MachineOptions{Config: cluster.config(machinetype.TypeControlPlane)})
 	check(t, err)
 
-	workers, err := simulator.AddMachines(ctx, "worker", 497, sim.MachineOptions{Config: cluster.config(machinetype.TypeWorker)})
+	workers, err := simulator.AddMachines(ctx, "worker", 497,
+		sim.MachineOptions{Config: cluster.config(machinetype.TypeWorker)})
 	check(t, err)
 
 	start := time.Now()

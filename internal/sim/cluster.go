@@ -54,7 +54,8 @@ func (b *boot) joinCluster() error {
 	b.World.Update(func() {
 		c := b.sim.clusters[id]
 		if c == nil {
-			c = &cluster{sim: b.sim, world: b.World, members: machined.NewNamespace(clusterres.NamespaceName), kube: map[any]kube.Backend{}}
+			c = &cluster{sim: b.sim, world: b.World, members: machined.NewNamespace(clusterres.NamespaceName),
+				kube: map[any]kube.Backend{}}
 			b.sim.clusters[id] = c
 			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
 		}

@@ -17,7 +17,8 @@ type Placement struct {
 	TalosVersion string
 	// BootFails lets Talos end while it boots with a configuration, see Image.
 	BootFails bool
-	// Hostname is the content of /etc/hostname, from which the platform takes it (Talos 1.13, platform/container/container.go).
+	// Hostname is the content of /etc/hostname, from which the platform takes it (Talos 1.13,
+	// platform/container/container.go).
 	Hostname string
 	// BootID is that of the kernel the container shares.
 	BootID string
@@ -67,11 +68,12 @@ func (m *Machine) Place(p Placement) error {
 // mounted. It boots with what the others hold.
 func (m *Machine) WipeVolumes(volumes ...string) {
 	m.PowerOff()
-	m.WipePartitions(slices.DeleteFunc(slices.Clone(volumes), func(v string) bool { return v != VolumeState && v != VolumeEphemeral }), false)
+	m.WipePartitions(slices.DeleteFunc(slices.Clone(volumes),
+		func(v string) bool { return v != VolumeState && v != VolumeEphemeral }), false)
 }
 
-// Terminate is a SIGTERM for a container: it stops in an orderly way, at once whatever else it was doing, and is off then
-// (Talos 1.13, v1alpha1_controller.go ListenForEvents). It does not wait; see Off.
+// Terminate is a SIGTERM for a container: it stops in an orderly way, at once whatever else it was doing, and is off
+// then (Talos 1.13, v1alpha1_controller.go ListenForEvents). It does not wait; see Off.
 func (m *Machine) Terminate() {
 	if m.Platform != machined.Container {
 		return

@@ -25,7 +25,8 @@ func pod(t *testing.T) (*sim.Machine, *testCluster) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cluster := newTestCluster(t, simulator, generate.WithHostDNSForwardKubeDNSToHost(true))
 
-	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container, Hostname: "dev-cp-0-0", BootID: "host"})
+	m, err := simulator.AddMachine(within(t, time.Minute),
+		sim.MachineOptions{Platform: machined.Container, Hostname: "dev-cp-0-0", BootID: "host"})
 	check(t, err)
 	cluster.create([]*sim.Machine{m}, nil)
 
@@ -105,7 +106,8 @@ func TestContainerIsReplaced(t *testing.T) {
 	m.PowerOn()
 	check(t, m.AwaitReady(within(t, time.Minute)))
 
-	if m.TalosVersion() != "v1.13.1" || m.BootID() != "other host" || m.Hostname() != "dev-cp-0-0" || m.Address() == address {
+	if m.TalosVersion() != "v1.13.1" || m.BootID() != "other host" || m.Hostname() != "dev-cp-0-0" ||
+		m.Address() == address {
 		t.Errorf("%s with boot id %q, name %s at %s", m.TalosVersion(), m.BootID(), m.Hostname(), m.Address())
 	}
 
@@ -185,7 +187,8 @@ func TestTalosImages(t *testing.T) {
 		repository:                           {err: sim.ErrNoImage},
 		"registry.example/installer:v1.13.1": {err: sim.ErrNoImage},
 	} {
-		if got, err := simulator.TalosImage(reference); !errors.Is(err, want.err) || err == nil && got.Version != want.version {
+		if got, err := simulator.TalosImage(reference); !errors.Is(err, want.err) || err == nil &&
+			got.Version != want.version {
 			t.Errorf("%s: %+v, %v", reference, got, err)
 		}
 	}
@@ -212,8 +215,10 @@ func TestContainerVolumes(t *testing.T) {
 	m.PowerOn()
 	check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))
 
-	eventually(t, "apply", func(ctx context.Context) error { // the answer is lost when the API of the configuration begins first
-		_, err := insecure(t, m).ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: cluster.config(machinetype.TypeControlPlane)})
+	// the answer is lost when the API of the configuration begins first
+	eventually(t, "apply", func(ctx context.Context) error {
+		_, err := insecure(t, m).ApplyConfiguration(ctx,
+			&machine.ApplyConfigurationRequest{Data: cluster.config(machinetype.TypeControlPlane)})
 		if m.Configured() {
 			return nil
 		}

@@ -62,7 +62,8 @@ func alarmsComeAndGo(t *testing.T, cluster *testCluster, cps []*sim.Machine) {
 		t.Errorf("alarms %v, want NOSPACE of %d", raised, id)
 	}
 
-	if st := etcdStatus(t, talos); !strings.Contains(strings.Join(st.GetErrors(), ","), fmt.Sprintf("memberID:%d alarm:NOSPACE", id)) {
+	if st := etcdStatus(t, talos); !strings.Contains(strings.Join(st.GetErrors(), ","),
+		fmt.Sprintf("memberID:%d alarm:NOSPACE", id)) {
 		t.Errorf("status errors %q lack the alarm", st.GetErrors())
 	}
 
@@ -136,7 +137,8 @@ func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	check(t, cps[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
 
-	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]), &machine.UpgradeRequest{Image: installer + newVersion})
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]),
+		&machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "database space exceeded") {
 		t.Errorf("upgrade without space in etcd: %v", err)
 	}
@@ -149,7 +151,8 @@ func TestEtcdMaintenanceIsForControlPlanes(t *testing.T) {
 		t.Errorf("alarms in maintenance mode: %v", err)
 	}
 
-	if _, err := talos.MachineClient.EtcdDefragment(within(t, time.Minute), &emptypb.Empty{}); status.Code(err) != codes.PermissionDenied {
+	if _, err := talos.MachineClient.EtcdDefragment(within(t, time.Minute),
+		&emptypb.Empty{}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("defragmentation in maintenance mode: %v", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
-// pods is a cluster of three control planes in containers, whose etcd announces addresses of Services, or those of the containers.
+// pods is a cluster of three control planes in containers, whose etcd announces addresses of Services, or those of the
+// containers.
 func pods(t *testing.T, opts sim.Options, services bool) (*testCluster, []*sim.Machine) {
 	t.Helper()
 
@@ -29,7 +30,8 @@ func pods(t *testing.T, opts sim.Options, services bool) (*testCluster, []*sim.M
 	var machines []*sim.Machine
 
 	for n := range 3 {
-		m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container, Hostname: fmt.Sprintf("dev-cp-%d-0", n)})
+		m, err := simulator.AddMachine(within(t, time.Minute),
+			sim.MachineOptions{Platform: machined.Container, Hostname: fmt.Sprintf("dev-cp-%d-0", n)})
 		check(t, err)
 
 		config := cluster.config(machinetype.TypeControlPlane)
@@ -37,7 +39,8 @@ func pods(t *testing.T, opts sim.Options, services bool) (*testCluster, []*sim.M
 			config = announcing(t, cluster, fmt.Sprintf("10.96.0.%d/32", n+1))
 		}
 
-		_, err = insecure(t, m).ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{Data: config, Mode: machine.ApplyConfigurationRequest_AUTO})
+		_, err = insecure(t, m).ApplyConfiguration(t.Context(),
+			&machine.ApplyConfigurationRequest{Data: config, Mode: machine.ApplyConfigurationRequest_AUTO})
 		check(t, err)
 
 		machines = append(machines, m)
@@ -114,8 +117,8 @@ func replace(t *testing.T, machines []*sim.Machine, to ...netip.Addr) {
 	}
 }
 
-// TestPodsAreReplacedAtOnce holds what was seen of real Talos 1.13 in the pods of a real cluster: etcd finds itself again as long as one
-// member is where the others look for it, and never otherwise.
+// TestPodsAreReplacedAtOnce holds what was seen of real Talos 1.13 in the pods of a real cluster: etcd finds itself
+// again as long as one member is where the others look for it, and never otherwise.
 func TestPodsAreReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 
@@ -126,7 +129,9 @@ func TestPodsAreReplacedAtOnce(t *testing.T) {
 	awaitMembers(t, simulator, 3)
 
 	for _, m := range machines {
-		eventually(t, "peer URLs", func(ctx context.Context) error { return announced(ctx, cluster, m, m.Address().String()) })
+		eventually(t, "peer URLs", func(ctx context.Context) error {
+			return announced(ctx, cluster, m, m.Address().String())
+		})
 	}
 
 	former := machines[0].Address()
@@ -168,7 +173,9 @@ func TestPodsKeepTheirPeers(t *testing.T) {
 
 			for n := range 2 {
 				for i, m := range machines {
-					eventually(t, "peer URLs", func(ctx context.Context) error { return announced(ctx, cluster, m, fmt.Sprintf("10.96.0.%d", i+1)) })
+					eventually(t, "peer URLs", func(ctx context.Context) error {
+						return announced(ctx, cluster, m, fmt.Sprintf("10.96.0.%d", i+1))
+					})
 				}
 
 				if n == 0 {

@@ -161,7 +161,8 @@ func TestRecoveredEtcdHasItsKeysAndKubernetesItsObjects(t *testing.T) {
 		check(t, cps[0].PutEtcdKeys(t.Context(), keys))
 
 		note := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "note"}, Data: map[string]string{"a": "b"}}
-		check(t, second(cluster.kubernetes(cps[0]).CoreV1().ConfigMaps("default").Create(t.Context(), note, metav1.CreateOptions{})))
+		check(t, second(cluster.kubernetes(cps[0]).CoreV1().ConfigMaps("default").Create(t.Context(), note,
+			metav1.CreateOptions{})))
 
 		before := memberIDs(t, cluster.secure(cps[0]))[cps[0].Address().String()]
 		snapshot := tookSnapshot(t, cluster.secure(cps[0]))
@@ -183,12 +184,14 @@ func TestRecoveredEtcdHasItsKeysAndKubernetesItsObjects(t *testing.T) {
 			}
 		}
 
-		restored, err := cluster.kubernetes(cps[0]).CoreV1().ConfigMaps("default").Get(t.Context(), "note", metav1.GetOptions{})
+		restored, err := cluster.kubernetes(cps[0]).CoreV1().ConfigMaps("default").Get(t.Context(), "note",
+			metav1.GetOptions{})
 		if err != nil || !maps.Equal(restored.Data, note.Data) {
 			t.Errorf("the object is %v (%v)", restored, err)
 		}
 
-		if after := memberIDs(t, cluster.secure(cps[0]))[cps[0].Address().String()]; after == before || simulator.EtcdClusters() != 1 {
+		if after := memberIDs(t, cluster.secure(cps[0]))[cps[0].Address().String()]; after == before ||
+			simulator.EtcdClusters() != 1 {
 			t.Errorf("member %x before and %x after, %d clusters", before, after, simulator.EtcdClusters())
 		}
 
@@ -199,7 +202,8 @@ func TestRecoveredEtcdHasItsKeysAndKubernetesItsObjects(t *testing.T) {
 		// The file is gone: a second recovery has nothing to begin with.
 		cluster.blank(cps[0])
 		check(t, cluster.secure(cps[0]).Bootstrap(t.Context(), &machine.BootstrapRequest{RecoverEtcd: true}))
-		cluster.awaitEtcd(cps[0], "Failed", "Failed to run pre stage: error verifying snapshot: stat /var/lib/etcd.snapshot: no such file or directory")
+		cluster.awaitEtcd(cps[0], "Failed",
+			"Failed to run pre stage: error verifying snapshot: stat /var/lib/etcd.snapshot: no such file or directory")
 	})
 }
 
@@ -263,8 +267,9 @@ func TestBrokenSnapshotsFailAfterTheAnswer(t *testing.T) {
 			want     string
 			data     bool // the data directory is not empty any more
 		}{
-			"wrong sum":   {wrongSum, "error recovering from the snapshot: expected sha256 [", true},
-			"no sum":      {whole[:len(whole)-32], "error recovering from the snapshot: snapshot missing hash but --skip-hash-check=false", true},
+			"wrong sum": {wrongSum, "error recovering from the snapshot: expected sha256 [", true},
+			"no sum": {whole[:len(whole)-32],
+				"error recovering from the snapshot: snapshot missing hash but --skip-hash-check=false", true},
 			"no database": {[]byte(strings.Repeat("no database ", 10000)), "error verifying snapshot: invalid database", false},
 		} {
 			cluster.blank(m)
@@ -285,7 +290,8 @@ func TestBrokenSnapshotsFailAfterTheAnswer(t *testing.T) {
 		m.PowerOn()
 		eventually(t, "an etcd that runs and does not serve", func(ctx context.Context) error {
 			services, err := cluster.secure(m).ServiceInfo(ctx, "etcd")
-			if err == nil && (len(services) == 0 || services[0].Service.GetState() != "Running" || services[0].Service.GetHealth().GetHealthy()) {
+			if err == nil && (len(services) == 0 || services[0].Service.GetState() != "Running" ||
+				services[0].Service.GetHealth().GetHealthy()) {
 				err = fmt.Errorf("etcd is %v", services)
 			}
 
@@ -295,7 +301,8 @@ func TestBrokenSnapshotsFailAfterTheAnswer(t *testing.T) {
 		// A copy of the database itself has no sum, and the client says that it knows.
 		cluster.blank(m)
 		check(t, upload(t.Context(), cluster.secure(m), whole[:len(whole)-32]))
-		check(t, cluster.secure(m).Bootstrap(t.Context(), &machine.BootstrapRequest{RecoverEtcd: true, RecoverSkipHashCheck: true}))
+		check(t, cluster.secure(m).Bootstrap(t.Context(),
+			&machine.BootstrapRequest{RecoverEtcd: true, RecoverSkipHashCheck: true}))
 		cluster.awaitEtcd(m, "Running", "Health check successful")
 
 		if keys, err := m.EtcdKeys(t.Context(), "/test/"); err != nil || len(keys) != 300 {
@@ -392,7 +399,8 @@ func TestRecoverIsRefused(t *testing.T) {
 		code  codes.Code
 		text  string
 	}{
-		"worker":      {cluster.secure(workers[0]), codes.Unimplemented, "etcd recover is only available on control plane nodes"},
+		"worker": {cluster.secure(workers[0]), codes.Unimplemented,
+			"etcd recover is only available on control plane nodes"},
 		"maintenance": {insecure(t, fresh), codes.PermissionDenied, "not authorized"},
 	} {
 		err := upload(t.Context(), test.talos, snapshot)

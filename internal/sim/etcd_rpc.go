@@ -28,7 +28,9 @@ func (b *boot) onControlPlane(action string) error {
 }
 
 // EtcdMemberList lists members through any healthy member, or only the local one.
-func (a *api) EtcdMemberList(ctx context.Context, req *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
+func (a *api) EtcdMemberList(
+	ctx context.Context, req *machine.EtcdMemberListRequest,
+) (*machine.EtcdMemberListResponse, error) {
 	if err := a.b.onControlPlane("member list"); err != nil {
 		return nil, err
 	}
@@ -82,7 +84,8 @@ func advertised(members []*machine.EtcdMember, named func(netip.Addr) netip.Addr
 	out := make([]*machine.EtcdMember, 0, len(members))
 	for _, m := range members {
 		out = append(out, &machine.EtcdMember{
-			Id: m.GetId(), Hostname: m.GetHostname(), IsLearner: m.GetIsLearner(), PeerUrls: renamed(m.GetPeerUrls()), ClientUrls: renamed(m.GetClientUrls()),
+			Id: m.GetId(), Hostname: m.GetHostname(), IsLearner: m.GetIsLearner(), PeerUrls: renamed(m.GetPeerUrls()),
+			ClientUrls: renamed(m.GetClientUrls()),
 		})
 	}
 
@@ -134,7 +137,9 @@ func (a *api) EtcdRemoveMemberByID(
 }
 
 // EtcdLeaveCluster removes the local member and deletes its data.
-func (a *api) EtcdLeaveCluster(ctx context.Context, _ *machine.EtcdLeaveClusterRequest) (*machine.EtcdLeaveClusterResponse, error) {
+func (a *api) EtcdLeaveCluster(
+	ctx context.Context, _ *machine.EtcdLeaveClusterRequest,
+) (*machine.EtcdLeaveClusterResponse, error) {
 	if err := a.b.onControlPlane("etcd leave"); err != nil {
 		return nil, err
 	}

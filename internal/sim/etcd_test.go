@@ -66,7 +66,8 @@ func TestEtcdDataDirectoryIsListed(t *testing.T) {
 	cluster.apply(m, machinetype.TypeControlPlane)
 
 	entries := func() (names []string, err error) {
-		stream, err := cluster.secure(m).MachineClient.List(within(t, time.Minute), &machine.ListRequest{Root: "/var/lib/etcd/"})
+		stream, err := cluster.secure(m).MachineClient.List(within(t, time.Minute),
+			&machine.ListRequest{Root: "/var/lib/etcd/"})
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,8 @@ func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
 		check(t, ev.Error)
 
 		msg, ok := ev.Event.Payload.(*machine.ServiceStateEvent)
-		if ok && msg.GetService() == "etcd" && msg.GetAction() == machine.ServiceStateEvent_FINISHED && msg.GetMessage() == "Bootstrap requested" {
+		if ok && msg.GetService() == "etcd" && msg.GetAction() == machine.ServiceStateEvent_FINISHED &&
+			msg.GetMessage() == "Bootstrap requested" {
 			return
 		}
 	}
@@ -193,13 +195,15 @@ func TestEtcdKeepsItsQuorum(t *testing.T) {
 
 	// With one of three down nobody else may go, but the dead one may.
 	cps[0].PowerOff()
-	err = talos.EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[1].Address().String()]})
+	err = talos.EtcdRemoveMemberByID(t.Context(),
+		&machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[1].Address().String()]})
 
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "etcdserver: unhealthy cluster") {
 		t.Errorf("remove of a live member next to a dead one: %v", err)
 	}
 
-	check(t, talos.EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[0].Address().String()]}))
+	check(t, talos.EtcdRemoveMemberByID(t.Context(),
+		&machine.EtcdRemoveMemberByIDRequest{MemberId: ids[cps[0].Address().String()]}))
 
 	// Two left: the loss of one is the loss of the quorum, and status still answers.
 	cps[1].PowerOff()

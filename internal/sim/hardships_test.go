@@ -68,13 +68,15 @@ func TestForfeitLeadership_firstOtherMemberDead(t *testing.T) {
 
 	own, members := memberOf(t, c, leader)
 	first := members[slices.IndexFunc(members, func(m *machine.EtcdMember) bool { return m.GetId() != own })]
-	named := simulator.Machines()[slices.IndexFunc(cps, func(m *sim.Machine) bool { return m.Hostname() == first.GetHostname() })]
+	named := simulator.Machines()[slices.IndexFunc(cps,
+		func(m *sim.Machine) bool { return m.Hostname() == first.GetHostname() })]
 	named.PowerOff()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 
-	if _, err := c.secure(leader).EtcdForfeitLeadership(ctx, &machine.EtcdForfeitLeadershipRequest{}); client.StatusCode(err) != codes.DeadlineExceeded {
+	if _, err := c.secure(leader).EtcdForfeitLeadership(ctx,
+		&machine.EtcdForfeitLeadershipRequest{}); client.StatusCode(err) != codes.DeadlineExceeded {
 		t.Errorf("forfeit to a dead member: %v", err)
 	}
 
@@ -278,7 +280,8 @@ func TestApplyConfiguration_guard(t *testing.T) {
 			c.create([]*sim.Machine{m}, nil)
 
 			talos := c.secure(m)
-			req := &machine.ApplyConfigurationRequest{Data: c.config(machinetype.TypeControlPlane), Mode: machine.ApplyConfigurationRequest_REBOOT}
+			req := &machine.ApplyConfigurationRequest{Data: c.config(machinetype.TypeControlPlane),
+				Mode: machine.ApplyConfigurationRequest_REBOOT}
 
 			_, err := talos.ApplyConfiguration(t.Context(), req)
 			check(t, err)
@@ -355,10 +358,12 @@ func TestEtcdJoin_memberWithoutName(t *testing.T) {
 	cps[1].PowerOn()
 	idle(t, 200*time.Millisecond)
 
-	if _, members := memberOf(t, c, cps[0]); len(members) != 2 || !slices.ContainsFunc(members, func(m *machine.EtcdMember) bool { return m.GetHostname() == "" }) {
+	if _, members := memberOf(t, c, cps[0]); len(members) != 2 ||
+		!slices.ContainsFunc(members, func(m *machine.EtcdMember) bool { return m.GetHostname() == "" }) {
 		t.Errorf("members %v", members)
 	}
 
-	check(t, c.secure(cps[0]).EtcdRemoveMemberByID(t.Context(), &machine.EtcdRemoveMemberByIDRequest{MemberId: nameless.GetId()}))
+	check(t, c.secure(cps[0]).EtcdRemoveMemberByID(t.Context(),
+		&machine.EtcdRemoveMemberByIDRequest{MemberId: nameless.GetId()}))
 	check(t, cps[1].AwaitReady(within(t, time.Minute)))
 }

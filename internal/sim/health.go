@@ -31,7 +31,9 @@ type healthRun struct {
 
 // HealthCheck runs Talos's cluster checks from this control-plane machine: a message
 // per check and state, the end of the stream on success, an error otherwise.
-func (a *api) HealthCheck(req *clusterapi.HealthCheckRequest, stream clusterapi.ClusterService_HealthCheckServer) error {
+func (a *api) HealthCheck(
+	req *clusterapi.HealthCheckRequest, stream clusterapi.ClusterService_HealthCheckServer,
+) error {
 	if err := a.b.onControlPlane("health check"); err != nil {
 		return err
 	}
@@ -64,7 +66,9 @@ type healthCheck struct {
 }
 
 // wait repeats a check until it passes and reports every change of its outcome.
-func (h *healthRun) wait(ctx context.Context, stream clusterapi.ClusterService_HealthCheckServer, check healthCheck) error {
+func (h *healthRun) wait(
+	ctx context.Context, stream clusterapi.ClusterService_HealthCheckServer, check healthCheck,
+) error {
 	last := ""
 	report := func(text string) error {
 		if text == last {

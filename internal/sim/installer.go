@@ -38,7 +38,9 @@ func (b *boot) pullInstaller(ctx context.Context, reference string) (string, err
 // runInstaller is the installer container of an upgrade. It tells what the container
 // prints and returns its exit code; an error means that the container could not run.
 // The running system stays: what is installed becomes the entry of the next boot.
-func (b *boot) runInstaller(ctx context.Context, key string, printf func(format string, args ...any)) (exitCode int32, err error) {
+func (b *boot) runInstaller(
+	ctx context.Context, key string, printf func(format string, args ...any),
+) (exitCode int32, err error) {
 	next, ok := b.sim.registries.Installs(key)
 	if !ok {
 		return 0, fmt.Errorf("failed to start task: %w", errNotInstaller)

@@ -35,13 +35,15 @@ func TestEvictionSpendsTheBudget(t *testing.T) {
 	addPod(t, kube, m.Hostname(), "db")
 
 	evict := func() error {
-		return kube.PolicyV1().Evictions("default").Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}})
+		return kube.PolicyV1().Evictions("default").Evict(ctx,
+			&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}})
 	}
 	budget := func(name string) *policyv1.PodDisruptionBudget {
 		b, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1},
 		}, metav1.CreateOptions{})
 		check(t, err)
 
@@ -49,7 +51,8 @@ func TestEvictionSpendsTheBudget(t *testing.T) {
 	}
 
 	b := budget("one")
-	if err := evict(); !apierrors.IsTooManyRequests(err) || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+	if err := evict(); !apierrors.IsTooManyRequests(err) ||
+		!apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		t.Errorf("eviction under a budget that has no status yet: %v", err)
 	}
 

@@ -70,7 +70,8 @@ func TestStandInIsAnAPIServerToItsClients(t *testing.T) {
 	check(t, err)
 	t.Cleanup(changes.Stop)
 
-	_, err = nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	_, err = nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`),
+		metav1.PatchOptions{})
 	check(t, err)
 
 	if got := <-changes.ResultChan(); got.Type != watch.Modified || !got.Object.(*corev1.Node).Spec.Unschedulable {
@@ -95,7 +96,8 @@ func TestStandInKeepsLeasesAndConfigMaps(t *testing.T) {
 	leases := kube.CoordinationV1().Leases("kube-system")
 
 	holder := "first"
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "talosop"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "talosop"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 
 	created, err := leases.Create(ctx, lease, metav1.CreateOptions{})
 	check(t, err)
@@ -118,7 +120,8 @@ func TestStandInKeepsLeasesAndConfigMaps(t *testing.T) {
 	maps := kube.CoreV1().ConfigMaps("kube-system")
 
 	for name, labels := range map[string]map[string]string{"a": {"app": "x"}, "b": nil} {
-		check(t, second(maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})))
+		check(t, second(maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}},
+			metav1.CreateOptions{})))
 	}
 
 	list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: "app=x"})
@@ -178,7 +181,8 @@ func TestNodesWithoutCNIStayNotReady(t *testing.T) {
 		return nil
 	})
 
-	if ready, unmet := m.Ready(); ready || len(unmet) != 1 || unmet[0] != fmt.Sprintf("nodeReady: node %q is not ready", m.Hostname()) {
+	if ready, unmet := m.Ready(); ready || len(unmet) != 1 ||
+		unmet[0] != fmt.Sprintf("nodeReady: node %q is not ready", m.Hostname()) {
 		t.Errorf("ready %v, unmet %v", ready, unmet)
 	}
 }

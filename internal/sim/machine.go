@@ -69,7 +69,8 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 	}
 
 	if opts.Disks == nil && opts.Platform == machined.Metal {
-		opts.Disks = []machined.Disk{{Path: "/dev/sda", Size: 20 << 30, Model: "SIMDISK", Serial: opts.UUID[:8], Transport: "sata"}}
+		opts.Disks = []machined.Disk{{Path: "/dev/sda", Size: 20 << 30, Model: "SIMDISK", Serial: opts.UUID[:8],
+			Transport: "sata"}}
 	}
 
 	s.world.Lock()

@@ -52,7 +52,8 @@ func TestStandInAppliesOnTheServer(t *testing.T) {
 
 	apply := func(manager, data string, options metav1.PatchOptions) (*corev1.ConfigMap, error) {
 		options.FieldManager = manager
-		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"},"data":%s}`, data)
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"},"data":%s}`,
+			data)
 
 		return maps.Patch(t.Context(), "x", types.ApplyPatchType, []byte(body), options)
 	}

@@ -91,7 +91,8 @@ func TestMeta(t *testing.T) {
 
 	// META stays when STATE and EPHEMERAL are wiped.
 	_, err = admin.ResetGenericWithResponse(t.Context(), &machine.ResetRequest{
-		Reboot: true, SystemPartitionsToWipe: []*machine.ResetPartitionSpec{{Label: "STATE", Wipe: true}, {Label: "EPHEMERAL", Wipe: true}},
+		Reboot: true, SystemPartitionsToWipe: []*machine.ResetPartitionSpec{{Label: "STATE", Wipe: true},
+			{Label: "EPHEMERAL", Wipe: true}},
 	})
 	check(t, err)
 	check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))

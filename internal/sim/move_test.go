@@ -72,7 +72,8 @@ func moves(t *testing.T, cluster *testCluster, m, via *sim.Machine) {
 		}
 
 		urls := append(members[i].GetPeerUrls(), members[i].GetClientUrls()...)
-		if len(urls) != 2 || !strings.Contains(urls[0], m.Address().String()) || !strings.Contains(urls[1], m.Address().String()) {
+		if len(urls) != 2 || !strings.Contains(urls[0], m.Address().String()) ||
+			!strings.Contains(urls[1], m.Address().String()) {
 			return fmt.Errorf("member's URLs %v, want those of %s", urls, m.Address())
 		}
 

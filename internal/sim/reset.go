@@ -45,7 +45,8 @@ func (b *boot) resetTargets(req *machine.ResetRequest) ([]string, error) {
 	}
 
 	if req.GetMode() == machine.ResetRequest_USER_DISKS {
-		return nil, errors.New("reset failed: invalid input, wipe mode USER_DISKS doesn't support SystemPartitionsToWipe parameter")
+		return nil, errors.New("reset failed: invalid input, wipe mode USER_DISKS doesn't support SystemPartitionsToWipe " +
+			"parameter")
 	}
 
 	labels := []string{}
@@ -86,7 +87,8 @@ func (b *boot) checkVolume(label string) error {
 
 	switch {
 	case !known:
-		return fmt.Errorf("failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
+		return fmt.Errorf("failed to get volume status with label %q: resource "+
+			"VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
 			label, label)
 	case b.m.Platform == machined.Container || !b.m.Installed():
 		return fmt.Errorf("failed to reset: volume %q is not located", label)

@@ -42,7 +42,9 @@ func (a *api) ServiceStop(_ context.Context, req *machine.ServiceStopRequest) (*
 }
 
 // ServiceRestart restarts kubelet or an extension service; no other may be restarted.
-func (a *api) ServiceRestart(ctx context.Context, req *machine.ServiceRestartRequest) (*machine.ServiceRestartResponse, error) {
+func (a *api) ServiceRestart(
+	ctx context.Context, req *machine.ServiceRestartRequest,
+) (*machine.ServiceRestartResponse, error) {
 	if err := a.serviceOperation(req.GetId(), "restart", req.GetId() == "kubelet"); err != nil {
 		return nil, err
 	}

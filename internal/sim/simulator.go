@@ -70,7 +70,8 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		clusters:   map[string]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
-			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{}, balancers: map[netip.AddrPort]*process.Forwarder{},
+			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{},
+			balancers: map[netip.AddrPort]*process.Forwarder{},
 		},
 		calls: fault.NewLog(opts.OnCall, opts.Observe),
 	}

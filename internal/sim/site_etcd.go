@@ -102,8 +102,8 @@ func (s *Simulator) EtcdClusters() int {
 	return len(groups)
 }
 
-// EtcdPeers are the peer URLs of all members that the member of a machine lists, sorted, as its clients see them. It is meant for tests'
-// assertions.
+// EtcdPeers are the peer URLs of all members that the member of a machine lists, sorted, as its clients see them. It is
+// meant for tests' assertions.
 func (s *Simulator) EtcdPeers(ctx context.Context, m *Machine) ([]string, error) {
 	b := m.current()
 	if b == nil || b.etcd.Node() == nil {

@@ -17,8 +17,9 @@ func (s *Simulator) SetImage(reference string, img images.Image) error {
 	return s.registries.Set(reference, img)
 }
 
-// TalosImage is what the registries have under the reference of a container's image: what SetImage says, with the release of
-// the tag if the image's name ends with "talos". A registry that fails is ErrNoRegistry, and everything else ErrNoImage.
+// TalosImage is what the registries have under the reference of a container's image: what SetImage says, with the
+// release of the tag if the image's name ends with "talos". A registry that fails is ErrNoRegistry, and everything else
+// ErrNoImage.
 func (s *Simulator) TalosImage(reference string) (images.Image, error) {
 	ref, err := image.ParseReference(reference)
 	if err != nil {

@@ -125,12 +125,14 @@ func waiting(t *testing.T, kube kubernetes.Interface, m *sim.Machine, id, reason
 			return fmt.Errorf("it is %v", pod.Status.ContainerStatuses)
 		}
 
-		events, err := kube.CoreV1().Events("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod.Name})
+		events, err := kube.CoreV1().Events("kube-system").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod.Name})
 		if err != nil {
 			return err
 		}
 
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == event && e.Type == corev1.EventTypeWarning }) {
+		if !slices.ContainsFunc(events.Items,
+			func(e corev1.Event) bool { return e.Reason == event && e.Type == corev1.EventTypeWarning }) {
 			return fmt.Errorf("no event %s among %d", event, len(events.Items))
 		}
 
@@ -150,7 +152,8 @@ func TestStaticPodsFollowTheConfiguration(t *testing.T) {
 	pod, err := mirror(t.Context(), kube, cp, k8s.SchedulerID)
 	check(t, err)
 
-	if pod.Labels["tier"] != "control-plane" || pod.Labels["k8s-app"] != k8s.SchedulerID || pod.Status.HostIP != cp.Address().String() ||
+	if pod.Labels["tier"] != "control-plane" || pod.Labels["k8s-app"] != k8s.SchedulerID ||
+		pod.Status.HostIP != cp.Address().String() ||
 		pod.Annotations[corev1.MirrorPodAnnotationKey] == "" || pod.OwnerReferences[0].Name != cp.Hostname() {
 		t.Errorf("mirror pod %+v", pod)
 	}
@@ -205,7 +208,8 @@ func schedulerVersion(t *testing.T, c *testCluster, m *sim.Machine) string {
 	t.Helper()
 
 	r, err := c.secure(m).COSI.Get(t.Context(),
-		resource.NewMetadata(k8s.ControlPlaneNamespaceName, k8s.SchedulerConfigType, k8s.SchedulerID, resource.VersionUndefined))
+		resource.NewMetadata(k8s.ControlPlaneNamespaceName, k8s.SchedulerConfigType, k8s.SchedulerID,
+			resource.VersionUndefined))
 	check(t, err)
 
 	return r.Metadata().Version().String()
@@ -290,11 +294,14 @@ func TestMissingImageOfAComponent(t *testing.T) {
 	check(t, cp.AwaitReady(within(t, time.Minute)))
 }
 
-func (c *testCluster) pullLegacy(m *sim.Machine, namespace common.ContainerdNamespace, image string) (*machine.ImagePullResponse, error) {
+func (c *testCluster) pullLegacy(
+	m *sim.Machine, namespace common.ContainerdNamespace, image string,
+) (*machine.ImagePullResponse, error) {
 	c.t.Helper()
 
 	//nolint:staticcheck // talosctl upgrade-k8s uses the legacy call
-	return c.secure(m).MachineClient.ImagePull(c.t.Context(), &machine.ImagePullRequest{Namespace: namespace, Reference: image})
+	return c.secure(m).MachineClient.ImagePull(c.t.Context(),
+		&machine.ImagePullRequest{Namespace: namespace, Reference: image})
 }
 
 func kubeletIn(ctx context.Context, c *testCluster, m *sim.Machine, state string) error {

@@ -83,7 +83,8 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 	node := a.b.etcd.Node()
 	prepared, _ := a.b.Services.State("etcd")
 	directory := func(name string) *machine.FileInfo {
-		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: uint32(fs.ModeDir | 0o700)}
+		return &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true,
+			Mode: uint32(fs.ModeDir | 0o700)}
 	}
 
 	entries := []*machine.FileInfo{directory(".")}
@@ -99,7 +100,8 @@ func (a *api) List(req *machine.ListRequest, stream machine.MachineService_ListS
 		}
 
 		for name, made := range files {
-			entries = append(entries, &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, Mode: 0o644, Modified: made.Unix()})
+			entries = append(entries, &machine.FileInfo{Name: path.Join(root, name), RelativeName: name, Mode: 0o644,
+				Modified: made.Unix()})
 		}
 	default:
 		return fmt.Errorf("lstat %s: no such file or directory", root)

@@ -231,7 +231,8 @@ func (c *talosctl) cluster(cp, worker *sim.Machine) {
 func (c *talosctl) away(cps []*sim.Machine, worker *sim.Machine) {
 	c.t.Helper()
 
-	wipe := []string{"reset", "--reboot", "--system-labels-to-wipe", "STATE", "--system-labels-to-wipe", "EPHEMERAL", "--timeout", "1m"}
+	wipe := []string{"reset", "--reboot", "--system-labels-to-wipe", "STATE", "--system-labels-to-wipe", "EPHEMERAL",
+		"--timeout", "1m"}
 
 	for _, m := range append([]*sim.Machine{worker}, cps[1:]...) {
 		c.run(at(m, wipe...)...)
@@ -328,7 +329,8 @@ func TestTalosctlRecoversEtcd(t *testing.T) {
 	keys := manyKeys(500)
 	check(t, cp.PutEtcdKeys(t.Context(), keys))
 
-	if out := ctl.run(at(cp, "etcd", "snapshot", "db.snapshot")...); !strings.Contains(out, "etcd snapshot saved") || !strings.Contains(out, "total keys") {
+	if out := ctl.run(at(cp, "etcd", "snapshot", "db.snapshot")...); !strings.Contains(out, "etcd snapshot saved") ||
+		!strings.Contains(out, "total keys") {
 		t.Errorf("etcd snapshot:\n%s", out)
 	}
 
@@ -350,7 +352,8 @@ func TestTalosctlRecoversEtcd(t *testing.T) {
 	ctl.run(at(cp, "bootstrap", "--recover-from", "db")...)
 	cluster.awaitEtcd(cp, "Failed", "snapshot missing hash")
 
-	if out := ctl.run(at(cp, "service", "etcd")...); !strings.Contains(out, "snapshot missing hash but --skip-hash-check=false") {
+	if out := ctl.run(at(cp, "service", "etcd")...); !strings.Contains(out,
+		"snapshot missing hash but --skip-hash-check=false") {
 		t.Errorf("service etcd:\n%s", out)
 	}
 

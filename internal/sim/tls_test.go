@@ -45,7 +45,8 @@ func TestMaintenanceCertificateIsNewAtEveryBoot(t *testing.T) {
 	_, m, _ := newMaintenanceMachine(t, sim.Options{})
 	first := peer(t, m)
 
-	if first.Subject.CommonName != constants.MaintenanceServiceCommonName || first.VerifyHostname(m.Address().String()) != nil {
+	if first.Subject.CommonName != constants.MaintenanceServiceCommonName ||
+		first.VerifyHostname(m.Address().String()) != nil {
 		t.Errorf("certificate of %q for %v", first.Subject.CommonName, first.IPAddresses)
 	}
 

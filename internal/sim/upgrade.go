@@ -27,7 +27,9 @@ type lifecycleServer struct {
 // Upgrade implements machine.LifecycleServiceServer: the installer's output, then its
 // exit code. It neither looks at etcd nor drains nor reboots, and a failed installer
 // is no error of the call.
-func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, stream machine.LifecycleService_UpgradeServer) error {
+func (s *lifecycleServer) Upgrade(
+	req *machine.LifecycleServiceUpgradeRequest, stream machine.LifecycleService_UpgradeServer,
+) error {
 	b, name := s.b, req.GetSource().GetImageName()
 	apid.Annotate(stream.Context(), name)
 
@@ -56,7 +58,8 @@ func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, s
 
 	img, ok := b.images.Find(space, name)
 	if !ok {
-		return status.Errorf(codes.Internal, "upgrade failed: installer image %q not found in containerd store: image %q: not found", name, name)
+		return status.Errorf(codes.Internal,
+			"upgrade failed: installer image %q not found in containerd store: image %q: not found", name, name)
 	}
 
 	send := func(p *machine.LifecycleServiceInstallProgress) error {
@@ -83,7 +86,9 @@ func (s *lifecycleServer) Upgrade(req *machine.LifecycleServiceUpgradeRequest, s
 
 // Install implements machine.LifecycleServiceServer as far as an authenticated client
 // can get: machines that know it are installed, or are being installed right now.
-func (s *lifecycleServer) Install(_ *machine.LifecycleServiceInstallRequest, _ machine.LifecycleService_InstallServer) error {
+func (s *lifecycleServer) Install(
+	_ *machine.LifecycleServiceInstallRequest, _ machine.LifecycleService_InstallServer,
+) error {
 	if err := s.b.notInContainer(); err != nil {
 		return err
 	}
@@ -159,14 +164,16 @@ func (b *boot) checkEtcdForUpgrade(ctx context.Context) error {
 	if alarms, err := via.Alarms(ctx); err == nil {
 		for _, alarm := range alarms {
 			if alarm.GetAlarm() == etcd.NoSpace {
-				return fmt.Errorf("failed to acquire upgrade mutex: error establishing etcd concurrency session: %w", etcd.ErrNoSpace)
+				return fmt.Errorf("failed to acquire upgrade mutex: error establishing etcd concurrency session: %w",
+					etcd.ErrNoSpace)
 			}
 		}
 	}
 
 	lock := b.joined().upgradeLock(via.Group())
 	if !lock.TryLock() {
-		return errors.New("failed to acquire upgrade mutex: error trying to lock etcd upgrade mutex: mutex: Locked by another session")
+		return errors.New("failed to acquire upgrade mutex: error trying to lock etcd upgrade mutex: mutex: Locked by " +
+			"another session")
 	}
 	defer lock.Unlock()
 
@@ -195,7 +202,8 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcd.Node) error 
 
 	for _, member := range members {
 		if member.GetHostname() == "" {
-			return fmt.Errorf("etcd member %016x is not started, all members must be running to perform an upgrade", member.GetId())
+			return fmt.Errorf("etcd member %016x is not started, all members must be running to perform an upgrade",
+				member.GetId())
 		}
 
 		err := etcd.ErrTimedOut
@@ -204,7 +212,8 @@ func (b *boot) validateEtcdForUpgrade(ctx context.Context, via etcd.Node) error 
 		}
 
 		if err != nil {
-			return fmt.Errorf("etcd member %016x is not healthy; all members must be healthy to perform an upgrade: %w", member.GetId(), err)
+			return fmt.Errorf("etcd member %016x is not healthy; all members must be healthy to perform an upgrade: %w",
+				member.GetId(), err)
 		}
 	}
 
@@ -238,7 +247,8 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*machined.SequenceRu
 			return err
 		}
 
-		if err := r.Phase("upgrade", "upgrade", func(ctx context.Context) error { return b.upgradeVia(ctx, key) }); err != nil {
+		if err := r.Phase("upgrade", "upgrade",
+			func(ctx context.Context) error { return b.upgradeVia(ctx, key) }); err != nil {
 			return err
 		}
 

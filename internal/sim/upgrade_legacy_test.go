@@ -45,7 +45,8 @@ func TestLegacyUpgradeNeedsEveryMember(t *testing.T) {
 	cluster, cps := upgradeSite(t, 3, sim.Options{})
 	cps[2].PowerOff()
 
-	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]), &machine.UpgradeRequest{Image: installer + newVersion})
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cps[0]),
+		&machine.UpgradeRequest{Image: installer + newVersion})
 	if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), "is not healthy; all members must be healthy") {
 		t.Errorf("upgrade while a member is off: %v", err)
 	}
@@ -60,7 +61,8 @@ func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
 
 	for _, reference := range []string{installer + "v1.13.1", "registry.k8s.io/pause:3.10"} {
 		_, err := legacyUpgrade(ctx, talos, &machine.UpgradeRequest{Image: reference})
-		if status.Code(err) != codes.Unknown || !strings.Contains(err.Error(), fmt.Sprintf("error validating installer image %q", reference)) {
+		if status.Code(err) != codes.Unknown ||
+			!strings.Contains(err.Error(), fmt.Sprintf("error validating installer image %q", reference)) {
 			t.Errorf("upgrade to %s: %v", reference, err)
 		}
 	}
@@ -80,7 +82,8 @@ func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
 	cp := cps[0]
 
 	boot, boots := cp.BootID(), cp.Boots()
-	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cp), &machine.UpgradeRequest{Image: installer + newVersion, Stage: true})
+	_, err := legacyUpgrade(within(t, time.Minute), cluster.secure(cp),
+		&machine.UpgradeRequest{Image: installer + newVersion, Stage: true})
 	check(t, err)
 	awaitBoot(t, cp, boot)
 
@@ -140,7 +143,8 @@ func TestLegacyUpgradeCordonsItsNode(t *testing.T) {
 			check(t, err)
 
 			if node.Spec.Unschedulable != byHand || worker.Boots() != boots+1 || worker.TalosVersion() != newVersion {
-				t.Errorf("after the upgrade: unschedulable %v, %d boots, %s", node.Spec.Unschedulable, worker.Boots()-boots, worker.TalosVersion())
+				t.Errorf("after the upgrade: unschedulable %v, %d boots, %s", node.Spec.Unschedulable, worker.Boots()-boots,
+					worker.TalosVersion())
 			}
 		})
 	}

@@ -57,7 +57,8 @@ func upgradeSite(t *testing.T, controlPlanes int, opts sim.Options) (*testCluste
 
 // pull returns the pinned name of an image.
 func pull(ctx context.Context, c *client.Client, reference string) (name string, err error) {
-	stream, err := c.ImageClient.Pull(ctx, &machine.ImageServicePullRequest{Containerd: systemNamespace, ImageRef: reference})
+	stream, err := c.ImageClient.Pull(ctx,
+		&machine.ImageServicePullRequest{Containerd: systemNamespace, ImageRef: reference})
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +115,9 @@ func install(ctx context.Context, c *client.Client, name string) (output string,
 }
 
 // legacyUpgrade is the call of Talos before 1.13.
-func legacyUpgrade(ctx context.Context, c *client.Client, req *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
+func legacyUpgrade(
+	ctx context.Context, c *client.Client, req *machine.UpgradeRequest,
+) (*machine.UpgradeResponse, error) {
 	return c.MachineClient.Upgrade(ctx, req) //nolint:staticcheck // deprecated, and all that older machines have
 }
 
@@ -190,7 +193,8 @@ func TestLifecycleUpgradeTakesEffectAtTheNextReboot(t *testing.T) {
 	installed(t, talos, "factory.talos.dev/metal-installer/"+newSchematic+":"+newVersion)
 
 	if ready, unmet := cp.Ready(); !ready || cp.Stage() != sim.StageRunning || cp.BootID() != boot {
-		t.Fatalf("after the installation: %s, %v, boot changed %v; want nothing to have happened", cp.Stage(), unmet, cp.BootID() != boot)
+		t.Fatalf("after the installation: %s, %v, boot changed %v; want nothing to have happened", cp.Stage(), unmet,
+			cp.BootID() != boot)
 	}
 
 	if got := cluster.reported(cp); got != oldVersion {
@@ -322,7 +326,8 @@ func TestRollbackGoesBackAndForth(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 
-	if _, err := cluster.secure(cp).MachineClient.Rollback(t.Context(), &machine.RollbackRequest{}); status.Code(err) != codes.Unknown {
+	if _, err := cluster.secure(cp).MachineClient.Rollback(t.Context(),
+		&machine.RollbackRequest{}); status.Code(err) != codes.Unknown {
 		t.Errorf("rollback without another boot entry: %v, want Unknown", err)
 	}
 
@@ -399,7 +404,8 @@ func TestLifecycleUpgradeRefusals(t *testing.T) {
 		{"", codes.InvalidArgument, "installer image name is required"},
 		{installer + newVersion, codes.Internal, "not found in containerd store"},
 	} {
-		if _, _, err := install(ctx, talos, test.name); status.Code(err) != test.code || !strings.Contains(err.Error(), test.text) {
+		if _, _, err := install(ctx, talos, test.name); status.Code(err) != test.code ||
+			!strings.Contains(err.Error(), test.text) {
 			t.Errorf("upgrade to %q: %v, want %s with %q", test.name, err, test.code, test.text)
 		}
 	}
@@ -501,7 +507,8 @@ func TestContainersAreNotUpgraded(t *testing.T) {
 	rollback := talos.Rollback(ctx)
 
 	for name, err := range map[string]error{"lifecycle": lifecycle, "legacy": legacy, "rollback": rollback} {
-		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "method is not supported in container mode") {
+		if status.Code(err) != codes.FailedPrecondition ||
+			!strings.Contains(err.Error(), "method is not supported in container mode") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

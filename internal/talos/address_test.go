@@ -28,7 +28,8 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 	api := o.fleet(t, nil).Machine(moving)
 
 	seen := observed(t, api, "was found", waitsForBootstrap)
-	if seen.UUID != m.UUID() || seen.BootID != m.BootID() || seen.ConfigDigest == "" || seen.FoundAt != m.Address().String() {
+	if seen.UUID != m.UUID() || seen.BootID != m.BootID() || seen.ConfigDigest == "" ||
+		seen.FoundAt != m.Address().String() {
 		t.Errorf("state %+v", seen)
 	}
 
@@ -36,12 +37,16 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 	runsWith(t, api, withSysctl(t, config))
 	must(t, api.Reboot(t.Context(), m.UUID()))
 
-	observed(t, api, "came back", func(s cluster.MachineState) bool { return waitsForBootstrap(s) && s.BootID != seen.BootID })
+	observed(t, api, "came back", func(s cluster.MachineState) bool {
+		return waitsForBootstrap(s) &&
+			s.BootID != seen.BootID
+	})
 
 	// Once nobody is there any more, both places are told.
 	m.PowerOff()
 
-	if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, m.Address().String()) {
+	if got := api.Observe(t.Context()); got.Access != cluster.Unreachable ||
+		!strings.Contains(got.Cause, m.Address().String()) {
 		t.Errorf("gone from both: %+v", got)
 	}
 }
@@ -68,9 +73,10 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 		"another machine of the cluster": {machine: at(nobody, ours, known), want: cluster.Unreachable},
 		"a machine without a cluster":    {machine: at(nobody, fresh, known), want: cluster.Unreachable},
 		"a machine of another cluster":   {machine: at(nobody, foreign, known), want: cluster.Unreachable},
-		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: cluster.Maintenance, uuid: fresh.UUID()},
-		"a foreign one at the new":       {machine: at(foreign, ours, ours.UUID()), want: cluster.Foreign},
-		"a member at the new":            {machine: at(ours, fresh, known), want: cluster.Member, uuid: ours.UUID()},
+		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: cluster.Maintenance,
+			uuid: fresh.UUID()},
+		"a foreign one at the new": {machine: at(foreign, ours, ours.UUID()), want: cluster.Foreign},
+		"a member at the new":      {machine: at(ours, fresh, known), want: cluster.Member, uuid: ours.UUID()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +102,8 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 
 // at is a machine that is wanted at one place and was at another one before.
 func at(now, before *sim.Machine, uuid string) cluster.Machine {
-	return cluster.Machine{Name: "moving", Address: now.Address().String(), PreviousAddress: before.Address().String(), UUID: uuid}
+	return cluster.Machine{Name: "moving", Address: now.Address().String(), PreviousAddress: before.Address().String(),
+		UUID: uuid}
 }
 
 // A machine that never was at another address than its own is looked for once.

@@ -22,7 +22,8 @@ import (
 // ErrNotAuthorised are permanent.
 func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster.Access, uuid string) error {
 	if access != cluster.Maintenance && access != cluster.Member {
-		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address, access))
+		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address,
+			access))
 	}
 
 	s, err := m.changing(ctx, access, usableUUID(uuid))
@@ -44,11 +45,13 @@ func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster
 }
 
 func (m *Machine) applyMember(ctx context.Context, s *session, config []byte) error {
-	return final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_NO_REBOOT}))
+	return final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
+		Mode: machineapi.ApplyConfigurationRequest_NO_REBOOT}))
 }
 
 func (m *Machine) applyMaintenance(ctx context.Context, s *session, config []byte) error {
-	err := m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_AUTO})
+	err := m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
+		Mode: machineapi.ApplyConfigurationRequest_AUTO})
 
 	switch {
 	case errors.Is(err, ErrNotAuthorised):

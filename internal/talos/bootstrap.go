@@ -98,8 +98,9 @@ func (m *Machine) bootstrap(ctx context.Context, s *session, request *machineapi
 		// nothing but a boot starts etcd again: with the data it has, where another call
 		// made some, else to wait for a bootstrap (BootstrapEtcd and argsForControlPlane,
 		// Talos 1.13).
-		return wait.Permanent(fmt.Errorf("%w; Talos stopped etcd for it, as when two bootstrap calls meet, and starts it again in "+
-			"its next boot: reboot the machine, then apply again", callError(err)))
+		return wait.Permanent(fmt.Errorf(
+			"%w; Talos stopped etcd for it, as when two bootstrap calls meet, and starts it again in "+
+				"its next boot: reboot the machine, then apply again", callError(err)))
 	}
 
 	failure := s.failed(err)

@@ -34,9 +34,11 @@ func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid stri
 	switch {
 	case got == "":
 		// Early in a boot the hardware is not read yet.
-		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, s.address, uuid)
+		return nil, fmt.Errorf("%w: the machine at %s reports no hardware UUID, expected is %s", ErrInProgress, s.address,
+			uuid)
 	case !m.known(uuid).MayReport(got):
-		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", s.address, got, uuid))
+		return nil, wait.Permanent(foreignError("the machine at %s has the hardware UUID %s, expected is %s", s.address, got,
+			uuid))
 	default:
 		return s, nil
 	}
@@ -87,7 +89,9 @@ func (m *Machine) settle(ctx context.Context, check func(context.Context) error)
 
 // orSettled looks for the effect of a call on a member whose answer was lost; any other
 // outcome stays what it is.
-func (m *Machine) orSettled(ctx context.Context, s *session, err error, check func(context.Context, *session) error) error {
+func (m *Machine) orSettled(
+	ctx context.Context, s *session, err error, check func(context.Context, *session) error,
+) error {
 	if err == nil || !s.ambiguous(err) {
 		return err
 	}

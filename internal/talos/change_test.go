@@ -54,7 +54,8 @@ func TestApplyConfig_afterALostAnswer(t *testing.T) {
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
-	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in maintenance mode") {
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
+		!strings.Contains(err.Error(), "still in maintenance mode") {
 		t.Errorf("lost request: %v", err)
 	}
 
@@ -89,9 +90,12 @@ func TestApplyConfig_errors(t *testing.T) {
 			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
 			class: talos.ErrInProgress, text: "already in progress",
 		},
-		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
-		"configured meanwhile": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, text: "has a configuration already"},
-		"an agent":             {fault: sim.Fault{Code: codes.Unimplemented, Message: "agent mode"}, class: talos.ErrUnsupported, permanent: true},
+		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
+			text: "starting"},
+		"configured meanwhile": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+			class: talos.ErrNotAuthorised, text: "has a configuration already"},
+		"an agent": {fault: sim.Fault{Code: codes.Unimplemented, Message: "agent mode"},
+			class: talos.ErrUnsupported, permanent: true},
 		"an unknown key": {
 			config: func(t *testing.T, c []byte) []byte {
 				t.Helper()
@@ -126,7 +130,8 @@ func TestApplyConfig_errors(t *testing.T) {
 			}
 
 			err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, test.access, test.uuid)
-			if err == nil || test.class != nil && !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent || !strings.Contains(err.Error(), test.text) {
+			if err == nil || test.class != nil && !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent ||
+				!strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v (permanent %t), want %v (permanent %t)", err, wait.IsPermanent(err), test.class, test.permanent)
 			}
 
@@ -150,7 +155,8 @@ func TestApplyConfig_toAMember(t *testing.T) {
 	before := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	boots := m.Boots()
 
-	configuration := replaced(t, o.config(t, machinetype.TypeControlPlane), "machine:\n", "machine:\n    sysctls:\n        vm.swappiness: \"10\"\n")
+	configuration := replaced(t, o.config(t, machinetype.TypeControlPlane), "machine:\n",
+		"machine:\n    sysctls:\n        vm.swappiness: \"10\"\n")
 	must(t, api.ApplyConfig(t.Context(), configuration, cluster.Member, m.UUID()))
 
 	if after := api.Observe(t.Context()); after.ConfigDigest == before.ConfigDigest || m.Boots() != boots {
@@ -160,7 +166,8 @@ func TestApplyConfig_toAMember(t *testing.T) {
 	// The token takes a reboot, and Talos explains that with a diff in clear text.
 	token := o.bundle.TrustdInfo.Token
 
-	err := api.ApplyConfig(t.Context(), replaced(t, configuration, token, "abcdef.0123456789abcdef"), cluster.Member, m.UUID())
+	err := api.ApplyConfig(t.Context(), replaced(t, configuration, token, "abcdef.0123456789abcdef"), cluster.Member,
+		m.UUID())
 	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), token) ||
 		strings.Contains(err.Error(), "abcdef.") || !strings.Contains(err.Error(), "immediate mode") || m.Boots() != boots {
 		t.Errorf("a change that needs a reboot: %v, %d boots", err, m.Boots()-boots)
@@ -176,15 +183,20 @@ func TestBootstrap_once(t *testing.T) {
 		first error
 		calls int
 	}{
-		"an answer":       {calls: 1},
-		"a lost answer":   {fault: sim.Fault{DropResponse: true}, calls: 1},
-		"a lost request":  {fault: sim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
-		"not yet":         {fault: sim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":     {fault: sim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable, calls: 2},
-		"data is there":   {fault: sim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"}, calls: 2},
-		"an early crash":  {fault: sim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it":  {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, first: talos.ErrNotAuthorised, calls: 2},
-		"an unknown call": {fault: sim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"}, first: talos.ErrUnsupported, calls: 2},
+		"an answer":      {calls: 1},
+		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
+		"not yet": {fault: sim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"},
+			first: talos.ErrInProgress, calls: 2},
+		"unavailable": {fault: sim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable,
+			calls: 2},
+		"data is there": {fault: sim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"},
+			calls: 2},
+		"an early crash": {fault: sim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+			first: talos.ErrNotAuthorised, calls: 2},
+		"an unknown call": {fault: sim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"},
+			first: talos.ErrUnsupported, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -347,7 +359,8 @@ func TestReset(t *testing.T) {
 				must(t, api.Reset(t.Context(), false))
 			}
 
-			observed(t, api, "waited in maintenance mode", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+			observed(t, api, "waited in maintenance mode",
+				func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
 
 			if n := len(simulator.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
 				t.Errorf("%d calls, want %d; installed %t, configured %t", n, test.calls, m.Installed(), m.Configured())
@@ -368,7 +381,8 @@ func TestReset_refuses(t *testing.T) {
 		t.Errorf("in maintenance mode: %v", err)
 	}
 
-	must(t, f.Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	must(t, f.Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+		""))
 	observed(t, f.Machine(wanted(m)), "waited for its bootstrap", waitsForBootstrap)
 
 	other := wanted(m)
@@ -398,8 +412,10 @@ func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
-	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, "11111111-2222-3333-4444-555555555555")
-	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "reports no hardware UUID") {
+	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+		"11111111-2222-3333-4444-555555555555")
+	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) ||
+		!strings.Contains(err.Error(), "reports no hardware UUID") {
 		t.Errorf("err = %v", err)
 	}
 

@@ -87,7 +87,8 @@ func TestNewFleet_refusesBadCredentials(t *testing.T) {
 		"no key": {CA: good.CA, Cert: good.Cert},
 		"a key that belongs to another certificate": {CA: good.CA, Cert: good.Cert, Key: newTestCA(t).credentials(t).Key},
 	} {
-		if _, err := NewFleet(Options{Credentials: c}); err == nil || !strings.Contains(err.Error(), "read Talos API credentials") {
+		if _, err := NewFleet(Options{Credentials: c}); err == nil ||
+			!strings.Contains(err.Error(), "read Talos API credentials") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

@@ -159,7 +159,9 @@ func (s *session) restoredAt(ctx context.Context) (time.Time, error) {
 
 // findFile is the first file of a directory that is looked for, or nil. A directory that is
 // not there is an empty one to Talos.
-func (s *session) findFile(ctx context.Context, root string, wanted func(*machineapi.FileInfo) bool) (*machineapi.FileInfo, error) {
+func (s *session) findFile(
+	ctx context.Context, root string, wanted func(*machineapi.FileInfo) bool,
+) (*machineapi.FileInfo, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 

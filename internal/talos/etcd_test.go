@@ -139,7 +139,8 @@ func TestEtcdProgress(t *testing.T) {
 
 	trace := happened(900, "etcd", machineapi.ServiceStateEvent_FINISHED, bootstrapTrace)
 	waiting := happened(901, "etcd", machineapi.ServiceStateEvent_PREPARING, "Running pre state")
-	unknown := &machineapi.Event{Id: "902", Data: &anypb.Any{TypeUrl: "talos/runtime/machine.FutureEvent", Value: []byte{1, 2, 3}}}
+	unknown := &machineapi.Event{Id: "902",
+		Data: &anypb.Any{TypeUrl: "talos/runtime/machine.FutureEvent", Value: []byte{1, 2, 3}}}
 
 	tests := map[string]struct {
 		api       *talosAPI
@@ -159,11 +160,13 @@ func TestEtcdProgress(t *testing.T) {
 			etcd: cluster.ServicePreparing, bootstraps: 1,
 		},
 		"waits, with a file that just went": {
-			api:  &talosAPI{etcd: "Preparing", events: noise(1), files: []string{}, entryError: "lstat /var/lib/etcd/x: no such file or directory"},
+			api: &talosAPI{etcd: "Preparing", events: noise(1), files: []string{},
+				entryError: "lstat /var/lib/etcd/x: no such file or directory"},
 			etcd: cluster.ServicePreparing, bootstraps: 1,
 		},
 		"cannot read its directory": {
-			api:   &talosAPI{etcd: "Preparing", events: noise(1), files: []string{}, entryError: "open /var/lib/etcd: input/output error"},
+			api: &talosAPI{etcd: "Preparing", events: noise(1), files: []string{},
+				entryError: "open /var/lib/etcd: input/output error"},
 			class: errAny, bootstrapClass: errAny,
 		},
 		"cannot list": {
@@ -175,7 +178,8 @@ func TestEtcdProgress(t *testing.T) {
 			class: ErrNotAuthorised, bootstrapClass: ErrNotAuthorised,
 		},
 		"has no such call": {
-			api:   &talosAPI{etcd: "Preparing", events: noise(1), list: status.Error(codes.Unimplemented, "no such file or directory")},
+			api: &talosAPI{etcd: "Preparing", events: noise(1),
+				list: status.Error(codes.Unimplemented, "no such file or directory")},
 			class: ErrUnsupported, bootstrapClass: ErrUnsupported,
 		},
 		"was asked, first in the log": {
@@ -190,10 +194,13 @@ func TestEtcdProgress(t *testing.T) {
 			api:  &talosAPI{etcd: "Preparing", events: noise(3), files: []string{"member", "member/snap"}},
 			etcd: preparingWithData,
 		},
-		"runs":                  {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
-		"gave up joining":       {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{}}, etcd: cluster.ServiceFailed, bootstraps: 1},
-		"failed with its data":  {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{"member"}}, etcd: failedWithData},
-		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)}, etcd: cluster.ServiceFailed, bootstraps: 1},
+		"runs": {api: &talosAPI{etcd: "Running"}, etcd: cluster.ServiceRunning},
+		"gave up joining": {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{}},
+			etcd: cluster.ServiceFailed, bootstraps: 1},
+		"failed with its data": {api: &talosAPI{etcd: "Failed", events: noise(3), files: []string{"member"}},
+			etcd: failedWithData},
+		"was asked, and failed": {api: &talosAPI{etcd: "Failed", events: append(noise(3), trace)},
+			etcd: cluster.ServiceFailed, bootstraps: 1},
 		"was asked, and failed with data": {
 			api:  &talosAPI{etcd: "Failed", events: append(noise(3), trace), files: []string{"member"}},
 			etcd: failedWithData, requested: true,
@@ -202,12 +209,15 @@ func TestEtcdProgress(t *testing.T) {
 			api:  &talosAPI{etcd: "Failed", then: "Finished", events: append(noise(3), trace), files: []string{}},
 			etcd: cluster.ServiceFinished, requested: true,
 		},
-		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting", bootstrapClass: ErrInProgress},
+		"waits for its network": {api: &talosAPI{etcd: "Waiting", events: noise(3)}, etcd: "Waiting",
+			bootstrapClass: ErrInProgress},
 		"an event stream that ends early": {
-			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,
+			api: &talosAPI{etcd: "Preparing", ends: true}, etcd: cluster.ServicePreparing, class: ErrUnreachable,
+			bootstrapClass: ErrUnreachable,
 		},
 		"a log without an event": {
-			api: &talosAPI{etcd: "Preparing"}, etcd: cluster.ServicePreparing, class: ErrUnreachable, bootstrapClass: ErrUnreachable,
+			api: &talosAPI{etcd: "Preparing"}, etcd: cluster.ServicePreparing, class: ErrUnreachable,
+			bootstrapClass: ErrUnreachable,
 		},
 	}
 	for name, test := range tests {
@@ -223,11 +233,14 @@ func TestEtcdProgress(t *testing.T) {
 
 			etcd, requested, err := m.etcdProgress(t.Context(), s)
 			if etcd != test.etcd || requested != test.requested || !isClass(err, test.class) {
-				t.Errorf("etcd %q, requested %t, error %v; want %q, %t, %v", etcd, requested, err, test.etcd, test.requested, test.class)
+				t.Errorf("etcd %q, requested %t, error %v; want %q, %t, %v", etcd, requested, err, test.etcd, test.requested,
+					test.class)
 			}
 
-			if err := m.Bootstrap(t.Context()); !isClass(err, test.bootstrapClass) || test.api.bootstraps.Load() != test.bootstraps {
-				t.Errorf("bootstrap: %v with %d calls, want %v with %d", err, test.api.bootstraps.Load(), test.bootstrapClass, test.bootstraps)
+			if err := m.Bootstrap(t.Context()); !isClass(err, test.bootstrapClass) ||
+				test.api.bootstraps.Load() != test.bootstraps {
+				t.Errorf("bootstrap: %v with %d calls, want %v with %d", err, test.api.bootstraps.Load(), test.bootstrapClass,
+					test.bootstraps)
 			}
 		})
 	}
@@ -250,10 +263,12 @@ func isClass(err, class error) bool {
 func TestBootstrap_thatStoppedEtcd(t *testing.T) {
 	t.Parallel()
 
-	api := &talosAPI{etcd: "Preparing", events: noise(1), bootstrap: status.Error(codes.Unknown, "etcd data directory is not empty")}
+	api := &talosAPI{etcd: "Preparing", events: noise(1),
+		bootstrap: status.Error(codes.Unknown, "etcd data directory is not empty")}
 
 	err := machineOf(t, api).Bootstrap(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "etcd data directory is not empty; Talos stopped etcd") || !strings.Contains(err.Error(), "reboot") {
+	if err == nil || !strings.Contains(err.Error(), "etcd data directory is not empty; Talos stopped etcd") ||
+		!strings.Contains(err.Error(), "reboot") {
 		t.Errorf("err = %v", err)
 	}
 }

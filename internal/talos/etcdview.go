@@ -66,7 +66,8 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 		return cluster.EtcdView{}, err
 	}
 
-	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms, Errors: beyondAlarms(own.GetErrors())}
+	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms,
+		Errors: beyondAlarms(own.GetErrors())}
 	if own.GetLeader() != 0 {
 		view.Leader = etcd.FormatMemberID(own.GetLeader())
 	}

@@ -28,7 +28,9 @@ func (a *etcdAPI) EtcdStatus(context.Context, *emptypb.Empty) (*machineapi.EtcdS
 	return &machineapi.EtcdStatusResponse{Messages: []*machineapi.EtcdStatus{{MemberStatus: a.status}}}, a.unknown
 }
 
-func (a *etcdAPI) EtcdMemberList(context.Context, *machineapi.EtcdMemberListRequest) (*machineapi.EtcdMemberListResponse, error) {
+func (a *etcdAPI) EtcdMemberList(
+	context.Context, *machineapi.EtcdMemberListRequest,
+) (*machineapi.EtcdMemberListResponse, error) {
 	members := []*machineapi.EtcdMember{{Id: 0xb}, {Id: 0xa0, IsLearner: true}, {Id: 0xa}}
 
 	return &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{{Members: members}}}, a.unlisted
@@ -49,8 +51,10 @@ func TestEtcdView(t *testing.T) {
 
 	leaderless := errors.New("etcdserver: no leader")
 	whole := cluster.EtcdView{
-		Member: "000000000000000a", Leader: "000000000000000b", Members: []string{"000000000000000a", "000000000000000b", "00000000000000a0"},
-		Alarms: []string{"CORRUPT on 000000000000000a", "NOSPACE on 000000000000000b"}, Errors: []string{"etcdserver: no space"},
+		Member: "000000000000000a", Leader: "000000000000000b",
+		Members: []string{"000000000000000a", "000000000000000b", "00000000000000a0"},
+		Alarms:  []string{"CORRUPT on 000000000000000a", "NOSPACE on 000000000000000b"},
+		Errors:  []string{"etcdserver: no space"},
 	}
 
 	tests := map[string]struct {
@@ -59,20 +63,25 @@ func TestEtcdView(t *testing.T) {
 		class error
 	}{
 		"whole": {
-			api:  &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb, Errors: []string{"etcdserver: no space"}}},
+			api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb,
+				Errors: []string{"etcdserver: no space"}}},
 			want: whole,
 		},
 		"without a leader": {
 			api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa}, unlisted: leaderless, unalarmed: leaderless},
 			want: cluster.EtcdView{
-				Member: "000000000000000a", Errors: []string{"etcdserver: no leader", "list the alarms of etcd: etcdserver: no leader"},
+				Member: "000000000000000a", Errors: []string{"etcdserver: no leader",
+					"list the alarms of etcd: etcdserver: no leader"},
 			},
 		},
-		"a leader, and no list":   {api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb}, unlisted: leaderless}, class: errAny},
-		"a leader, and no alarms": {api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb}, unalarmed: leaderless}, class: errAny},
-		"no member":               {api: &etcdAPI{unknown: errors.New("connection refused")}, class: errAny},
-		"an empty answer":         {api: &etcdAPI{}, class: errAny},
-		"a worker":                {api: &etcdAPI{unknown: status.Error(codes.Unimplemented, "only on control plane nodes")}, class: ErrUnsupported},
+		"a leader, and no list": {api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb},
+			unlisted: leaderless}, class: errAny},
+		"a leader, and no alarms": {api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa, Leader: 0xb},
+			unalarmed: leaderless}, class: errAny},
+		"no member":       {api: &etcdAPI{unknown: errors.New("connection refused")}, class: errAny},
+		"an empty answer": {api: &etcdAPI{}, class: errAny},
+		"a worker": {api: &etcdAPI{unknown: status.Error(codes.Unimplemented, "only on control plane nodes")},
+			class: ErrUnsupported},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +92,8 @@ func TestEtcdView(t *testing.T) {
 				t.Fatalf("err = %v, want %v", err, test.class)
 			}
 
-			if got.Member != test.want.Member || got.Leader != test.want.Leader || !slices.Equal(got.Members, test.want.Members) ||
+			if got.Member != test.want.Member || got.Leader != test.want.Leader ||
+				!slices.Equal(got.Members, test.want.Members) ||
 				!slices.Equal(got.Alarms, test.want.Alarms) || !slices.Equal(got.Errors, test.want.Errors) {
 				t.Errorf("view %+v, want %+v", got, test.want)
 			}
@@ -101,15 +111,20 @@ func TestEtcdRefusals(t *testing.T) {
 	}{
 		"nothing": {},
 		"not enough members": {
-			err:   status.Error(codes.Unknown, "failed to leave cluster: failed to remove member 1: etcdserver: re-configuration failed due to not enough started members"),
+			err: status.Error(codes.Unknown, "failed to leave cluster: failed to remove member 1: etcdserver: "+
+				"re-configuration failed due to not enough started members"),
 			class: ErrQuorum,
 		},
-		"an unhealthy cluster": {err: status.Error(codes.Unknown, "failed to remove member: etcdserver: unhealthy cluster"), class: ErrQuorum},
-		"no leader":            {err: status.Error(codes.Unavailable, "etcdserver: no leader"), class: ErrQuorum},
-		"a worker":             {err: status.Error(codes.Unimplemented, "etcd leave is only available on control plane nodes"), class: ErrUnsupported, permanent: true},
-		"no role":              {err: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised, permanent: true},
-		"a slow etcd":          {err: status.Error(codes.Unknown, "etcdserver: request timed out"), class: errAny},
-		"a restart":            {err: status.Error(codes.Unavailable, "error reading from server: EOF"), class: ErrUnreachable},
+		"an unhealthy cluster": {err: status.Error(codes.Unknown, "failed to remove member: etcdserver: unhealthy cluster"),
+			class: ErrQuorum},
+		"no leader": {err: status.Error(codes.Unavailable, "etcdserver: no leader"), class: ErrQuorum},
+		"a worker": {err: status.Error(codes.Unimplemented,
+			"etcd leave is only available on control plane nodes"), class: ErrUnsupported, permanent: true},
+		"no role": {err: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised,
+			permanent: true},
+		"a slow etcd": {err: status.Error(codes.Unknown, "etcdserver: request timed out"), class: errAny},
+		"a restart": {err: status.Error(codes.Unavailable, "error reading from server: EOF"),
+			class: ErrUnreachable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +142,8 @@ func TestLifecycleUpgrade_inSteps(t *testing.T) {
 	t.Parallel()
 
 	for tag, want := range map[string]bool{
-		"v1.13.0": true, "v1.13.6": true, "v1.14.1": true, "v2.0.0": true, "v1.12.6": false, "v1.13.0-alpha.1": false, "v1.10.0": false,
+		"v1.13.0": true, "v1.13.6": true, "v1.14.1": true, "v2.0.0": true, "v1.12.6": false, "v1.13.0-alpha.1": false,
+		"v1.10.0": false,
 	} {
 		got, err := upgradesInSteps(&machineapi.Version{Version: &machineapi.VersionInfo{Tag: tag}})
 		if err != nil || got != want {

@@ -168,7 +168,8 @@ func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 	if err := leaf.VerifyHostname(g.host); err != nil {
 		// The certificate is made anew when the machine learns another address
 		// or machine.certSANs changes, so this may pass.
-		return fmt.Errorf("%w: its certificate is not valid for %s (add the address to machine.certSANs): %w", ErrUnreachable, g.host, err)
+		return fmt.Errorf("%w: its certificate is not valid for %s (add the address to machine.certSANs): %w", ErrUnreachable,
+			g.host, err)
 	}
 
 	g.peer.access = cluster.Member

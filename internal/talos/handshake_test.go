@@ -41,36 +41,45 @@ func TestWhoAnswers(t *testing.T) {
 		class        error
 		text         string
 	}{
-		"a member":                       {server: ours.member(t, nil), credentials: ours.credentials(t), access: cluster.Member},
-		"maintenance mode":               {server: waiting, credentials: ours.credentials(t), access: cluster.Maintenance},
-		"maintenance mode, no secrets":   {server: waiting, access: cluster.Maintenance},
-		"maintenance mode, clock behind": {server: maintenance(t, expired), credentials: ours.credentials(t), access: cluster.Maintenance},
+		"a member": {server: ours.member(t, nil), credentials: ours.credentials(t),
+			access: cluster.Member},
+		"maintenance mode":             {server: waiting, credentials: ours.credentials(t), access: cluster.Maintenance},
+		"maintenance mode, no secrets": {server: waiting, access: cluster.Maintenance},
+		"maintenance mode, clock behind": {server: maintenance(t, expired), credentials: ours.credentials(t),
+			access: cluster.Maintenance},
 		"the expected fingerprint": {
-			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"other", pinned}, access: cluster.Maintenance,
+			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"other", pinned},
+			access: cluster.Maintenance,
 		},
 		"another fingerprint": {
 			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"expected"},
 			class: ErrForeign, text: "fingerprint " + pinned + ", expected is expected",
 		},
 		"another cluster": {
-			server: others.member(t, nil), credentials: ours.credentials(t), class: ErrForeign, text: "not signed by the Talos CA of this cluster",
+			server: others.member(t, nil), credentials: ours.credentials(t), class: ErrForeign,
+			text: "not signed by the Talos CA of this cluster",
 		},
 		"another cluster, clock behind": {
-			server: others.member(t, notYetValid), credentials: ours.credentials(t), class: ErrForeign, text: "not signed by the Talos CA",
+			server: others.member(t, notYetValid), credentials: ours.credentials(t), class: ErrForeign,
+			text: "not signed by the Talos CA",
 		},
-		"a cluster without credentials": {server: ours.member(t, nil), class: ErrForeign, text: "no credentials of its cluster"},
+		"a cluster without credentials": {server: ours.member(t, nil), class: ErrForeign,
+			text: "no credentials of its cluster"},
 		"maintenance mode that asks for a certificate": {
 			server: demanding, credentials: ours.credentials(t), class: ErrForeign, text: "asks for a client certificate",
 		},
 		"a certificate for another address": {
-			server: ours.member(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 11)} }), credentials: ours.credentials(t),
-			class: ErrUnreachable, text: "machine.certSANs",
+			server:      ours.member(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 11)} }),
+			credentials: ours.credentials(t),
+			class:       ErrUnreachable, text: "machine.certSANs",
 		},
 		"a member, clock behind": {
-			server: ours.member(t, notYetValid), credentials: ours.credentials(t), class: ErrUnreachable, text: "certificate is not valid",
+			server: ours.member(t, notYetValid), credentials: ours.credentials(t), class: ErrUnreachable,
+			text: "certificate is not valid",
 		},
 		"our client certificate expired": {
-			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorised, text: "clock",
+			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorised,
+			text: "clock",
 		},
 		"our client certificate is of another CA": {
 			server: strict, credentials: ours.credentials(t), class: ErrForeign, text: "does not accept client certificates",
@@ -89,7 +98,8 @@ func TestWhoAnswers(t *testing.T) {
 			s, p, err := connect(t, testOptions(serveTLS(t, test.server).port(), test.credentials), test.fingerprints...)
 
 			if test.class != nil {
-				if s != nil || !errors.Is(err, test.class) || Classify(err) != test.class || !strings.Contains(err.Error(), test.text) {
+				if s != nil || !errors.Is(err, test.class) || Classify(err) != test.class ||
+					!strings.Contains(err.Error(), test.text) {
 					t.Errorf("session %v, err = %v, want %q with %q", s, err, test.class, test.text)
 				}
 
@@ -126,10 +136,12 @@ func TestUnreachable(t *testing.T) {
 		class  error
 		text   string
 	}{
-		"nobody listens":      {class: ErrUnreachable, text: "connection refused"},
-		"silence":             {accept: func(net.Conn) {}, limit: 500 * time.Millisecond, class: ErrUnreachable, text: "no answer within"},
-		"hangs up":            {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
-		"speaks another word": {accept: func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, class: ErrForeign, text: "does not speak TLS"},
+		"nobody listens": {class: ErrUnreachable, text: "connection refused"},
+		"silence": {accept: func(net.Conn) {}, limit: 500 * time.Millisecond, class: ErrUnreachable,
+			text: "no answer within"},
+		"hangs up": {accept: func(c net.Conn) { c.Close() }, class: ErrUnreachable},
+		"speaks another word": {accept: func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
+			class: ErrForeign, text: "does not speak TLS"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,8 @@ func (s *session) inspectVersion(ctx context.Context, info *Info) error {
 		return nil
 	}
 
-	platform, err := get[*runtime.PlatformMetadata](ctx, s, runtime.NamespaceName, runtime.PlatformMetadataType, runtime.PlatformMetadataID)
+	platform, err := get[*runtime.PlatformMetadata](ctx, s, runtime.NamespaceName, runtime.PlatformMetadataType,
+		runtime.PlatformMetadataID)
 	if err != nil {
 		return optional(err)
 	}
@@ -149,7 +150,8 @@ func (s *session) inspectVersion(ctx context.Context, info *Info) error {
 }
 
 func (s *session) inspectHardware(ctx context.Context, info *Info) error {
-	system, err := get[*hardware.SystemInformation](ctx, s, hardware.NamespaceName, hardware.SystemInformationType, hardware.SystemInformationID)
+	system, err := get[*hardware.SystemInformation](ctx, s, hardware.NamespaceName, hardware.SystemInformationType,
+		hardware.SystemInformationID)
 	if err != nil {
 		return optional(err)
 	}
@@ -162,7 +164,8 @@ func (s *session) inspectHardware(ctx context.Context, info *Info) error {
 }
 
 func (s *session) inspectNetwork(ctx context.Context, info *Info) error {
-	hostname, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType, network.HostnameID)
+	hostname, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType,
+		network.HostnameID)
 	if err == nil {
 		info.Hostname = hostname.TypedSpec().FQDN()
 	} else if optional(err) != nil {
@@ -171,7 +174,8 @@ func (s *session) inspectNetwork(ctx context.Context, info *Info) error {
 
 	// "current" with the filter that leaves out Kubernetes exists on configured
 	// machines only; in maintenance mode there is nothing to leave out.
-	ids := []string{network.FilteredNodeAddressID(network.NodeAddressCurrentID, k8s.NodeAddressFilterNoK8s), network.NodeAddressCurrentID}
+	ids := []string{network.FilteredNodeAddressID(network.NodeAddressCurrentID, k8s.NodeAddressFilterNoK8s),
+		network.NodeAddressCurrentID}
 
 	for _, id := range ids {
 		addresses, err := get[*network.NodeAddress](ctx, s, network.NamespaceName, network.NodeAddressType, id)
@@ -201,7 +205,8 @@ func (s *session) disks(ctx context.Context) ([]Disk, error) {
 
 	system := ""
 
-	if found, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType, block.SystemDiskID); err == nil {
+	if found, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType,
+		block.SystemDiskID); err == nil {
 		system = found.TypedSpec().DevPath
 	} else if optional(err) != nil {
 		return nil, err
@@ -227,5 +232,6 @@ func (s *session) disks(ctx context.Context) ([]Disk, error) {
 
 // virtual devices are loops and device mapper targets, which nothing is installed to.
 func virtual(spec *block.DiskSpec) bool {
-	return spec.Transport == "" && (strings.HasPrefix(spec.DevPath, "/dev/loop") || strings.HasPrefix(spec.DevPath, "/dev/dm-"))
+	return spec.Transport == "" &&
+		(strings.HasPrefix(spec.DevPath, "/dev/loop") || strings.HasPrefix(spec.DevPath, "/dev/dm-"))
 }

@@ -44,22 +44,24 @@ func (k *kubeletOf) check(err error) {
 
 func (k *kubeletOf) wants(image string) *kubeletOf {
 	k.t.Helper()
-	k.check(safe.StateModify(k.t.Context(), k.held, k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.KubeletSpec) error {
-		r.TypedSpec().Image = image
+	k.check(safe.StateModify(k.t.Context(), k.held, k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID),
+		func(r *k8s.KubeletSpec) error {
+			r.TypedSpec().Image = image
 
-		return nil
-	}))
+			return nil
+		}))
 
 	return k
 }
 
 func (k *kubeletOf) runs(healthy bool) *kubeletOf {
 	k.t.Helper()
-	k.check(safe.StateModify(k.t.Context(), k.held, v1alpha1.NewService(kubeletServiceID), func(r *v1alpha1.Service) error {
-		*r.TypedSpec() = v1alpha1.ServiceSpec{Running: true, Healthy: healthy, Unknown: !healthy}
+	k.check(safe.StateModify(k.t.Context(), k.held, v1alpha1.NewService(kubeletServiceID),
+		func(r *v1alpha1.Service) error {
+			*r.TypedSpec() = v1alpha1.ServiceSpec{Running: true, Healthy: healthy, Unknown: !healthy}
 
-		return nil
-	}))
+			return nil
+		}))
 
 	return k
 }
@@ -86,15 +88,21 @@ func TestAwaitKubelet(t *testing.T) {
 		have func(*kubeletOf)
 		want string
 	}{
-		"nothing is there":                {func(*kubeletOf) {}, "it has no " + k8s.KubeletSpecType},
-		"another image is wanted":         {func(k *kubeletOf) { k.wants(before).runs(true) }, "Talos still wants " + before},
-		"not restarted":                   {func(k *kubeletOf) { k.wants(before).runs(true).wants(after) }, stale},
-		"healthy again, not restarted":    {func(k *kubeletOf) { k.wants(before).runs(false).wants(after).runs(true) }, stale},
-		"restarted for another one":       {func(k *kubeletOf) { k.wants(before).runs(true).wants(another).stops().runs(true).wants(after) }, stale},
-		"stopped":                         {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops() }, "it does not run"},
-		"restarted, not healthy":          {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false) }, "is not healthy"},
-		"restarted":                       {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false).runs(true) }, ""},
-		"restarted once more":             {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(true).stops().runs(true) }, ""},
+		"nothing is there":        {func(*kubeletOf) {}, "it has no " + k8s.KubeletSpecType},
+		"another image is wanted": {func(k *kubeletOf) { k.wants(before).runs(true) }, "Talos still wants " + before},
+		"not restarted":           {func(k *kubeletOf) { k.wants(before).runs(true).wants(after) }, stale},
+		"healthy again, not restarted": {func(k *kubeletOf) { k.wants(before).runs(false).wants(after).runs(true) },
+			stale},
+		"restarted for another one": {
+			func(k *kubeletOf) { k.wants(before).runs(true).wants(another).stops().runs(true).wants(after) }, stale},
+		"stopped": {func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops() },
+			"it does not run"},
+		"restarted, not healthy": {
+			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false) }, "is not healthy"},
+		"restarted": {
+			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(false).runs(true) }, ""},
+		"restarted once more": {
+			func(k *kubeletOf) { k.wants(before).runs(true).wants(after).stops().runs(true).stops().runs(true) }, ""},
 		"booted with it":                  {func(k *kubeletOf) { k.wants(after).runs(true) }, ""},
 		"booted with it, the clock wrong": {func(k *kubeletOf) { k.runs(true).wants(after) }, ""},
 	}
@@ -109,12 +117,14 @@ func TestAwaitKubelet(t *testing.T) {
 			}
 
 			test.have(k)
-			k.check(m.read(t.Context(), func(context.Context, *session) error { return nil })) // to connect takes time of its own
+			// to connect takes time of its own
+			k.check(m.read(t.Context(), func(context.Context, *session) error { return nil }))
 
 			switch err := m.AwaitKubelet(t.Context(), after); {
 			case test.want == "" && err != nil:
 				t.Error(err)
-			case test.want != "" && (!errors.Is(err, ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), test.want)):
+			case test.want != "" && (!errors.Is(err, ErrInProgress) || wait.IsPermanent(err) ||
+				!strings.Contains(err.Error(), test.want)):
 				t.Errorf("error %v, want one that may be repeated with %q", err, test.want)
 			}
 		})

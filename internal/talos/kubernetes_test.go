@@ -84,7 +84,8 @@ func TestResources_takeNoWrites(t *testing.T) {
 	must(t, err)
 	t.Cleanup(release)
 
-	if err := resources.Create(t.Context(), k8s.NewKubeletSpec(k8s.NamespaceName, "another")); !state.IsOwnerConflictError(err) {
+	if err := resources.Create(t.Context(),
+		k8s.NewKubeletSpec(k8s.NamespaceName, "another")); !state.IsOwnerConflictError(err) {
 		t.Errorf("a write: %v", err)
 	}
 }

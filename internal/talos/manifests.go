@@ -105,7 +105,8 @@ func (s *session) renderedManifests(ctx context.Context) (*k8s.BootstrapManifest
 // extraManifests reads which manifests the configuration adds to those that are rendered;
 // none where Talos has no such list.
 func (s *session) extraManifests(ctx context.Context) ([]k8s.ExtraManifest, error) {
-	res, err := get[*k8s.ExtraManifestsConfig](ctx, s, k8s.ControlPlaneNamespaceName, k8s.ExtraManifestsConfigType, k8s.ExtraManifestsConfigID)
+	res, err := get[*k8s.ExtraManifestsConfig](ctx, s, k8s.ControlPlaneNamespaceName, k8s.ExtraManifestsConfigType,
+		k8s.ExtraManifestsConfigID)
 	if err != nil {
 		return nil, optional(err)
 	}
@@ -193,7 +194,8 @@ func proxyRendered(objects []map[string]any, image string) error {
 	case len(images) == 0:
 		return fmt.Errorf("%w: Talos has not rendered kube-proxy yet", ErrInProgress)
 	case image != "" && !slices.Contains(images, image):
-		return fmt.Errorf("%w: Talos has not rendered kube-proxy with %s yet, it is %s", ErrInProgress, image, strings.Join(images, ", "))
+		return fmt.Errorf("%w: Talos has not rendered kube-proxy with %s yet, it is %s", ErrInProgress, image,
+			strings.Join(images, ", "))
 	default:
 		return nil
 	}

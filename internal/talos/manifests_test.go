@@ -83,9 +83,11 @@ func TestManifests(t *testing.T) {
 	var (
 		token = manifest("00-kubelet-bootstrapping-token", object("Secret", "kube-system", "bootstrap", nil))
 		proxy = manifest("10-kube-proxy",
-			object("DaemonSet", "kube-system", "kube-proxy", runs(newer)), object("ServiceAccount", "kube-system", "kube-proxy", nil))
+			object("DaemonSet", "kube-system", "kube-proxy", runs(newer)),
+			object("ServiceAccount", "kube-system", "kube-proxy", nil))
 		inline = k8s.ExtraManifest{Name: "motd", Priority: "99", InlineManifest: "{}"}
-		remote = k8s.ExtraManifest{Name: "https://me:sesame@a.example/cni.yaml?key=sesame", Priority: "05", URL: "https://me:sesame@a.example/cni.yaml?key=sesame"}
+		remote = k8s.ExtraManifest{Name: "https://me:sesame@a.example/cni.yaml?key=sesame", Priority: "05",
+			URL: "https://me:sesame@a.example/cni.yaml?key=sesame"}
 		loaded = []resource.Resource{
 			manifest("99-motd", object("ConfigMap", "default", "motd", nil)),
 			manifest("05-"+remote.Name, object("DaemonSet", "kube-system", "cni", runs("a.example/cni:v1"))),
@@ -105,36 +107,45 @@ func TestManifests(t *testing.T) {
 		},
 		"with extra ones": {
 			resources: append(slices.Clone(loaded), proxy, token, rendered(true), extras(inline, remote, remote)), image: newer,
-			want: []string{"Secret bootstrap", "DaemonSet cni", "DaemonSet kube-proxy", "ServiceAccount kube-proxy", "ConfigMap motd"},
+			want: []string{"Secret bootstrap", "DaemonSet cni", "DaemonSet kube-proxy", "ServiceAccount kube-proxy",
+				"ConfigMap motd"},
 		},
 		"whatever the image": {
 			resources: []resource.Resource{proxy, rendered(true), extras()},
 			want:      []string{"DaemonSet kube-proxy", "ServiceAccount kube-proxy"},
 		},
-		"without kube-proxy": {resources: []resource.Resource{token, rendered(false), extras()}, image: newer, want: []string{"Secret bootstrap"}},
+		"without kube-proxy": {resources: []resource.Resource{token, rendered(false), extras()}, image: newer,
+			want: []string{"Secret bootstrap"}},
 		"a kube-proxy of the user's": {
 			resources: []resource.Resource{
-				manifest("99-motd", object("DaemonSet", "kube-system", "kube-proxy", runs("a.example/proxy:v1"))), token, rendered(false), extras(inline),
+				manifest("99-motd", object("DaemonSet", "kube-system", "kube-proxy", runs("a.example/proxy:v1"))), token,
+				rendered(false), extras(inline),
 			},
 			want: []string{"Secret bootstrap", "DaemonSet kube-proxy"},
 		},
 		"kube-proxy has another image": {
-			resources: []resource.Resource{proxy, token, rendered(true), extras()}, image: older, says: older + " yet, it is " + newer,
+			resources: []resource.Resource{proxy, token, rendered(true), extras()}, image: older,
+			says: older + " yet, it is " + newer,
 		},
-		"kube-proxy is not rendered": {resources: []resource.Resource{token, rendered(true), extras()}, says: "kube-proxy yet"},
+		"kube-proxy is not rendered": {resources: []resource.Resource{token, rendered(true), extras()},
+			says: "kube-proxy yet"},
 		"another DaemonSet of that name": {
-			resources: []resource.Resource{manifest("99-motd", object("DaemonSet", "default", "kube-proxy", runs(newer))), token, rendered(true), extras(inline)},
-			image:     newer, says: "kube-proxy yet",
+			resources: []resource.Resource{manifest("99-motd", object("DaemonSet", "default", "kube-proxy", runs(newer))), token,
+				rendered(true), extras(inline)},
+			image: newer, says: "kube-proxy yet",
 		},
 		"an extra one is not loaded": {
 			resources: []resource.Resource{proxy, token, rendered(true), extras(inline, remote), loaded[0]}, image: newer,
 			says: "has not loaded https://a.example/cni.yaml yet",
 		},
 		"an inline one is not loaded": {
-			resources: []resource.Resource{proxy, token, rendered(true), extras(inline, remote), loaded[1]}, image: newer, says: "has not loaded motd yet",
+			resources: []resource.Resource{proxy, token, rendered(true), extras(inline, remote), loaded[1]}, image: newer,
+			says: "has not loaded motd yet",
 		},
-		"nothing but extra ones":  {resources: append(slices.Clone(loaded), rendered(false), extras(inline, remote)), says: "has not rendered any yet"},
-		"nothing at all":          {resources: []resource.Resource{rendered(false), extras()}, says: "has not rendered any yet"},
+		"nothing but extra ones": {resources: append(slices.Clone(loaded), rendered(false), extras(inline, remote)),
+			says: "has not rendered any yet"},
+		"nothing at all": {resources: []resource.Resource{rendered(false), extras()},
+			says: "has not rendered any yet"},
 		"nothing, as on a worker": {says: "renders none"},
 	}
 	for name, test := range tests {
@@ -150,7 +161,8 @@ func TestManifests(t *testing.T) {
 			objects, err := withResources(t, owned...).Manifests(t.Context(), test.image)
 
 			if test.says != "" {
-				if !errors.Is(err, ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "sesame") {
+				if !errors.Is(err, ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), test.says) ||
+					strings.Contains(err.Error(), "sesame") {
 					t.Errorf("err = %v, want one that says %q and can be repeated", err, test.says)
 				}
 
@@ -185,7 +197,8 @@ func TestManifests_areJSON(t *testing.T) {
 	t.Parallel()
 
 	whole := map[string]any{
-		"replicas": int64(2), "share": 0.5, "large": int64(4294967296), "paused": false, "empty": map[string]any{}, "list": []any{int64(1), "a", true},
+		"replicas": int64(2), "share": 0.5, "large": int64(4294967296), "paused": false, "empty": map[string]any{},
+		"list": []any{int64(1), "a", true},
 	}
 
 	objects, err := withResources(t, rendered(false), manifest("00-whole", whole)).Manifests(t.Context(), "")
@@ -198,7 +211,8 @@ func TestManifests_areJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if want := `{"empty":{},"large":4294967296,"list":[1,"a",true],"paused":false,"replicas":2,"share":0.5}`; string(got) != want {
+	if want := `{"empty":{},"large":4294967296,"list":[1,"a",true],"paused":false,"replicas":2,"share":0.5}`; string(
+		got) != want {
 		t.Errorf("object %s, want %s", got, want)
 	}
 
@@ -228,7 +242,8 @@ func TestResources(t *testing.T) {
 	m.disconnect()
 
 	read := func() (*k8s.KubeletSpec, error) {
-		return safe.StateGet[*k8s.KubeletSpec](t.Context(), resources, k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID).Metadata())
+		return safe.StateGet[*k8s.KubeletSpec](t.Context(), resources,
+			k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID).Metadata())
 	}
 
 	got, err := read()

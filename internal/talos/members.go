@@ -172,7 +172,8 @@ func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 // memberName is what Talos calls the machine's member of etcd: its host name, without
 // the domain (etcd.SpecController, Talos 1.13).
 func (s *session) memberName(ctx context.Context) (string, error) {
-	name, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType, network.HostnameID)
+	name, err := get[*network.HostnameStatus](ctx, s, network.NamespaceName, network.HostnameStatusType,
+		network.HostnameID)
 	if errors.Is(err, ErrGone) || err == nil && name.TypedSpec().Hostname == "" {
 		return "", fmt.Errorf("%w: it has no host name yet", ErrInProgress)
 	}

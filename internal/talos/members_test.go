@@ -26,7 +26,8 @@ func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machin
 	for i := range n {
 		machines[i] = add(t, simulator, sim.MachineOptions{Hostname: fmt.Sprintf("cp-%d", i+1)})
 		apis[i] = f.Machine(wanted(machines[i]))
-		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, machines[i].UUID()))
+		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+			machines[i].UUID()))
 	}
 
 	observed(t, apis[0], "waited for its bootstrap", waitsForBootstrap)
@@ -36,7 +37,8 @@ func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machin
 		observed(t, api, "joined and voted", func(s cluster.MachineState) bool {
 			members, err := api.EtcdMembers(t.Context())
 
-			return settled(s) && err == nil && len(members) == n && !slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.Learner })
+			return settled(s) && err == nil && len(members) == n &&
+				!slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.Learner })
 		})
 	}
 
@@ -99,7 +101,8 @@ func TestEtcdView_ofAllAgree(t *testing.T) {
 		view := viewOf(t, api)
 		own = append(own, view.Member)
 
-		if view.Leader == "" || view.Leader != first.Leader || !slices.Equal(view.Members, first.Members) || len(view.Alarms)+len(view.Errors) > 0 {
+		if view.Leader == "" || view.Leader != first.Leader || !slices.Equal(view.Members, first.Members) ||
+			len(view.Alarms)+len(view.Errors) > 0 {
 			t.Errorf("view %+v, the first one %+v", view, first)
 		}
 	}
@@ -159,7 +162,8 @@ func TestEtcd_singleMemberKeepsWhatItIs(t *testing.T) {
 
 	must(t, apis[0].ForfeitLeadership(t.Context()))
 
-	if err := apis[0].LeaveEtcd(t.Context(), machines[0].UUID()); !errors.Is(err, talos.ErrQuorum) || wait.IsPermanent(err) {
+	if err := apis[0].LeaveEtcd(t.Context(), machines[0].UUID()); !errors.Is(err, talos.ErrQuorum) ||
+		wait.IsPermanent(err) {
 		t.Errorf("leave: %v", err)
 	}
 
@@ -229,7 +233,8 @@ func TestRemoveMember_errors(t *testing.T) {
 	machines[0].SetFault(sim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
 
 	err := newOwner(t, simulator).fleet(t, shortly).Machine(wanted(machines[0])).RemoveMember(t.Context(), dead)
-	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "still in the member list") {
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
+		!strings.Contains(err.Error(), "still in the member list") {
 		t.Errorf("a lost request: %v", err)
 	}
 
@@ -257,7 +262,8 @@ func TestEtcd_workersHaveNone(t *testing.T) {
 	_, unseen := worker.EtcdView(ctx)
 
 	for what, err := range map[string]error{
-		"view": unseen, "forfeit": worker.ForfeitLeadership(ctx), "leave": worker.LeaveEtcd(ctx, ""), "remove": worker.RemoveMember(ctx, "2ac1b0d0b83cb2a4"),
+		"view": unseen, "forfeit": worker.ForfeitLeadership(ctx), "leave": worker.LeaveEtcd(ctx, ""),
+		"remove": worker.RemoveMember(ctx, "2ac1b0d0b83cb2a4"),
 	} {
 		if !errors.Is(err, talos.ErrUnsupported) || wait.IsPermanent(err) != (what != "view") {
 			t.Errorf("%s: %v", what, err)

@@ -66,7 +66,8 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 	}
 
 	if err := m.settle(ctx, m.keepsAnswering()); err != nil {
-		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", cluster.MetaNetwork, err)
+		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", cluster.MetaNetwork,
+			err)
 	}
 
 	return nil

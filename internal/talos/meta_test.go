@@ -41,7 +41,8 @@ func TestWriteMeta(t *testing.T) {
 	// Only what differs is written; a second time nothing is.
 	must(t, api.WriteMeta(t.Context(), want))
 
-	if got := callsOf(simulator, "0x"); len(got) != 2 || !strings.Contains(got[0], "0x0d") || !strings.Contains(got[1], "0x0e") {
+	if got := callsOf(simulator, "0x"); len(got) != 2 || !strings.Contains(got[0], "0x0d") ||
+		!strings.Contains(got[1], "0x0e") {
 		t.Errorf("written %v", got)
 	}
 
@@ -81,12 +82,17 @@ func TestWriteMeta_errors(t *testing.T) {
 		permanent bool
 		text      string
 	}{
-		"a container":           {platform: machined.Container, class: talos.ErrUnsupported, permanent: true, text: "no META here, as in containers: method is not supported in container mode"},
-		"no space":              {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true, text: "key 0x0c: rejected: meta write failed"},
-		"a client without role": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"}, class: talos.ErrNotAuthorised, permanent: true},
-		"a restarting machine":  {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable, text: "starting"},
-		"a lost answer":         {fault: sim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
-		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true, text: "expected is 11111111"},
+		"a container": {platform: machined.Container, class: talos.ErrUnsupported, permanent: true,
+			text: "no META here, as in containers: method is not supported in container mode"},
+		"no space": {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true,
+			text: "key 0x0c: rejected: meta write failed"},
+		"a client without role": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+			class: talos.ErrNotAuthorised, permanent: true},
+		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
+			text: "starting"},
+		"a lost answer": {fault: sim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
+		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true,
+			text: "expected is 11111111"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +117,8 @@ func TestWriteMeta_errors(t *testing.T) {
 			api = f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid})
 
 			err := api.WriteMeta(t.Context(), map[uint8]string{0x0c: value})
-			if !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent || !strings.Contains(err.Error(), test.text) {
+			if !errors.Is(err, test.class) || wait.IsPermanent(err) != test.permanent ||
+				!strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v (permanent %t), want %v (permanent %t)", err, wait.IsPermanent(err), test.class, test.permanent)
 			}
 
@@ -168,7 +175,8 @@ func TestWriteMeta_ofNetwork(t *testing.T) {
 		return nil
 	})
 
-	err := o.fleet(t, shortly).Machine(wanted(m)).WriteMeta(t.Context(), map[uint8]string{cluster.MetaNetwork: "addresses: [10.0.0.1/24]"})
+	err := o.fleet(t, shortly).Machine(wanted(m)).WriteMeta(t.Context(),
+		map[uint8]string{cluster.MetaNetwork: "addresses: [10.0.0.1/24]"})
 	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "its network was changed") {
 		t.Errorf("err = %v, want that the machine went away", err)
 	}
@@ -230,7 +238,8 @@ func TestTrustNodeNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := o.fleet(t, func(o *talos.Options) { o.TrustNodeNames = test.trust })
-			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid, NodeName: test.node})
+			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String(), UUID: test.uuid,
+				NodeName: test.node})
 
 			simulator.ForgetCalls()
 

@@ -27,7 +27,8 @@ import (
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, limit))
 	defer cancel()
 
 	var seen cluster.MachineState
@@ -205,7 +206,9 @@ func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *clust
 // observeNodeName finds the name of the Kubernetes node. A settled machine is taken
 // at its last word or, where this run never asked, at its certificate, so that
 // reading a running cluster costs no call for it.
-func (m *Machine) observeNodeName(ctx context.Context, s *session, section machineSection, out *cluster.MachineState) error {
+func (m *Machine) observeNodeName(
+	ctx context.Context, s *session, section machineSection, out *cluster.MachineState,
+) error {
 	m.mu.Lock()
 	name := m.nodeName
 	m.mu.Unlock()

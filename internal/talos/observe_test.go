@@ -25,10 +25,11 @@ func TestObserve_maintenance(t *testing.T) {
 		version string
 		uuid    bool
 	}{
-		"1.13":           {options: sim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
-		"1.12":           {options: sim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
-		"container":      {options: sim.MachineOptions{Platform: machined.Container}, version: sim.DefaultTalosVersion},
-		"no usable uuid": {options: sim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"}, version: sim.DefaultTalosVersion},
+		"1.13":      {options: sim.MachineOptions{TalosVersion: "v1.13.0"}, version: "v1.13.0", uuid: true},
+		"1.12":      {options: sim.MachineOptions{TalosVersion: "v1.12.6"}, uuid: true},
+		"container": {options: sim.MachineOptions{Platform: machined.Container}, version: sim.DefaultTalosVersion},
+		"no usable uuid": {options: sim.MachineOptions{UUID: "03000200-0400-0500-0006-000700080009"},
+			version: sim.DefaultTalosVersion},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +81,8 @@ func TestObserve_followsAMachine(t *testing.T) {
 		Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
 		Schematic: "376567988ad3", Platform: "metal", Role: cluster.ControlPlane, NodeName: "cp-one", ConfigDigest: digest,
 	}
-	if got.ConfigDigest != want.ConfigDigest || got.NodeName != want.NodeName || got.Role != want.Role || got.UUID != want.UUID ||
+	if got.ConfigDigest != want.ConfigDigest || got.NodeName != want.NodeName || got.Role != want.Role ||
+		got.UUID != want.UUID ||
 		got.TalosVersion != want.TalosVersion || got.Schematic != want.Schematic || got.Platform != want.Platform {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -156,8 +158,10 @@ func TestObserve_images(t *testing.T) {
 		t.Errorf("%d reads of the configuration, want 1", reads)
 	}
 
-	got = images(func([]byte) (cluster.Images, error) { return nil, errors.New("a document of the future") }).Observe(t.Context())
-	if got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "images of Kubernetes in the machine configuration: a document of the future") {
+	got = images(func([]byte) (cluster.Images, error) { return nil, errors.New("a document of the future") }).Observe(
+		t.Context())
+	if got.Access != cluster.Unreachable ||
+		!strings.Contains(got.Cause, "images of Kubernetes in the machine configuration: a document of the future") {
 		t.Errorf("images that cannot be read: %+v", got)
 	}
 }
@@ -171,7 +175,8 @@ func TestObserve_worker(t *testing.T) {
 	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
 
 	// Without a control plane a worker gets no certificate and its API is closed.
-	closed := observed(t, worker, "closed its API", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+	closed := observed(t, worker, "closed its API",
+		func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
 	if closed.Cause == "" || closed.Stage != "" {
 		t.Errorf("state %+v, want a cause and nothing else", closed)
 	}
@@ -199,7 +204,8 @@ func TestObserve_foreign(t *testing.T) {
 	simulator.ForgetCalls()
 
 	foreign := ours.fleet(t, nil).Machine(wanted(m))
-	if got := foreign.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
+	if got := foreign.Observe(t.Context()); got.Access != cluster.Foreign ||
+		!strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
 		t.Errorf("state %+v", got)
 	}
 
@@ -215,7 +221,8 @@ func TestObserve_foreign(t *testing.T) {
 		}
 	}
 
-	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err, talos.ErrForeign) {
+	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err,
+		talos.ErrForeign) {
 		t.Errorf("inspect without credentials: %v", err)
 	}
 
@@ -236,7 +243,9 @@ func TestFingerprint(t *testing.T) {
 	must(t, err)
 	simulator.ForgetCalls()
 
-	wrong := o.fleet(t, func(o *talos.Options) { o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}} }).Machine(wanted(m))
+	wrong := o.fleet(t, func(o *talos.Options) {
+		o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}}
+	}).Machine(wanted(m))
 	if got := wrong.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
 		t.Errorf("state %+v, want the fingerprint that was shown", got)
 	}
@@ -249,7 +258,9 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("a machine with another fingerprint was sent %v", calls)
 	}
 
-	right := o.fleet(t, func(o *talos.Options) { o.Fingerprints = map[string][]string{m.Name(): {info.Fingerprint}} }).Machine(wanted(m))
+	right := o.fleet(t, func(o *talos.Options) {
+		o.Fingerprints = map[string][]string{m.Name(): {info.Fingerprint}}
+	}).Machine(wanted(m))
 	must(t, right.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""))
 }
 
@@ -264,7 +275,8 @@ func TestObserve_afterReboot(t *testing.T) {
 	for range 3 {
 		m.PowerOff()
 
-		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "connection refused") {
+		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable ||
+			!strings.Contains(got.Cause, "connection refused") {
 			t.Errorf("switched off: %+v", got)
 		}
 
@@ -318,7 +330,8 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	slow := o.fleet(t, func(o *talos.Options) {
 		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond
 	})
-	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != cluster.Unreachable || !strings.Contains(got.Cause, "answer") {
+	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != cluster.Unreachable ||
+		!strings.Contains(got.Cause, "answer") {
 		t.Errorf("with a call that hangs: %+v", got)
 	}
 
@@ -349,7 +362,8 @@ func TestInspect(t *testing.T) {
 			t.Errorf("info %+v", info)
 		}
 
-		if len(info.Disks) != 1 || info.Disks[0].Path != "/dev/nvme0n1" || info.Disks[0].Size != 64<<30 || info.Disks[0].Transport != "nvme" {
+		if len(info.Disks) != 1 || info.Disks[0].Path != "/dev/nvme0n1" || info.Disks[0].Size != 64<<30 ||
+			info.Disks[0].Transport != "nvme" {
 			t.Errorf("disks %+v", info.Disks)
 		}
 
@@ -363,16 +377,19 @@ func TestInspect(t *testing.T) {
 	check(info, cluster.Maintenance)
 
 	api := o.fleet(t, nil).Machine(wanted(m))
-	must(t, api.ApplyConfig(t.Context(), replaced(t, o.config(t, machinetype.TypeControlPlane), "/dev/sda", "/dev/nvme0n1"), cluster.Maintenance, ""))
+	must(t, api.ApplyConfig(t.Context(),
+		replaced(t, o.config(t, machinetype.TypeControlPlane), "/dev/sda", "/dev/nvme0n1"), cluster.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-	info, err = talos.Inspect(t.Context(), m.Address().String(), talos.Options{Credentials: o.credentials(t), Timeouts: patiently})
+	info, err = talos.Inspect(t.Context(), m.Address().String(),
+		talos.Options{Credentials: o.credentials(t), Timeouts: patiently})
 	must(t, err)
 	check(info, cluster.Member)
 
 	m.PowerOff()
 
-	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err, talos.ErrUnreachable) {
+	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err,
+		talos.ErrUnreachable) {
 		t.Errorf("switched off: %v", err)
 	}
 }

@@ -82,7 +82,9 @@ func (m *Machine) pullContext(ctx context.Context) (context.Context, context.Can
 
 // pull fetches an image into a store and returns the name that it has there, which holds
 // its digest.
-func (m *Machine) pull(ctx context.Context, s *session, store *common.ContainerdInstance, image string) (string, error) {
+func (m *Machine) pull(
+	ctx context.Context, s *session, store *common.ContainerdInstance, image string,
+) (string, error) {
 	ctx, cancel := m.pullContext(ctx)
 	defer cancel()
 

@@ -80,7 +80,8 @@ func componentStore(component cluster.Component) (*common.ContainerdInstance, er
 	case component == cluster.Kubelet:
 		return imageStore(), nil
 	case component.StaticPod():
-		return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_CRI}, nil
+		return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_CRI},
+			nil
 	default:
 		return nil, wait.Permanent(fmt.Errorf("%w: a machine runs no %q", ErrUnsupported, component))
 	}
@@ -88,7 +89,9 @@ func componentStore(component cluster.Component) (*common.ContainerdInstance, er
 
 // pullAtOnce is the pull before Talos 1.13: one call that answers at the end. It knows no
 // other containerd than the one on the disk (Talos 1.12, v1alpha1_images.go/ImagePull).
-func (m *Machine) pullAtOnce(ctx context.Context, s *session, namespace common.ContainerdNamespace, image string) error {
+func (m *Machine) pullAtOnce(
+	ctx context.Context, s *session, namespace common.ContainerdNamespace, image string,
+) error {
 	ctx, cancel := m.pullContext(ctx)
 	defer cancel()
 

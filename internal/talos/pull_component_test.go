@@ -27,7 +27,8 @@ type imagesAPI struct {
 }
 
 func (a *imagesAPI) Version(context.Context, *emptypb.Empty) (*machineapi.VersionResponse, error) {
-	return &machineapi.VersionResponse{Messages: []*machineapi.Version{{Version: &machineapi.VersionInfo{Tag: a.version}}}}, nil
+	return &machineapi.VersionResponse{
+		Messages: []*machineapi.Version{{Version: &machineapi.VersionInfo{Tag: a.version}}}}, nil
 }
 
 // imageService is the call that came with Talos 1.13.
@@ -37,19 +38,26 @@ type imageService struct {
 	api *imagesAPI
 }
 
-func (s imageService) Pull(request *machineapi.ImageServicePullRequest, stream machineapi.ImageService_PullServer) error {
+func (s imageService) Pull(
+	request *machineapi.ImageServicePullRequest, stream machineapi.ImageService_PullServer,
+) error {
 	store := request.GetContainerd()
-	s.api.pulls = append(s.api.pulls, strings.Join([]string{"Pull", store.GetDriver().String(), store.GetNamespace().String(), request.GetImageRef()}, " "))
+	s.api.pulls = append(s.api.pulls,
+		strings.Join([]string{"Pull", store.GetDriver().String(), store.GetNamespace().String(), request.GetImageRef()}, " "))
 
 	if s.api.refused != nil {
 		return s.api.refused
 	}
 
-	return stream.Send(&machineapi.ImageServicePullResponse{Response: &machineapi.ImageServicePullResponse_Name{Name: request.GetImageRef() + "@sha256:1"}})
+	return stream.Send(&machineapi.ImageServicePullResponse{
+		Response: &machineapi.ImageServicePullResponse_Name{Name: request.GetImageRef() + "@sha256:1"}})
 }
 
-func (a *imagesAPI) ImagePull(_ context.Context, request *machineapi.ImagePullRequest) (*machineapi.ImagePullResponse, error) {
-	a.pulls = append(a.pulls, strings.Join([]string{"ImagePull", request.GetNamespace().String(), request.GetReference()}, " "))
+func (a *imagesAPI) ImagePull(
+	_ context.Context, request *machineapi.ImagePullRequest,
+) (*machineapi.ImagePullResponse, error) {
+	a.pulls = append(a.pulls, strings.Join([]string{"ImagePull", request.GetNamespace().String(), request.GetReference()},
+		" "))
 
 	return &machineapi.ImagePullResponse{Messages: []*machineapi.ImagePull{{}}}, a.refused
 }
@@ -101,7 +109,8 @@ func TestPullComponent_intoTheStoreOfTheComponent(t *testing.T) {
 				t.Errorf("kube-proxy: %v", err)
 			}
 
-			if err := m.PullComponent(t.Context(), "etcd", "registry.k8s.io/etcd:v3.6.0"); !errors.Is(err, ErrUnsupported) || !wait.IsPermanent(err) {
+			if err := m.PullComponent(t.Context(), "etcd", "registry.k8s.io/etcd:v3.6.0"); !errors.Is(err, ErrUnsupported) ||
+				!wait.IsPermanent(err) {
 				t.Errorf("no component: %v", err)
 			}
 
@@ -120,10 +129,13 @@ func TestPullComponent_refused(t *testing.T) {
 		class     error
 		permanent bool
 	}{
-		"no such image":      {refused: status.Error(codes.NotFound, "error pulling image: not found"), class: ErrGone, permanent: true},
-		"no such call":       {refused: status.Error(codes.Unimplemented, "unknown method")},
-		"no role for it":     {refused: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised, permanent: true},
-		"no containerd":      {refused: status.Error(codes.Unavailable, "error connecting to containerd"), class: ErrUnreachable},
+		"no such image": {refused: status.Error(codes.NotFound, "error pulling image: not found"), class: ErrGone,
+			permanent: true},
+		"no such call": {refused: status.Error(codes.Unimplemented, "unknown method")},
+		"no role for it": {refused: status.Error(codes.PermissionDenied, "not authorized"), class: ErrNotAuthorised,
+			permanent: true},
+		"no containerd": {refused: status.Error(codes.Unavailable, "error connecting to containerd"),
+			class: ErrUnreachable},
 		"a registry is down": {refused: status.Error(codes.Unknown, "failed to pull image: 502 Bad Gateway"), class: errAny},
 	}
 	for name, test := range tests {

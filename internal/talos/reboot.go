@@ -85,7 +85,8 @@ func (m *Machine) restartContainer(ctx context.Context, s *session, refusal erro
 		return err
 	}
 
-	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_REBOOT})
+	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
+		Mode: machineapi.ApplyConfigurationRequest_REBOOT})
 	if err != nil && !s.ambiguous(err) {
 		return final(err)
 	}
@@ -110,7 +111,8 @@ func (m *Machine) restartContainer(ctx context.Context, s *session, refusal erro
 // startedAt tells one run of Talos from the next: its resources are kept in memory, and this
 // is the age of one that it makes at its start.
 func (s *session) startedAt(ctx context.Context) (time.Time, error) {
-	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType, runtime.MachineStatusID)
+	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType,
+		runtime.MachineStatusID)
 	if err != nil {
 		return time.Time{}, optional(err)
 	}
@@ -135,7 +137,9 @@ func (m *Machine) sendReboot(ctx context.Context, s *session) error {
 // interrupting opens a session for a call that takes a member down, as changing does. begun
 // is true when the machine is in the stage of that very call already; in any other one that
 // is not idle it is ErrInProgress.
-func (m *Machine) interrupting(ctx context.Context, uuid string, own cluster.Stage) (s *session, begun bool, err error) {
+func (m *Machine) interrupting(
+	ctx context.Context, uuid string, own cluster.Stage,
+) (s *session, begun bool, err error) {
 	s, err = m.changing(ctx, cluster.Member, uuid)
 	if err != nil {
 		return nil, false, err

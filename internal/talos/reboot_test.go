@@ -31,8 +31,10 @@ func TestReboot(t *testing.T) {
 		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
 		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
 		"unavailable":    {fault: sim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true, calls: 2},
-		"no way to it":   {fault: sim.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true, calls: 2},
+		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true,
+			calls: 2},
+		"no way to it": {fault: sim.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true,
+			calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +80,8 @@ func TestReboot_meetsAnotherSequence(t *testing.T) {
 		class error
 	}{
 		"a reboot": {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reboot(ctx, "") }},
-		"a reset":  {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reset(ctx, false) }, class: talos.ErrInProgress},
+		"a reset": {begin: func(ctx context.Context, api *talos.Machine) error { return api.Reset(ctx, false) },
+			class: talos.ErrInProgress},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +169,8 @@ func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented, Message: "the REBOOT mode is not supported"})
+	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented,
+		Message: "the REBOOT mode is not supported"})
 
 	if err := api.Reboot(t.Context(), ""); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)

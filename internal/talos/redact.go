@@ -63,7 +63,8 @@ const unknownKeys = "unknown keys found during decoding:"
 var quotedValue = regexp.MustCompile(`(?m)^(\s*(?:- )?[^\s:]+:|\s*-) +\S.*$`)
 
 // secretKeys are parts of key names whose values are not shown.
-var secretKeys = []string{"token", "secret", "key", "crt", "cert", "password", "auth", "content", "passphrase", "identity"}
+var secretKeys = []string{"token", "secret", "key", "crt", "cert", "password", "auth", "content", "passphrase",
+	"identity"}
 
 // secretsOf collects the values that stand under a key that sounds secret. Short
 // ones are left out: they would tear holes into every text.

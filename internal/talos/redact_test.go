@@ -33,22 +33,28 @@ func TestRedactText(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ given, want string }{
-		"plain": {"install instructions are required in \"metal\" mode", "install instructions are required in \"metal\" mode"},
+		"plain": {"install instructions are required in \"metal\" mode",
+			"install instructions are required in \"metal\" mode"},
 		"a diff": {
 			"this config change can't be applied in immediate mode\ndiff:\n-token: abcdef\n+key: other",
 			"this config change can't be applied in immediate mode",
 		},
 		"a value of the configuration": {
-			`token "abcdef.0123456789abcdef" is not valid, disk /dev/sda is`, `token "(redacted)" is not valid, disk /dev/sda is`,
+			`token "abcdef.0123456789abcdef" is not valid, disk /dev/sda is`,
+			`token "(redacted)" is not valid, disk /dev/sda is`,
 		},
 		"a file": {"content very private words is too long", "content (redacted) is too long"},
 		"unknown keys": {
-			"line 1: unknown keys found during decoding:\nmachine:\n    foo: bar-value\n    list:\n        - one-value\n        - name: two-value\n",
-			"line 1: unknown keys found during decoding:\nmachine:\n    foo: (redacted)\n    list:\n        - (redacted)\n        - name: (redacted)\n",
+			"line 1: unknown keys found during decoding:\nmachine:\n    foo: bar-value\n    list:\n        - one-value\n      " +
+				"  - name: two-value\n",
+			"line 1: unknown keys found during decoding:\nmachine:\n    foo: (redacted)\n    list:\n        - (redacted)\n    " +
+				"    - name: (redacted)\n",
 		},
 		"several errors": {
-			"1 error occurred:\n\t* v1alpha1.Config: 1 error occurred:\n\t* either install disk or diskSelector should be defined",
-			"1 error occurred:\n\t* v1alpha1.Config: 1 error occurred:\n\t* either install disk or diskSelector should be defined",
+			"1 error occurred:\n\t* v1alpha1.Config: 1 error occurred:\n\t* either install disk or diskSelector should be " +
+				"defined",
+			"1 error occurred:\n\t* v1alpha1.Config: 1 error occurred:\n\t* either install disk or diskSelector should be " +
+				"defined",
 		},
 	}
 	for name, test := range tests {

@@ -44,7 +44,9 @@ func (m *Machine) Resources(ctx context.Context) (resources state.State, release
 }
 
 // get reads one resource. One that does not exist is ErrGone.
-func get[T resource.Resource](ctx context.Context, s *session, namespace resource.Namespace, kind resource.Type, id resource.ID) (T, error) {
+func get[T resource.Resource](
+	ctx context.Context, s *session, namespace resource.Namespace, kind resource.Type, id resource.ID,
+) (T, error) {
 	res, err := safe.ReaderGet[T](ctx, s.state, resource.NewMetadata(namespace, kind, id, resource.VersionUndefined))
 	if err != nil {
 		if state.IsNotFoundError(err) {
@@ -69,7 +71,8 @@ func optional(err error) error {
 // machineStatus reads stage and readiness. A machine that has none yet is in
 // [cluster.StageUnknown].
 func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready bool, unmet []string, err error) {
-	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType, runtime.MachineStatusID)
+	res, err := get[*runtime.MachineStatus](ctx, s, runtime.NamespaceName, runtime.MachineStatusType,
+		runtime.MachineStatusID)
 	if err != nil {
 		return cluster.StageUnknown, false, nil, optional(err)
 	}
@@ -84,7 +87,8 @@ func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready
 
 // hardwareUUID reads the SMBIOS UUID; empty where there is none, as in containers.
 func (s *session) hardwareUUID(ctx context.Context) (string, error) {
-	res, err := get[*hardware.SystemInformation](ctx, s, hardware.NamespaceName, hardware.SystemInformationType, hardware.SystemInformationID)
+	res, err := get[*hardware.SystemInformation](ctx, s, hardware.NamespaceName, hardware.SystemInformationType,
+		hardware.SystemInformationID)
 	if err != nil {
 		return "", optional(err)
 	}

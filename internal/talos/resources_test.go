@@ -22,8 +22,9 @@ func TestMachineSectionOf(t *testing.T) {
 		"join":          {config: "machine: {type: join}", role: cluster.Worker},
 		"no type":       {config: "machine: {token: a}", role: cluster.Worker},
 		"a document of an unknown kind first": {
-			config: "apiVersion: v1alpha9\nkind: FutureConfig\nmachines: [1]\n---\nmachine:\n  type: controlplane\n  future: {a: 1}\n  kubelet: {registerWithFQDN: true}\n",
-			role:   cluster.ControlPlane, fqdn: true,
+			config: "apiVersion: v1alpha9\nkind: FutureConfig\nmachines: [1]\n---\nmachine:\n  type: controlplane\n  future: " +
+				"{a: 1}\n  kubelet: {registerWithFQDN: true}\n",
+			role: cluster.ControlPlane, fqdn: true,
 		},
 		"no machine section": {config: "apiVersion: v1alpha1\nkind: HostnameConfig\n", err: true},
 		"nothing":            {config: "", err: true},

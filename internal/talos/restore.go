@@ -178,7 +178,10 @@ func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineap
 		return nil, nil, wait.Permanent(errors.New("the machine restarted while it restored the snapshot"))
 	}
 
-	etcd, err := bounded(ctx, m, func(ctx context.Context) (*machineapi.ServiceInfo, error) { return s.service(ctx, etcdServiceID) })
+	etcd, err := bounded(ctx, m, func(ctx context.Context) (*machineapi.ServiceInfo,
+		error) {
+		return s.service(ctx, etcdServiceID)
+	})
 
 	return s, etcd, err
 }
@@ -191,8 +194,9 @@ func (m *Machine) refusal(ctx context.Context, s *session, said string) (refusal
 	case err != nil:
 		return nil, err
 	case data:
-		return wait.Permanent(fmt.Errorf("etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
-			"reset the machine, then apply again with another snapshot", said)), nil
+		return wait.Permanent(fmt.Errorf(
+			"etcd refused the snapshot and left data of it, which Talos never bootstraps over: %s; "+
+				"reset the machine, then apply again with another snapshot", said)), nil
 	case notThere(said):
 		// An upload that broke off ends on the machine when that notices, and then removes
 		// the file even where a later upload has written it (EtcdRecover, Talos 1.13).

@@ -69,14 +69,17 @@ func TestRestore_once(t *testing.T) {
 	}{
 		"an answer": {uploads: 1, bootstraps: 1},
 		"not ready": {
-			fault: sim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition, Message: "etcd service is not ready for recovery yet"},
+			fault: sim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition,
+				Message: "etcd service is not ready for recovery yet"},
 			first: talos.ErrInProgress, uploads: 2, bootstraps: 1,
 		},
 		"an upload that is cut": {
-			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2,
+			bootstraps: 1,
 		},
 		"power that is cut in an upload": {
-			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2,
+			bootstraps: 1,
 		},
 		"an upload whose answer is lost": {
 			fault: sim.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
@@ -88,7 +91,8 @@ func TestRestore_once(t *testing.T) {
 			fault: sim.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
 		},
 		"no role for it": {
-			fault: sim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2, bootstraps: 1,
+			fault: sim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2,
+			bootstraps: 1,
 		},
 	}
 	for name, test := range tests {
@@ -193,17 +197,21 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 		// A second attempt, of the next run, meets what the first one left.
 		for range 2 {
 			err := api.Restore(t.Context(), bytes.NewReader(snapshot))
-			if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "expected sha256 [") || !strings.Contains(err.Error(), "reset the machine") {
+			if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "expected sha256 [") ||
+				!strings.Contains(err.Error(), "reset the machine") {
 				t.Errorf("err = %v", err)
 			}
 		}
 
 		seen := observed(t, api, "failed", func(s cluster.MachineState) bool { return s.EtcdService.ProvesData() })
-		if seen.EtcdService.WithoutData() || !strings.Contains(strings.Join(seen.Unmet, "\n"), "etcd: Failed to run pre stage: error recovering from the snapshot") {
+		if seen.EtcdService.WithoutData() ||
+			!strings.Contains(strings.Join(seen.Unmet, "\n"),
+				"etcd: Failed to run pre stage: error recovering from the snapshot") {
 			t.Errorf("observed: %+v", seen)
 		}
 
-		if _, err := api.EtcdMembers(t.Context()); err == nil || !strings.Contains(err.Error(), "error recovering from the snapshot") {
+		if _, err := api.EtcdMembers(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "error recovering from the snapshot") {
 			t.Errorf("members: %v", err)
 		}
 	})
@@ -215,13 +223,15 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 		junk := bytes.Repeat([]byte("junk"), 50_000)
 
 		err := api.Restore(t.Context(), bytes.NewReader(junk))
-		if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "invalid database") || strings.Contains(err.Error(), "reset the machine") {
+		if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "invalid database") ||
+			strings.Contains(err.Error(), "reset the machine") {
 			t.Errorf("err = %v", err)
 		}
 
 		// It waits as before, and takes a better one.
 		seen := api.Observe(t.Context())
-		if !seen.EtcdService.WithoutData() || seen.BootstrapRequested || !strings.Contains(strings.Join(seen.Unmet, "\n"), "invalid database") {
+		if !seen.EtcdService.WithoutData() || seen.BootstrapRequested ||
+			!strings.Contains(strings.Join(seen.Unmet, "\n"), "invalid database") {
 			t.Errorf("observed: %+v", seen)
 		}
 

@@ -152,7 +152,9 @@ func wanted(m *sim.Machine) cluster.Machine {
 }
 
 // member is a machine that was configured, whatever the limits of the fleet are for what comes then.
-func member(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type) (*sim.Machine, *talos.Machine) {
+func member(
+	t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet, kind machinetype.Type,
+) (*sim.Machine, *talos.Machine) {
 	t.Helper()
 
 	m := add(t, simulator, sim.MachineOptions{})
@@ -163,7 +165,9 @@ func member(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet, kin
 }
 
 // observed waits until the machine looks as it should.
-func observed(t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool) cluster.MachineState {
+func observed(
+	t *testing.T, api *talos.Machine, what string, condition func(cluster.MachineState) bool,
+) cluster.MachineState {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)

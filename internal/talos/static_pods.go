@@ -27,7 +27,8 @@ func (m *Machine) observeStaticPods(ctx context.Context, s *session, out *cluste
 
 // staticPods reads the names of the static pods and the stamps of their configurations.
 func (s *session) staticPods(ctx context.Context) (map[string]string, error) {
-	list, err := safe.ReaderList[*k8s.StaticPod](ctx, s.state, resource.NewMetadata(k8s.NamespaceName, k8s.StaticPodType, "", resource.VersionUndefined))
+	list, err := safe.ReaderList[*k8s.StaticPod](ctx, s.state,
+		resource.NewMetadata(k8s.NamespaceName, k8s.StaticPodType, "", resource.VersionUndefined))
 	if err != nil {
 		return nil, fmt.Errorf("list static pods: %w", s.failed(err))
 	}

@@ -77,7 +77,8 @@ func (m *Machine) runsWith(config []byte) func(context.Context, *session) error 
 func (m *Machine) StageConfig(ctx context.Context, config []byte, uuid string) error {
 	s, err := m.changing(ctx, cluster.Member, usableUUID(uuid))
 	if err == nil {
-		err = final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config, Mode: machineapi.ApplyConfigurationRequest_STAGED}))
+		err = final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
+			Mode: machineapi.ApplyConfigurationRequest_STAGED}))
 	}
 
 	if err != nil {

@@ -18,7 +18,9 @@ import (
 )
 
 // waiting is a control plane that waits for its bootstrap, and its configuration.
-func waiting(t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet) (m *sim.Machine, api *talos.Machine, config []byte) {
+func waiting(
+	t *testing.T, simulator *sim.Simulator, o owner, f *talos.Fleet,
+) (m *sim.Machine, api *talos.Machine, config []byte) {
 	t.Helper()
 
 	m, api = member(t, simulator, o, f, machinetype.TypeControlPlane)
@@ -52,7 +54,8 @@ func withSysctl(t *testing.T, config []byte) []byte {
 func withFile(t *testing.T, config []byte) []byte {
 	t.Helper()
 
-	return replaced(t, config, "machine:\n", "machine:\n    files:\n        - path: /var/lib/x\n          op: create\n          content: sesame-open\n")
+	return replaced(t, config, "machine:\n",
+		"machine:\n    files:\n        - path: /var/lib/x\n          op: create\n          content: sesame-open\n")
 }
 
 // runsWith waits until a configuration is the active one.
@@ -134,7 +137,8 @@ func TestTryConfig_errors(t *testing.T) {
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err = api.TryConfig(t.Context(), withSysctl(t, before), m.UUID(), time.Minute)
-	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) || !strings.Contains(err.Error(), "runs with another configuration") {
+	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
+		!strings.Contains(err.Error(), "runs with another configuration") {
 		t.Errorf("a lost request: %v", err)
 	}
 
@@ -151,7 +155,8 @@ func TestStageConfig(t *testing.T) {
 
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
-	if err := api.StageConfig(t.Context(), withSysctl(t, before), m.UUID()); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+	if err := api.StageConfig(t.Context(), withSysctl(t, before), m.UUID()); !errors.Is(err, talos.ErrUnreachable) ||
+		wait.IsPermanent(err) {
 		t.Errorf("a lost answer: %v", err)
 	}
 
@@ -168,7 +173,8 @@ func TestStageConfig(t *testing.T) {
 	must(t, api.Reboot(t.Context(), m.UUID()))
 	runsWith(t, api, after)
 
-	err := api.StageConfig(t.Context(), replaced(t, before, "machine:\n", "machine:\n    secretly: sesame-open\n"), m.UUID())
+	err := api.StageConfig(t.Context(), replaced(t, before, "machine:\n", "machine:\n    secretly: sesame-open\n"),
+		m.UUID())
 	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("an invalid configuration: %v", err)
 	}

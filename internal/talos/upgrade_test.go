@@ -32,7 +32,9 @@ const (
 const newKubelet = "ghcr.io/siderolabs/kubelet:v1.36.9"
 
 // upgradable is a single control plane that is ready.
-func upgradable(t *testing.T, version string, change func(*talos.Options)) (*sim.Simulator, *sim.Machine, *talos.Machine) {
+func upgradable(
+	t *testing.T, version string, change func(*talos.Options),
+) (*sim.Simulator, *sim.Machine, *talos.Machine) {
 	t.Helper()
 
 	simulator := site(t, sim.Options{TalosVersion: version})
@@ -100,19 +102,28 @@ func TestUpgrade_again(t *testing.T) {
 		first   error
 		changes []string
 	}{
-		"pull cut":             {version: "v1.13.0", fault: sim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"pull lost":            {version: "v1.13.0", fault: sim.Fault{Method: "Pull", DropResponse: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"installation cut":     {version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
-		"installed, no reboot": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", Code: codes.Unavailable}, first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
-		"reboot lost":          {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", DropResponse: true}, changes: []string{"Pull", "Upgrade", "Reboot"}},
+		"pull cut": {version: "v1.13.0", fault: sim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable,
+			changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"pull lost": {version: "v1.13.0", fault: sim.Fault{Method: "Pull", DropResponse: true},
+			first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
+		"installation cut": {version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Cut: true},
+			first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
+		"installed, no reboot": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", Code: codes.Unavailable},
+			first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
+		"reboot lost": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", DropResponse: true},
+			changes: []string{"Pull", "Upgrade", "Reboot"}},
 		"another one runs": {
-			version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition, Message: "another installation/upgrade is already in progress"},
+			version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition,
+				Message: "another installation/upgrade is already in progress"},
 			first: talos.ErrInProgress, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"},
 		},
-		"1.12, cut":  {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"}},
-		"1.12, lost": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", DropResponse: true}, changes: []string{"Upgrade"}},
+		"1.12, cut": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress,
+			changes: []string{"Upgrade", "Upgrade"}},
+		"1.12, lost": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", DropResponse: true},
+			changes: []string{"Upgrade"}},
 		"1.12, lock": {
-			version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Code: codes.Unknown, Message: "failed to acquire upgrade mutex: locked"},
+			version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Code: codes.Unknown,
+				Message: "failed to acquire upgrade mutex: locked"},
 			first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"},
 		},
 	}
@@ -130,7 +141,8 @@ func TestUpgrade_again(t *testing.T) {
 			m.SetFault(test.fault)
 
 			first := newOwner(t, simulator).fleet(t, shortlyUnless(test.first == nil)).Machine(wanted(m))
-			if err := first.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) || wait.IsPermanent(err) {
+			if err := first.Upgrade(t.Context(), image, m.UUID(), confirmed); !errors.Is(err, test.first) ||
+				wait.IsPermanent(err) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
 
@@ -138,7 +150,8 @@ func TestUpgrade_again(t *testing.T) {
 				must(t, api.Upgrade(t.Context(), image, m.UUID(), confirmed))
 			}
 
-			observed(t, api, "came back with the new version", func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
+			observed(t, api, "came back with the new version",
+				func(s cluster.MachineState) bool { return settled(s) && s.TalosVersion == want })
 
 			if got := changes(simulator); !slices.Equal(got, test.changes) {
 				t.Errorf("calls %v, want %v", got, test.changes)
@@ -156,18 +169,21 @@ func TestUpgrade_thatTalosRefuses(t *testing.T) {
 		class          error
 		text           string
 	}{
-		"too new":        {version: "v1.13.0", image: tooNew, class: talos.ErrRejected, text: "pre-flight checks failed"},
-		"no image":       {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
-		"no installer":   {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
-		"no role for it": {version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.PermissionDenied}, class: talos.ErrNotAuthorised},
+		"too new":      {version: "v1.13.0", image: tooNew, class: talos.ErrRejected, text: "pre-flight checks failed"},
+		"no image":     {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
+		"no installer": {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
+		"no role for it": {version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.PermissionDenied},
+			class: talos.ErrNotAuthorised},
 		"not installed": {
-			version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
+			version: "v1.13.0", image: newer,
+			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 		"1.12, no image":     {version: "v1.12.6", image: noImage, class: talos.ErrGone, text: noImage},
 		"1.12, no installer": {version: "v1.12.6", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
 		"1.12, not installed": {
-			version: "v1.12.6", image: newer112, fault: sim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
+			version: "v1.12.6", image: newer112,
+			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 	}
@@ -335,7 +351,8 @@ func TestPullComponent(t *testing.T) {
 
 			m.SetFault(sim.Fault{Method: method, DropResponse: true})
 
-			if err := api.PullComponent(t.Context(), cluster.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
+			if err := api.PullComponent(t.Context(), cluster.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) ||
+				wait.IsPermanent(err) {
 				t.Errorf("a lost answer: %v", err)
 			}
 		})

@@ -119,7 +119,8 @@ func alertOf(err error) (alert, bool) {
 func (a alert) verdict() error {
 	switch a {
 	case alertCertificateExpired:
-		return fmt.Errorf("%w: it takes the client certificate to be expired or not yet valid: compare its clock with this machine's",
+		return fmt.Errorf("%w: it takes the client certificate to be expired or not yet valid: compare its clock with this "+
+			"machine's",
 			ErrNotAuthorised)
 	case alertUnknownCA, alertCertificateRequired:
 		return foreignError("it does not accept client certificates of this cluster's Talos CA")

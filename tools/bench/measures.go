@@ -71,7 +71,8 @@ func roll(b *testing.B) []figure {
 	ideal := time.Duration((rolled+budget-1)/budget) * wave
 
 	return []figure{
-		{fmt.Sprintf("upgrade of %d workers, max_unavailable %d%%", rolled, share), apply.Took.Round(100 * time.Millisecond).String(), ""},
+		{fmt.Sprintf("upgrade of %d workers, max_unavailable %d%%", rolled, share),
+			apply.Took.Round(100 * time.Millisecond).String(), ""},
 		{"… the waves of the delays", fmt.Sprintf("%d × %s", ideal/wave, wave), ""},
 		{"… ratio", fmt.Sprintf("%.2f", float64(apply.Took)/float64(ideal)), "at most 1.15"},
 		{"… most workers out of service at once", strconv.Itoa(away), fmt.Sprintf("at most %d", budget)},

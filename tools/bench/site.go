@@ -81,7 +81,8 @@ resource "talosop_worker" "bench" {
 func (s *site) upgradeWorkers(version, maxUnavailable string) {
 	at := strings.Index(s.config, "resource \"talosop_worker\"")
 	workers := strings.Replace(s.config[at:], sim.DefaultTalosVersion, version, 1)
-	workers = strings.Replace(workers, "  machines = {", fmt.Sprintf("  max_unavailable = %q\n  machines = {", maxUnavailable), 1)
+	workers = strings.Replace(workers, "  machines = {",
+		fmt.Sprintf("  max_unavailable = %q\n  machines = {", maxUnavailable), 1)
 	s.workspace.Write("main.tf", s.config[:at]+workers)
 }
 
@@ -170,7 +171,8 @@ func residentMiB(dir string) int {
 			continue
 		}
 
-		if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil || !strings.Contains(exe, "terraform-provider-talosop") {
+		if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil ||
+			!strings.Contains(exe, "terraform-provider-talosop") {
 			continue
 		}
 

@@ -12,7 +12,9 @@ import (
 )
 
 // convert turns the answers of the protocol into the JSON format of `terraform providers schema -json`.
-func convert(in *tfprotov6.GetProviderSchemaResponse, identities *tfprotov6.GetResourceIdentitySchemasResponse) (*tfjson.ProviderSchemas, error) {
+func convert(
+	in *tfprotov6.GetProviderSchemaResponse, identities *tfprotov6.GetResourceIdentitySchemasResponse,
+) (*tfjson.ProviderSchemas, error) {
 	c := &converter{}
 	out := &tfjson.ProviderSchema{
 		ConfigSchema:             c.schema(in.Provider),
@@ -47,7 +49,8 @@ func each[In, Out any](in map[string]In, f func(In) Out) map[string]Out {
 	return out
 }
 
-// converter keeps the first type that could not be converted, so that the tree can be walked without an error at every node.
+// converter keeps the first type that could not be converted, so that the tree can be walked without an error at every
+// node.
 type converter struct{ err error }
 
 func (c *converter) schema(in *tfprotov6.Schema) *tfjson.Schema {

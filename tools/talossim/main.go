@@ -55,15 +55,20 @@ func parse(args []string) (*settings, error) {
 	f := flag.NewFlagSet("talossim", flag.ContinueOnError)
 	f.IntVar(&s.controlPlanes, "control-planes", 3, "machines named cp-1, cp-2, …")
 	f.IntVar(&s.workers, "workers", 2, "machines named worker-1, worker-2, …")
-	f.BoolVar(&s.container, "container", false, "containers instead of metal machines: no disks, no installation, no reboot")
+	f.BoolVar(&s.container, "container", false,
+		"containers instead of metal machines: no disks, no installation, no reboot")
 	f.BoolVar(&s.verbose, "v", false, "print what the machines do by themselves as well")
-	f.StringVar(&s.options.TalosVersion, "talos", sim.DefaultTalosVersion, "Talos version of the machines; before v1.13 maintenance mode serves little")
+	f.StringVar(&s.options.TalosVersion, "talos", sim.DefaultTalosVersion,
+		"Talos version of the machines; before v1.13 maintenance mode serves little")
 	f.StringVar(&s.options.Assets, "assets", "", "folder with kube-apiserver and etcd (or server): run real ones")
-	f.StringVar(&s.jsonFile, "json", "", "write the addresses to this file once the machines answer, as Terraform variables")
-	f.Func("fault", "MACHINE:METHOD:NTH:WHAT, may be repeated; WHAT is a gRPC code such as unavailable, or cut, drop, crash, "+
+	f.StringVar(&s.jsonFile, "json", "",
+		"write the addresses to this file once the machines answer, as Terraform variables")
+	f.Func("fault", "MACHINE:METHOD:NTH:WHAT, may be repeated; WHAT is a gRPC code such as unavailable, or cut, drop, "+
+		"crash, "+
 		"a duration (latency), or hang (METHOD and NTH then mean nothing)", s.addFault)
 
-	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, unavailable, "+
+	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, "+
+		"unavailable, "+
 		"install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
 
 	d := &s.delays

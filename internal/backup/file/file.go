@@ -221,34 +221,35 @@ func (s Store) walk(ctx context.Context, prefix string, f func(key string, info 
 		return fmt.Errorf("%q is no prefix of keys of backups", prefix)
 	}
 
-	return fs.WalkDir(os.DirFS(filepath.Join(s.Path, filepath.FromSlash(folder))), ".", func(name string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	return fs.WalkDir(os.DirFS(filepath.Join(s.Path, filepath.FromSlash(folder))), ".",
+		func(name string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
 
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return fmt.Errorf("list the backups: %w", err)
-		}
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return fmt.Errorf("list the backups: %w", err)
+			}
 
-		key := path.Join(folder, name)
+			key := path.Join(folder, name)
 
-		if entry.IsDir() && name != "." && !strings.HasPrefix(key+"/", prefix) {
-			return fs.SkipDir
-		}
+			if entry.IsDir() && name != "." && !strings.HasPrefix(key+"/", prefix) {
+				return fs.SkipDir
+			}
 
-		if !entry.Type().IsRegular() {
-			return nil
-		}
+			if !entry.Type().IsRegular() {
+				return nil
+			}
 
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("list the backups: %w", err)
-		}
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			} else if err != nil {
+				return fmt.Errorf("list the backups: %w", err)
+			}
 
-		return f(key, info)
-	})
+			return f(key, info)
+		})
 }
 
 // path of a key. A key must not leave the folder.

@@ -154,7 +154,8 @@ func newRetryer() aws.Retryer {
 			retry.IsErrorRetryableFunc(distrusted),
 			retry.RetryableConnectionError{},
 			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{
-				http.StatusInternalServerError: {}, http.StatusBadGateway: {}, http.StatusServiceUnavailable: {}, http.StatusGatewayTimeout: {},
+				http.StatusInternalServerError: {}, http.StatusBadGateway: {}, http.StatusServiceUnavailable: {},
+				http.StatusGatewayTimeout: {},
 			}},
 			// CompleteMultipartUpload reports these in the body of an answer of 200.
 			retry.RetryableErrorCode{Codes: map[string]struct{}{"InternalError": {}, "SlowDown": {}, "ServiceUnavailable": {}}},
@@ -187,7 +188,8 @@ func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 		// A server that accepts a request and never answers would hold an apply until its deadline.
 		t.ResponseHeaderTimeout = c.stall()
 		t.DialContext = moving(t.DialContext, c.stall())
-		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: c.InsecureSkipTLSVerify}
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
+			InsecureSkipVerify: c.InsecureSkipTLSVerify}
 	}), nil
 }
 

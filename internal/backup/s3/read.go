@@ -67,7 +67,8 @@ func (r *reading) open() error {
 	}
 
 	// A range may reach past the object; what the server says it sends is what must come.
-	r.body, r.etag, r.end = paced(ctx, out.Body, cancel, r.store.config.stall()), out.ETag, r.next+aws.ToInt64(out.ContentLength)
+	r.body, r.etag, r.end = paced(ctx, out.Body, cancel, r.store.config.stall()), out.ETag,
+		r.next+aws.ToInt64(out.ContentLength)
 
 	return nil
 }

@@ -49,7 +49,8 @@ func described(key string, head *s3.HeadObjectOutput) store.Object {
 	for _, sum := range []struct {
 		name  string
 		value *string
-	}{{"CRC32C", head.ChecksumCRC32C}, {"CRC64NVME", head.ChecksumCRC64NVME}, {"SHA256", head.ChecksumSHA256}, {"CRC32", head.ChecksumCRC32}} {
+	}{{"CRC32C", head.ChecksumCRC32C}, {"CRC64NVME", head.ChecksumCRC64NVME}, {"SHA256", head.ChecksumSHA256},
+		{"CRC32", head.ChecksumCRC32}} {
 		if sum.value != nil {
 			object.Checksum = sum.name + ":" + *sum.value
 			break
@@ -60,7 +61,8 @@ func described(key string, head *s3.HeadObjectOutput) store.Object {
 }
 
 func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, error) {
-	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
+	head, err := s.client.HeadObject(ctx,
+		&s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
 
 	return head, classified("ask for", key, err)
 }
@@ -77,7 +79,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 		}
 
 		for _, o := range page.Contents {
-			objects = append(objects, store.Object{Key: aws.ToString(o.Key), Size: aws.ToInt64(o.Size), Modified: aws.ToTime(o.LastModified)})
+			objects = append(objects, store.Object{Key: aws.ToString(o.Key), Size: aws.ToInt64(o.Size),
+				Modified: aws.ToTime(o.LastModified)})
 		}
 	}
 
@@ -96,7 +99,9 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 
 // Sweep aborts multipart uploads, whose parts cost money and are in no listing.
 func (s *Store) Sweep(ctx context.Context, prefix string, meant func(key string, begun time.Time) bool) (int, error) {
-	return s.abort(ctx, prefix, func(u types.MultipartUpload) bool { return meant(aws.ToString(u.Key), aws.ToTime(u.Initiated)) })
+	return s.abort(ctx, prefix, func(u types.MultipartUpload) bool {
+		return meant(aws.ToString(u.Key), aws.ToTime(u.Initiated))
+	})
 }
 
 // abort ends the multipart uploads below a prefix that are meant.
@@ -106,7 +111,8 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 		errs    []error
 	)
 
-	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
+	pages := s3.NewListMultipartUploadsPaginator(s.client,
+		&s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -118,8 +124,10 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 				continue
 			}
 
-			_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.config.Bucket, Key: u.Key, UploadId: u.UploadId})
-			if err = classified("abort the upload of", aws.ToString(u.Key), err); err != nil && !errors.Is(err, store.ErrNotFound) {
+			_, err := s.client.AbortMultipartUpload(ctx,
+				&s3.AbortMultipartUploadInput{Bucket: &s.config.Bucket, Key: u.Key, UploadId: u.UploadId})
+			if err = classified("abort the upload of", aws.ToString(u.Key), err); err != nil &&
+				!errors.Is(err, store.ErrNotFound) {
 				errs = append(errs, err)
 				continue
 			}

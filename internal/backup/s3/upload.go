@@ -82,7 +82,9 @@ func (s *Store) input(key string, body *upload) *transfermanager.UploadObjectInp
 // settled compares what the server holds with what was sent. It asks after a failure, too:
 // an answer that was lost makes the SDK repeat a request that had worked, and the second
 // one is refused because of the first.
-func (s *Store) settled(ctx context.Context, key string, sent *upload, client *sender, failed error) (store.Object, error) {
+func (s *Store) settled(
+	ctx context.Context, key string, sent *upload, client *sender, failed error,
+) (store.Object, error) {
 	if failed != nil && (!sent.ended || ctx.Err() != nil) {
 		return store.Object{}, failed
 	}
@@ -184,7 +186,8 @@ func denied(err error) bool {
 
 	// Not 404: that is also the answer to a completion that is repeated because that to the first,
 	// which worked, was lost.
-	return errors.As(err, &answer) && (answer.HTTPStatusCode() == http.StatusUnauthorized || answer.HTTPStatusCode() == http.StatusForbidden)
+	return errors.As(err, &answer) &&
+		(answer.HTTPStatusCode() == http.StatusUnauthorized || answer.HTTPStatusCode() == http.StatusForbidden)
 }
 
 // upload is a body on its way: it knows what was sent.

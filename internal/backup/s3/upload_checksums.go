@@ -47,7 +47,9 @@ func (s *sender) CreateMultipartUpload(
 }
 
 // UploadPart sends a part.
-func (s *sender) UploadPart(ctx context.Context, in *s3.UploadPartInput, options ...func(*s3.Options)) (*s3.UploadPartOutput, error) {
+func (s *sender) UploadPart(
+	ctx context.Context, in *s3.UploadPartInput, options ...func(*s3.Options),
+) (*s3.UploadPartOutput, error) {
 	sum, err := summed(in.Body)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,9 @@ func (s *sender) UploadPart(ctx context.Context, in *s3.UploadPartInput, options
 }
 
 // PutObject sends an object that has one part.
-func (s *sender) PutObject(ctx context.Context, in *s3.PutObjectInput, options ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+func (s *sender) PutObject(
+	ctx context.Context, in *s3.PutObjectInput, options ...func(*s3.Options),
+) (*s3.PutObjectOutput, error) {
 	sum, err := summed(in.Body)
 	if err != nil {
 		return nil, err

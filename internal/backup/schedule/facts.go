@@ -118,7 +118,8 @@ func endOf(job batchv1.Job) End {
 		case batchv1.JobComplete:
 			return End{Done: true, At: c.LastTransitionTime.UTC()}
 		case batchv1.JobFailed:
-			return End{Done: true, At: c.LastTransitionTime.UTC(), Failure: cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")}
+			return End{Done: true, At: c.LastTransitionTime.UTC(),
+				Failure: cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")}
 		default:
 		}
 	}

@@ -128,7 +128,8 @@ func (s Spec) Secret(c Credentials) map[string]any {
 	content := map[string]string{}
 
 	for key, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.SessionToken, caKey: s.Bucket.CA,
+		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.SessionToken,
+		caKey: s.Bucket.CA,
 	} {
 		if value != "" {
 			content[key] = base64.StdEncoding.EncodeToString([]byte(value))
@@ -229,14 +230,17 @@ func (s Spec) pod() corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
-			Name: container, Image: s.Image.Reference(), ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/talos-backup"},
+			Name: container, Image: s.Image.Reference(), ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:    []string{"/talos-backup"},
 			WorkingDir: workFolder, Env: s.environment(), Resources: s.Resources,
 			// The end of the log is then in the status of a container that failed.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: workFolder}, {Name: "talos", MountPath: talosMount, ReadOnly: true}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: workFolder},
+				{Name: "talos", MountPath: talosMount, ReadOnly: true}},
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -248,7 +252,8 @@ func (s Spec) pod() corev1.PodSpec {
 	if s.Bucket.CA != "" {
 		ca := &corev1.SecretVolumeSource{SecretName: s.secretName(), Items: []corev1.KeyToPath{{Key: caKey, Path: caKey}}}
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{Secret: ca}})
-		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "ca", MountPath: caMount, ReadOnly: true})
+		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: "ca", MountPath: caMount, ReadOnly: true})
 	}
 
 	if s.Image.PullSecret != "" {
@@ -260,7 +265,8 @@ func (s Spec) pod() corev1.PodSpec {
 
 func (s Spec) environment() []corev1.EnvVar {
 	variables := []corev1.EnvVar{
-		{Name: "BUCKET", Value: s.Bucket.Name}, {Name: "CLUSTER_NAME", Value: s.stem()}, {Name: "S3_PREFIX", Value: s.Folder()},
+		{Name: "BUCKET", Value: s.Bucket.Name}, {Name: "CLUSTER_NAME", Value: s.stem()},
+		{Name: "S3_PREFIX", Value: s.Folder()},
 	}
 	region, style, compress, plain, ca := s.Bucket.Region, "", "", "", ""
 
@@ -285,8 +291,10 @@ func (s Spec) environment() []corev1.EnvVar {
 	}
 
 	for _, v := range []corev1.EnvVar{
-		{Name: "AWS_REGION", Value: region}, {Name: "CUSTOM_S3_ENDPOINT", Value: s.Bucket.Endpoint}, {Name: "USE_PATH_STYLE", Value: style},
-		{Name: "ENABLE_COMPRESSION", Value: compress}, {Name: "DISABLE_ENCRYPTION", Value: plain}, {Name: "AGE_X25519_PUBLIC_KEY", Value: s.Recipient},
+		{Name: "AWS_REGION", Value: region}, {Name: "CUSTOM_S3_ENDPOINT", Value: s.Bucket.Endpoint},
+		{Name: "USE_PATH_STYLE", Value: style},
+		{Name: "ENABLE_COMPRESSION", Value: compress}, {Name: "DISABLE_ENCRYPTION", Value: plain},
+		{Name: "AGE_X25519_PUBLIC_KEY", Value: s.Recipient},
 		{Name: "SSL_CERT_DIR", Value: ca},
 	} {
 		if v.Value != "" {
@@ -295,9 +303,10 @@ func (s Spec) environment() []corev1.EnvVar {
 	}
 
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
-		variables = append(variables, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: s.secretName()}, Key: name, Optional: new(true),
-		}}})
+		variables = append(variables, corev1.EnvVar{Name: name,
+			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: s.secretName()}, Key: name, Optional: new(true),
+			}}})
 	}
 
 	return variables
@@ -317,7 +326,8 @@ func (s Spec) JobNow(cronJob map[string]any, wish string) map[string]any {
 			"labels":      nested(template, "metadata", "labels"),
 			"annotations": object{"cronjob.kubernetes.io/instantiate": "manual"},
 			"ownerReferences": []any{object{
-				"apiVersion": batchAPI, "kind": "CronJob", "name": s.Name, "uid": nested(cronJob, "metadata")["uid"], "controller": true,
+				"apiVersion": batchAPI, "kind": "CronJob", "name": s.Name, "uid": nested(cronJob, "metadata")["uid"],
+				"controller": true,
 			}},
 		},
 		"spec": template["spec"],

@@ -30,16 +30,20 @@ func nightly() schedule.Spec {
 	return schedule.Spec{
 		Namespace: "backups", Name: "nightly", Cluster: "prod", Mark: mark,
 		Schedule: "0 3 * * *", TimeZone: "Europe/Berlin",
-		Bucket:     schedule.Bucket{Name: "b", Region: "eu-central-1", Endpoint: "https://s3.example.org", Prefix: "talos/etcd", PathStyle: true, CA: "PEM"},
-		Recipient:  recipient,
-		Compress:   true,
-		Image:      schedule.Image{Repository: "registry.example.org:5000/talos-backup", Tag: schedule.DefaultTag, PullSecret: "pull"},
+		Bucket: schedule.Bucket{Name: "b", Region: "eu-central-1", Endpoint: "https://s3.example.org",
+			Prefix: "talos/etcd", PathStyle: true, CA: "PEM"},
+		Recipient: recipient,
+		Compress:  true,
+		Image: schedule.Image{Repository: "registry.example.org:5000/talos-backup", Tag: schedule.DefaultTag,
+			PullSecret: "pull"},
 		Successful: 3, Failed: 1, StartingDeadline: time.Minute, RunTimeout: time.Hour,
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"memory": apiresource.MustParse("64Mi")}, Limits: corev1.ResourceList{"memory": apiresource.MustParse("1Gi")},
+			Requests: corev1.ResourceList{"memory": apiresource.MustParse("64Mi")},
+			Limits:   corev1.ResourceList{"memory": apiresource.MustParse("1Gi")},
 		},
 		NodeSelector: map[string]string{"kubernetes.io/arch": "amd64"},
-		Tolerations:  []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists", Effect: "NoSchedule"}},
+		Tolerations: []corev1.Toleration{
+			{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists", Effect: "NoSchedule"}},
 	}
 }
 
@@ -78,9 +82,10 @@ func TestCronJob_environmentIsThatOfTalosBackup(t *testing.T) {
 	secret := "Secret nightly-s3"
 	want := map[string]string{
 		"BUCKET": "b", "CLUSTER_NAME": "prod-" + mark, "S3_PREFIX": "talos/etcd/prod/nightly", "AWS_REGION": "eu-central-1",
-		"CUSTOM_S3_ENDPOINT": "https://s3.example.org", "USE_PATH_STYLE": "true", "ENABLE_COMPRESSION": "true", "AGE_X25519_PUBLIC_KEY": recipient,
-		"SSL_CERT_DIR":      "/etc/ssl/certs:/etc/talosop",
-		"AWS_ACCESS_KEY_ID": secret, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": secret,
+		"CUSTOM_S3_ENDPOINT": "https://s3.example.org", "USE_PATH_STYLE": "true", "ENABLE_COMPRESSION": "true",
+		"AGE_X25519_PUBLIC_KEY": recipient,
+		"SSL_CERT_DIR":          "/etc/ssl/certs:/etc/talosop",
+		"AWS_ACCESS_KEY_ID":     secret, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": secret,
 	}
 
 	if got := variables(t, nightly()); !reflect.DeepEqual(got, want) {
@@ -108,7 +113,8 @@ func TestImage_versions(t *testing.T) {
 	t.Parallel()
 
 	for tag, old := range map[string]bool{
-		"v0.1.0-alpha.0": true, "v0.1.0-beta.2": true, "v0.1.0-beta.2-1-g9ccc125": true, "v0.1.0-beta.3": true, "v0.1.0-beta.3@sha256:00": true,
+		"v0.1.0-alpha.0": true, "v0.1.0-beta.2": true, "v0.1.0-beta.2-1-g9ccc125": true, "v0.1.0-beta.3": true,
+		"v0.1.0-beta.3@sha256:00":  true,
 		"v0.1.0-beta.3-3-g38dad7c": false, "v0.1.0-beta.4": false, "v0.1.0": false, "latest": false,
 	} {
 		s := nightly()
@@ -133,8 +139,10 @@ func TestCronJob_podIsRestricted(t *testing.T) {
 	pod := job.Template.Spec
 	c := pod.Containers[0]
 
-	if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
-		*c.SecurityContext.AllowPrivilegeEscalation || !reflect.DeepEqual(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+	if !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 ||
+		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+		*c.SecurityContext.AllowPrivilegeEscalation ||
+		!reflect.DeepEqual(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("the pod is not restricted: %+v, %+v", pod.SecurityContext, c.SecurityContext)
 	}
 
@@ -148,7 +156,8 @@ func TestCronJob_podIsRestricted(t *testing.T) {
 		t.Error("the pod has a token of Kubernetes")
 	}
 
-	if m := c.VolumeMounts[1]; m.MountPath != "/var/run/secrets/talos.dev" || pod.Volumes[1].Secret.SecretName != "nightly-talos" {
+	if m := c.VolumeMounts[1]; m.MountPath != "/var/run/secrets/talos.dev" ||
+		pod.Volumes[1].Secret.SecretName != "nightly-talos" {
 		t.Errorf("Talos's credentials are mounted at %s", m.MountPath)
 	}
 
@@ -262,7 +271,8 @@ func TestExpired_isOldestFirst(t *testing.T) {
 		}
 
 		for i, key := range expired {
-			if want := s.KeyPrefix() + time.Date(2026, 1, i+1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339) + ".snap.age"; key != want {
+			if want := s.KeyPrefix() + time.Date(2026, 1, i+1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339) +
+				".snap.age"; key != want {
 				t.Errorf("%+v lets go %s as number %d", c.r, key, i)
 			}
 		}
@@ -289,7 +299,8 @@ func TestNextRun_inItsTimeZone(t *testing.T) {
 		t.Errorf("at three is %s", next)
 	}
 
-	for _, never := range []schedule.Spec{{Schedule: "0 0 30 2 *"}, {Schedule: "@daily", Suspend: true}, {Schedule: "@dayly"}, {Schedule: "@daily", TimeZone: "Europe/Nowhere"}} {
+	for _, never := range []schedule.Spec{{Schedule: "0 0 30 2 *"}, {Schedule: "@daily", Suspend: true},
+		{Schedule: "@dayly"}, {Schedule: "@daily", TimeZone: "Europe/Nowhere"}} {
 		if next := never.NextRun(winter); !next.IsZero() {
 			t.Errorf("%+v runs at %s", never, next)
 		}
@@ -297,14 +308,16 @@ func TestNextRun_inItsTimeZone(t *testing.T) {
 
 	for expression, good := range map[string]bool{
 		"0 3 * * *": true, "*/5 * * * 1-5": true, "@daily": true, "@every 6h": true,
-		"": false, "0 3 * *": false, "0 0 3 * * *": false, "61 * * * *": false, "TZ=UTC 0 3 * * *": false, "CRON_TZ=UTC 0 3 * * *": false,
+		"": false, "0 3 * *": false, "0 0 3 * * *": false, "61 * * * *": false, "TZ=UTC 0 3 * * *": false,
+		"CRON_TZ=UTC 0 3 * * *": false,
 	} {
 		if _, err := schedule.ReadCron(expression); (err == nil) != good {
 			t.Errorf("%q gives %v", expression, err)
 		}
 	}
 
-	for zone, good := range map[string]bool{"Europe/Berlin": true, "Etc/UTC": true, "Local": false, "": false, "Europe/Nowhere": false} {
+	for zone, good := range map[string]bool{"Europe/Berlin": true, "Etc/UTC": true, "Local": false, "": false,
+		"Europe/Nowhere": false} {
 		if err := schedule.CheckTimeZone(zone); (err == nil) != good {
 			t.Errorf("%q gives %v", zone, err)
 		}
@@ -321,7 +334,8 @@ func TestJobNow_isWhatKubectlMakes(t *testing.T) {
 	live["metadata"].(object)["uid"] = "u-1"
 
 	var job batchv1.Job
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(s.JobNow(live, "once"), &job, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(s.JobNow(live, "once"), &job,
+		true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -330,7 +344,8 @@ func TestJobNow_isWhatKubectlMakes(t *testing.T) {
 		t.Errorf("it is owned by %+v", owner)
 	}
 
-	if len(job.Name) > 63 || !reflect.DeepEqual(job.Spec, cronJob(t, s).Spec.JobTemplate.Spec) || job.Labels[schedule.Label] != s.Name {
+	if len(job.Name) > 63 || !reflect.DeepEqual(job.Spec, cronJob(t, s).Spec.JobTemplate.Spec) ||
+		job.Labels[schedule.Label] != s.Name {
 		t.Errorf("it is %+v", job)
 	}
 
@@ -366,8 +381,10 @@ func TestFactsOf_jobs(t *testing.T) {
 	}
 
 	want := schedule.Facts{
-		LastRun: time.Date(2026, 1, 4, 3, 0, 0, 0, time.UTC), LastSuccess: time.Date(2026, 1, 3, 12, 1, 0, 0, time.UTC), Active: 1,
-		LastFailure: schedule.Failure{At: time.Date(2026, 1, 3, 3, 10, 0, 0, time.UTC), Job: "nightly-3", Reason: "BackoffLimitExceeded: as it is"},
+		LastRun: time.Date(2026, 1, 4, 3, 0, 0, 0, time.UTC), LastSuccess: time.Date(2026, 1, 3, 12, 1, 0, 0, time.UTC),
+		Active: 1,
+		LastFailure: schedule.Failure{At: time.Date(2026, 1, 3, 3, 10, 0, 0, time.UTC), Job: "nightly-3",
+			Reason: "BackoffLimitExceeded: as it is"},
 	}
 	if facts != want {
 		t.Errorf("facts are %+v\nwant %+v", facts, want)

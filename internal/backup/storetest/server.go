@@ -101,7 +101,8 @@ func New(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 
-	for path, content := range map[string][]byte{cert: []byte(b.CA), key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
+	for path, content := range map[string][]byte{cert: []byte(b.CA),
+		key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,8 @@ func New(t testing.TB) *Server {
 	address := FreeAddress(t)
 	b.Direct = "https://" + address
 
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--port", address, "--cert", cert, "--key", key, "--health", "/healthz",
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--port", address, "--cert", cert, "--key",
+		key, "--health", "/healthz",
 		"--iam-dir", filepath.Join(folder, "iam"), "--quiet", "posix", filepath.Join(folder, "data"))
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 
@@ -222,7 +224,8 @@ func (b *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case Vanished:
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, "<Error><Code>NoSuchUpload</Code><Message>The specified upload does not exist.</Message></Error>")
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchUpload</Code><Message>The specified upload does not "+
+			"exist.</Message></Error>")
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case Lost:
@@ -302,7 +305,8 @@ func (b *Server) Orphan(t testing.TB, key string) {
 		Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
 	})
 
-	if _, err := client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &c.Bucket, Key: &key}); err != nil {
+	if _, err := client.CreateMultipartUpload(t.Context(),
+		&awss3.CreateMultipartUploadInput{Bucket: &c.Bucket, Key: &key}); err != nil {
 		t.Fatal(err)
 	}
 }

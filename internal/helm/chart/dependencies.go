@@ -122,7 +122,9 @@ func replaced(have *helmchart.Metadata, declared []*helmchart.Dependency) bool {
 }
 
 // dependency brings one dependency, as files below charts.
-func (s *Store) dependency(ctx context.Context, from Source, one *helmchart.Dependency) ([]*loader.BufferedFile, *helmchart.Chart, error) {
+func (s *Store) dependency(
+	ctx context.Context, from Source, one *helmchart.Dependency,
+) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if one.Repository == "" {
 		return nil, nil, newError("it names no repository and is not in charts/ in the version "+one.Version, nil, ErrDamaged)
 	}
@@ -151,7 +153,9 @@ func (s *Store) dependency(ctx context.Context, from Source, one *helmchart.Depe
 }
 
 // fromSibling takes a dependency from another folder; a relative one is as seen from the chart.
-func fromSibling(from Source, one *helmchart.Dependency, folder string) ([]*loader.BufferedFile, *helmchart.Chart, error) {
+func fromSibling(
+	from Source, one *helmchart.Dependency, folder string,
+) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if !filepath.IsAbs(folder) {
 		folder = filepath.Join(from.Chart, filepath.FromSlash(folder))
 	}
@@ -160,7 +164,8 @@ func fromSibling(from Source, one *helmchart.Dependency, folder string) ([]*load
 		return nil, nil, err
 	}
 	if !meets(sub.Metadata, one) {
-		text := fmt.Sprintf("%s is the chart %s %s, not %s %s", folder, sub.Name(), sub.Metadata.Version, one.Name, one.Version)
+		text := fmt.Sprintf("%s is the chart %s %s, not %s %s", folder, sub.Name(), sub.Metadata.Version, one.Name,
+			one.Version)
 		return nil, nil, newError(text, nil, ErrNoVersion)
 	}
 	group := chartsFolder + sub.Name() + "-" + sub.Metadata.Version + "/"

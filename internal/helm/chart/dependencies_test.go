@@ -73,7 +73,8 @@ func TestUpdateDependencies_missing(t *testing.T) {
 		&helmchart.Dependency{Name: "db", Version: "2.x", Repository: s.URL, Alias: "newdb"},
 		&helmchart.Dependency{Name: "cache", Version: "3.x", Repository: "oci://" + oci.host() + "/charts"},
 		&helmchart.Dependency{Name: "common", Version: "0.1.x", Repository: "file://../common"},
-		&helmchart.Dependency{Name: "absolute", Version: "*", Repository: "file://" + filepath.Join(parent, "deep", "absolute")},
+		&helmchart.Dependency{Name: "absolute", Version: "*",
+			Repository: "file://" + filepath.Join(parent, "deep", "absolute")},
 		&helmchart.Dependency{Name: "vendored", Version: "5.0.0"},
 	)(simple("web", "1.0.0"))
 	folder := folderOf(t, parent, c, nil)
@@ -122,7 +123,8 @@ func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 	s.publish(t, "", map[string][]byte{"db-1.2.0.tgz": packed(t, simple("db", "1.2.0"))})
 	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: s.URL})(simple("web", "1.0.0"))
 	from := Source{
-		Chart: folderOf(t, t.TempDir(), c, nil), UpdateDependencies: true, CA: s.CA, Username: testUser, Password: testPassword,
+		Chart: folderOf(t, t.TempDir(), c, nil), UpdateDependencies: true, CA: s.CA, Username: testUser,
+		Password: testPassword,
 	}
 	_, err := newStore(t, Options{}).Fetch(t.Context(), from)
 	if !errors.Is(err, ErrCredentials) {
@@ -137,7 +139,8 @@ func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 // What is there in a version that will do needs no network.
 func TestUpdateDependencies_present(t *testing.T) {
 	store := newStore(t, Options{})
-	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: "https://unreachable.invalid"})(simple("web", "1.0.0"))
+	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: "https://unreachable.invalid"})(
+		simple("web", "1.0.0"))
 	folder := folderOf(t, t.TempDir(), c, nil)
 	write(t, filepath.Join(folder, "charts", "db-1.2.0.tgz"), string(packed(t, simple("db", "1.2.0"))))
 	with, err := store.Fetch(t.Context(), Source{Chart: folder, UpdateDependencies: true})

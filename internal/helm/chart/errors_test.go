@@ -181,7 +181,8 @@ func TestStore_cancelled(t *testing.T) {
 	}
 	s.answer(hang)
 	oci.answer(hang)
-	for _, from := range []Source{s.of("web", ""), {Chart: s.URL + "/web.tgz", CA: s.CA}, oci.of("web", "1.0.0"), oci.of("web", "")} {
+	for _, from := range []Source{s.of("web", ""), {Chart: s.URL + "/web.tgz", CA: s.CA}, oci.of("web", "1.0.0"),
+		oci.of("web", "")} {
 		store := newStore(t, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)

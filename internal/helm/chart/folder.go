@@ -23,7 +23,8 @@ func isFolder(from Source) (bool, error) {
 	info, err := os.Stat(from.Chart)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		text := fmt.Sprintf("there is no folder and no package %s here; a chart of a repository needs the repository's URL", from.Chart)
+		text := fmt.Sprintf("there is no folder and no package %s here; a chart of a repository needs the repository's URL",
+			from.Chart)
 		return false, newError(text, nil, ErrNoChart)
 	case err != nil:
 		return false, newError("the chart cannot be read", err, ErrNoChart)
@@ -72,7 +73,8 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		return nil, ctx.Err()
 	}
 	if from.Verify {
-		return nil, newError(from.Chart+" is a folder: only packages have provenance files that can be verified", nil, ErrDamaged)
+		return nil, newError(from.Chart+" is a folder: only packages have provenance files that can be verified", nil,
+			ErrDamaged)
 	}
 	read, files, err := readFolder(from.Chart)
 	if err != nil {
@@ -118,7 +120,8 @@ func readFolder(name string) (*helmchart.Chart, []*loader.BufferedFile, error) {
 
 // digestOfFiles is over names and contents alone, in the order of the names.
 func digestOfFiles(files []*loader.BufferedFile) string {
-	sorted := slices.SortedFunc(slices.Values(files), func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(slices.Values(files),
+		func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	sum := sha256.New()
 	write := func(part []byte) {
 		// With their lengths, parts cannot be mistaken for others that are cut differently.

@@ -67,7 +67,8 @@ func snapshot(t *testing.T, folder string) map[string]string {
 
 func TestFolderDigest_changesWithFiles(t *testing.T) {
 	store := newStore(t, Options{})
-	ignored := map[string]string{".helmignore": "*.bak\nsecret/\n", "x.bak": "1", "secret/key": "2", "doc/a.md": "3", "doc/b.md": "4"}
+	ignored := map[string]string{".helmignore": "*.bak\nsecret/\n", "x.bak": "1", "secret/key": "2", "doc/a.md": "3",
+		"doc/b.md": "4"}
 	first := folderOf(t, t.TempDir(), simple("web", "1.0.0"), ignored)
 	second := folderOf(t, t.TempDir(), simple("web", "1.0.0"), nil)
 	// The same files, written in another order, at another time, with other modes, and with other ignored ones.
@@ -206,7 +207,8 @@ func TestFetch_libraryAndDeprecated(t *testing.T) {
 	}
 	// As a dependency a library is what it is for.
 	user := dependsOn(&helmchart.Dependency{Name: "lib", Version: "1.0.0", Repository: s.URL})(simple("user", "1.0.0"))
-	p, err = store.Fetch(t.Context(), Source{Chart: folderOf(t, t.TempDir(), user, nil), UpdateDependencies: true, CA: s.CA})
+	p, err = store.Fetch(t.Context(),
+		Source{Chart: folderOf(t, t.TempDir(), user, nil), UpdateDependencies: true, CA: s.CA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +233,8 @@ func TestPackage_chartIsReadAnew(t *testing.T) {
 		first.Metadata.Name = "spoilt"
 		first.Templates = nil
 		second, err := p.Chart()
-		if err != nil || second.Name() != "web" || len(second.Templates) != 1 || strings.Contains(string(second.Templates[0].Data), "7") {
+		if err != nil || second.Name() != "web" || len(second.Templates) != 1 ||
+			strings.Contains(string(second.Templates[0].Data), "7") {
 			t.Errorf("%v %v", second, err)
 		}
 		if second.Values["replicas"] == 7 {

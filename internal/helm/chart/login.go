@@ -86,7 +86,8 @@ func (s *Store) credential(from Source, host string) (auth.CredentialFunc, error
 		credential, err := found(ctx, host)
 		if err != nil {
 			// A program that keeps credentials for helm or docker may fail.
-			return credential, newError("the credentials for "+host+" that helm or docker keep cannot be read", err, ErrCredentials)
+			return credential, newError("the credentials for "+host+" that helm or docker keep cannot be read", err,
+				ErrCredentials)
 		}
 		return credential, nil
 	}, nil
@@ -121,7 +122,8 @@ func (r *registryReader) classify(ctx context.Context, err error) error {
 	case errors.Is(err, errdef.ErrNotFound):
 		return newError(r.displayURL()+": 404 Not Found", nil, errGone)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		text := r.displayURL() + ": the registry wants credentials; none are given, and helm's and docker's files have none for it"
+		text := r.displayURL() + ": the registry wants credentials; none are given, and helm's and docker's files have " +
+			"none for it"
 		return newError(text, nil, ErrCredentials)
 	case errors.As(err, &sent), errors.As(err, &connection):
 		return connectionError(ctx, r.displayURL(), err)

@@ -79,7 +79,8 @@ func checkExpected(p download, have *helmchart.Metadata) error {
 	if p.pin.Version == "" || have.Name == p.pin.Name && sameVersion(have.Version, p.pin.Version) {
 		return nil
 	}
-	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was expected", p.from, have.Name, have.Version, p.pin.Name, p.pin.Version)
+	text := fmt.Sprintf("%s holds the chart %s %s, but %s %s was expected", p.from, have.Name, have.Version, p.pin.Name,
+		p.pin.Version)
 	return newError(text, nil, ErrDamaged)
 }
 

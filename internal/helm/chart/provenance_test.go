@@ -58,7 +58,8 @@ func TestProvenance_verified(t *testing.T) {
 	file := filepath.Join(t.TempDir(), name)
 	write(t, file, string(content))
 	write(t, file+".prov", string(proof))
-	for _, from := range []Source{s.of("web", ""), {Chart: s.URL + "/" + name, CA: s.CA}, oci.of("web", ""), {Chart: file}} {
+	for _, from := range []Source{s.of("web", ""), {Chart: s.URL + "/" + name, CA: s.CA}, oci.of("web", ""),
+		{Chart: file}} {
 		from.Verify, from.Keyring = true, keyring
 		p, err := store.Fetch(t.Context(), from)
 		installable(t, p, err, "web", "1.0.0")

@@ -79,7 +79,8 @@ func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	want := r.from.constraint()
 	if r.ref.tag != "" {
 		if r.from.Version != "" && tagOf(r.from.Version) != tagOf(r.ref.tag) {
-			text := fmt.Sprintf("the reference %s names the version %s, not %s", r.displayURL(), versionOf(r.ref.tag), r.from.Version)
+			text := fmt.Sprintf("the reference %s names the version %s, not %s", r.displayURL(), versionOf(r.ref.tag),
+				r.from.Version)
 			return nil, newError(text, nil, ErrNoVersion)
 		}
 		want = versionOf(r.ref.tag)
@@ -107,7 +108,8 @@ func (r *registryReader) choose(ctx context.Context) (*artifact, error) {
 	}
 	found, err := r.read(ctx, tagOf(tag))
 	if errors.Is(err, errGone) {
-		return nil, newError("the registry lists the tag "+tag+" of "+r.displayURL()+", but does not have it", err, ErrNoVersion)
+		return nil, newError("the registry lists the tag "+tag+" of "+r.displayURL()+", but does not have it", err,
+			ErrNoVersion)
 	}
 	return found, err
 }
@@ -118,13 +120,15 @@ func (r *registryReader) byDigest(ctx context.Context, want string) (*artifact, 
 	}
 	found, err := r.read(ctx, r.ref.digest)
 	if errors.Is(err, errGone) {
-		return nil, newError(fmt.Sprintf("%s has nothing with the digest %s", r.displayURL(), r.ref.digest), err, ErrNoVersion)
+		return nil, newError(fmt.Sprintf("%s has nothing with the digest %s", r.displayURL(), r.ref.digest), err,
+			ErrNoVersion)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !satisfies(found.pin.Version, want) {
-		text := fmt.Sprintf("%s with the digest %s is the version %s, not %s", r.displayURL(), r.ref.digest, found.pin.Version, want)
+		text := fmt.Sprintf("%s with the digest %s is the version %s, not %s", r.displayURL(), r.ref.digest,
+			found.pin.Version, want)
 		return nil, newError(text, nil, ErrNoVersion)
 	}
 	return found, nil
@@ -181,7 +185,8 @@ func (r *registryReader) read(ctx context.Context, reference string) (*artifact,
 		}
 	}
 	if found.content == nil {
-		return nil, newError(r.displayURL()+" is no chart: its manifest has no layer of the type "+registry.ChartLayerMediaType, nil, ErrDamaged)
+		return nil, newError(r.displayURL()+" is no chart: its manifest has no layer of the type "+
+			registry.ChartLayerMediaType, nil, ErrDamaged)
 	}
 	found.pin, err = r.pin(ctx, manifest)
 	found.pin.Digest = normalDigest(found.content.Digest.String())
@@ -235,7 +240,8 @@ func artifactKind(m ocispec.Manifest) string {
 	switch {
 	case m.ArtifactType != "":
 		return "an artifact of the type " + m.ArtifactType
-	case m.Config.MediaType == ocispec.MediaTypeImageConfig, m.Config.MediaType == "application/vnd.docker.container.image.v1+json":
+	case m.Config.MediaType == ocispec.MediaTypeImageConfig,
+		m.Config.MediaType == "application/vnd.docker.container.image.v1+json":
 		return "a container image (" + m.Config.MediaType + ")"
 	case m.Config.MediaType == "":
 		return "a manifest without a config"
@@ -253,7 +259,8 @@ func (r *registryReader) manifest(ctx context.Context, reference string) (body [
 	defer func() { _ = content.Close() }()
 	body, err = readAll(ctx, "the manifest of "+r.displayURL(), content, largestManifest)
 	if err == nil && digest.FromBytes(body) != found.Digest && found.Digest.Algorithm() == digest.SHA256 {
-		text := fmt.Sprintf("the manifest of %s has the digest %s, but %s was expected", r.displayURL(), digest.FromBytes(body), found.Digest)
+		text := fmt.Sprintf("the manifest of %s has the digest %s, but %s was expected", r.displayURL(),
+			digest.FromBytes(body), found.Digest)
 		err = newError(text, nil, ErrDamaged)
 	}
 	return body, found.MediaType, err
@@ -278,7 +285,8 @@ func (r *registryReader) blob(ctx context.Context, layer ocispec.Descriptor, lim
 		return nil, err
 	}
 	if have := layer.Digest.Algorithm().FromBytes(body); have != layer.Digest {
-		return nil, newError(fmt.Sprintf("%s has the digest %s, but %s was expected", at, have, layer.Digest), nil, ErrDamaged)
+		return nil, newError(fmt.Sprintf("%s has the digest %s, but %s was expected", at, have, layer.Digest), nil,
+			ErrDamaged)
 	}
 	return body, nil
 }
@@ -300,7 +308,8 @@ func (s *Store) layer(ctx context.Context, from Source, found *artifact, layer o
 		return body, int64(len(body)), err
 	})
 	if errors.Is(err, errGone) {
-		return nil, newError("the registry has a manifest of "+ociScheme+found.repository+", but not its content", err, ErrDamaged)
+		return nil, newError("the registry has a manifest of "+ociScheme+found.repository+", but not its content", err,
+			ErrDamaged)
 	}
 	return body, err
 }
@@ -337,7 +346,8 @@ func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (
 		return download{}, err
 	}
 	if want := chosen.pin.Digest; want != "" && want != digestOf(got.archive) {
-		text := fmt.Sprintf("%s has the digest %s, but the index of %s expected %s", got.from, digestOf(got.archive), displayURL(chosen.origin), want)
+		text := fmt.Sprintf("%s has the digest %s, but the index of %s expected %s", got.from, digestOf(got.archive),
+			displayURL(chosen.origin), want)
 		return download{}, newError(text, nil, ErrDamaged, errMismatch)
 	}
 	got.pin = chosen.pin

@@ -258,7 +258,8 @@ func TestRegistry_chartInIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.WriteIndex(s.tag(t, "web:all"), mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: found}), s.options()...); err != nil {
+	if err := remote.WriteIndex(s.tag(t, "web:all"), mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: found}),
+		s.options()...); err != nil {
 		t.Fatal(err)
 	}
 	from := s.of("web:all", "")

@@ -53,7 +53,8 @@ func (s *Store) entry(ctx context.Context, from Source) (chosen entry, known boo
 	}
 	at, err := url.Parse(resolved)
 	if err != nil {
-		return entry{}, known, newError("the index of "+displayURL(origin)+" has an invalid URL for "+from.Chart, nil, ErrDamaged)
+		return entry{}, known, newError("the index of "+displayURL(origin)+" has an invalid URL for "+from.Chart, nil,
+			ErrDamaged)
 	}
 	pin := Pin{Name: from.Chart, Version: found.number, Digest: normalDigest(found.digest)}
 	return entry{pin: pin, at: at, origin: origin, index: index, key: key}, known, nil
@@ -74,7 +75,8 @@ func (s *Store) fromRepository(ctx context.Context, from Source) (download, erro
 		got, err = s.fromEntry(ctx, from, chosen)
 	}
 	if errors.Is(err, errGone) {
-		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", displayURL(chosen.origin), chosen.pin.Name, chosen.pin.Version)
+		text := fmt.Sprintf("the index of %s has %s %s, but its package is not there", displayURL(chosen.origin),
+			chosen.pin.Name, chosen.pin.Version)
 		return download{}, newError(text, err, ErrNoVersion)
 	}
 	return got, err
@@ -142,7 +144,8 @@ func (s *Store) index(ctx context.Context, key indexKey, origin *url.URL) (*cata
 			return nil, 0, ctx.Err()
 		}
 		if err != nil {
-			return nil, 0, newError(fmt.Sprintf("%s is no index of a repository (%s)", displayURL(at), contentKind(body)), err, ErrDamaged)
+			return nil, 0, newError(fmt.Sprintf("%s is no index of a repository (%s)", displayURL(at), contentKind(body)), err,
+				ErrDamaged)
 		}
 		return read, read.size(), nil
 	})

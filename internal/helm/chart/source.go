@@ -82,7 +82,8 @@ func (from Source) kind() (sourceKind, error) {
 	case isHTTP(chart):
 		return atURL, nil
 	case strings.Contains(chart, "://"):
-		return 0, newError("the chart must be a name, a path, or begin with https://, http:// or oci://, unlike "+chart, nil, ErrNoChart)
+		return 0, newError("the chart must be a name, a path, or begin with https://, http:// or oci://, unlike "+chart, nil,
+			ErrNoChart)
 	}
 	return onDisk, nil
 }

@@ -242,7 +242,8 @@ func (c *clock) pass(d time.Duration) {
 func newStore(t *testing.T, o Options) *Store {
 	t.Helper()
 	empty := t.TempDir()
-	for _, name := range []string{"HOME", "DOCKER_CONFIG", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME", "TMPDIR"} {
+	for _, name := range []string{"HOME", "DOCKER_CONFIG", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME",
+		"TMPDIR"} {
 		t.Setenv(name, filepath.Join(empty, name))
 	}
 	for _, name := range []string{"HELM_REGISTRY_CONFIG", "XDG_CONFIG_HOME"} {
@@ -261,7 +262,8 @@ func newStore(t *testing.T, o Options) *Store {
 func nothingLeft(t *testing.T, folder string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(name string, entry os.DirEntry, err error) error {
-		if err == nil && (name != folder && filepath.Base(name) != "TMPDIR") && !strings.HasSuffix(name, ".json") && !entry.IsDir() {
+		if err == nil && (name != folder && filepath.Base(name) != "TMPDIR") && !strings.HasSuffix(name, ".json") &&
+			!entry.IsDir() {
 			t.Errorf("%s was left behind", name)
 		}
 		return err

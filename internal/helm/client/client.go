@@ -68,7 +68,8 @@ func (c *client) UpdateThreeWayMerge(original, target kube.ResourceList, force b
 // on no manifest has any more (kube.Client.update). The result is never nil, since the actions
 // read it after an error (action.Upgrade, releasingUpgrade: results.Created).
 func (c *client) update(
-	original, target kube.ResourceList, force bool, update func(original, target kube.ResourceList, force bool) (*kube.Result, error),
+	original, target kube.ResourceList, force bool,
+	update func(original, target kube.ResourceList, force bool) (*kube.Result, error),
 ) (*kube.Result, error) {
 	result, err := update(original.Intersect(target), target, force)
 	if result == nil {
@@ -92,7 +93,9 @@ func (c *client) Delete(resources kube.ResourceList) (*kube.Result, []error) {
 
 // DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation. It returns no
 // errors for no objects, which Helm takes for one (kube.ErrNoObjectsVisited).
-func (c *client) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+func (c *client) DeleteWithPropagationPolicy(
+	resources kube.ResourceList, policy metav1.DeletionPropagation,
+) (*kube.Result, []error) {
 	deleted, err := c.deleteEach(resources, policy, whatever)
 	if err != nil {
 		return &kube.Result{Deleted: deleted}, []error{err}

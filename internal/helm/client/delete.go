@@ -37,7 +37,8 @@ func whatever(metav1.Object) bool { return false }
 // deleteEach deletes objects kind by kind, in their order as Helm does (kube.batchPerform), goes on
 // after errors, and returns those that are deleted or were gone. Objects that belong to another
 // release by now stay: they went over to it, and this one just does not know.
-func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (
+func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionPropagation,
+	keep func(metav1.Object) bool) (
 	deleted kube.ResourceList, err error,
 ) {
 	var (
@@ -78,7 +79,9 @@ func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionP
 
 // deleteOne deletes the object that it read and no other: one that takes its name in between is
 // read again.
-func (c *client) deleteOne(info *resource.Info, policy metav1.DeletionPropagation, keep func(metav1.Object) bool) (gone bool, err error) {
+func (c *client) deleteOne(
+	info *resource.Info, policy metav1.DeletionPropagation, keep func(metav1.Object) bool,
+) (gone bool, err error) {
 	helper := resource.NewHelper(info.Client, info.Mapping)
 
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {

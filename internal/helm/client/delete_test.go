@@ -35,7 +35,8 @@ func (f *front) handOver(t *testing.T, namespace, name, release string) {
 	t.Helper()
 
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"meta.helm.sh/release-name":%q,"meta.helm.sh/release-namespace":%q}}}`, release, namespace)
-	_, err := f.cluster.API().CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	_, err := f.cluster.API().CoreV1().ConfigMaps(namespace).Patch(t.Context(), name, "application/merge-patch+json",
+		[]byte(patch), metav1.PatchOptions{})
 	must(t, err)
 }
 
@@ -47,7 +48,8 @@ func TestDelete_keepsObjectsOfOtherReleases(t *testing.T) {
 
 	var told []string
 
-	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web", Progress: func(text string) { told = append(told, text) }})
+	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web",
+		Progress: func(text string) { told = append(told, text) }})
 
 	kept := strings.Replace(configMap("kept"), "name: kept", "name: kept, annotations: {helm.sh/resource-policy: keep}", 1)
 

@@ -38,7 +38,8 @@ func newGetter(config *rest.Config, namespace string) (*getter, error) {
 	asked := &asked{DiscoveryClient: client}
 	k := &kinds{CachedDiscoveryInterface: memory.NewMemCacheClient(asked), asked: asked}
 
-	return &getter{config: config, namespace: namespace, kinds: k, mapper: restmapper.NewDeferredDiscoveryRESTMapper(k)}, nil
+	return &getter{config: config, namespace: namespace, kinds: k, mapper: restmapper.NewDeferredDiscoveryRESTMapper(k)},
+		nil
 }
 
 // ToRESTConfig implements genericclioptions.RESTClientGetter.

@@ -28,14 +28,18 @@ spec: {restartPolicy: Never, containers: [{name: check, image: "registry.example
 	}
 
 	for name, test := range map[string]struct{ hook, fails string }{
-		"Job":                      {hook: job("migrate", "pre-install", "", "")},
-		"failing Job":              {hook: job("migrate", "pre-install", "", fails), fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
-		"Job that is too slow":     {hook: job("migrate", "post-install", "activeDeadlineSeconds: 1", `kubetest/hang: "true"`), fails: "DeadlineExceeded"},
-		"Job that is gone":         {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", "")},
-		"failing Job that is gone": {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", fails), fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
-		"Pod":                      {hook: pod("a: b")},
-		"failing Pod":              {hook: pod(fails), fails: "Pod NS/check failed"},
-		"other":                    {hook: strings.Replace(configMap("a"), "name: a", "name: a, annotations: {helm.sh/hook: pre-install}", 1)},
+		"Job": {hook: job("migrate", "pre-install", "", "")},
+		"failing Job": {hook: job("migrate", "pre-install", "", fails),
+			fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
+		"Job that is too slow": {hook: job("migrate", "post-install", "activeDeadlineSeconds: 1",
+			`kubetest/hang: "true"`), fails: "DeadlineExceeded"},
+		"Job that is gone": {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", "")},
+		"failing Job that is gone": {hook: job("migrate", "pre-install", "ttlSecondsAfterFinished: 0", fails),
+			fails: "Job NS/migrate failed: BackoffLimitExceeded: "},
+		"Pod":         {hook: pod("a: b")},
+		"failing Pod": {hook: pod(fails), fails: "Pod NS/check failed"},
+		"other": {hook: strings.Replace(configMap("a"), "name: a",
+			"name: a, annotations: {helm.sh/hook: pre-install}", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +102,8 @@ func TestHook_jobVanishesUnseen(t *testing.T) {
 		})
 
 		err = c.WatchUntilReady(list, time.Minute)
-		if got := err != nil; got != fails || fails && !strings.Contains(err.Error(), "Job "+namespace+"/badly failed: BackoffLimitExceeded") {
+		if got := err != nil; got != fails || fails &&
+			!strings.Contains(err.Error(), "Job "+namespace+"/badly failed: BackoffLimitExceeded") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -111,7 +116,8 @@ func TestWait_jobsWhenAsked(t *testing.T) {
 	namespace := f.cluster.Namespace(t)
 	s := f.open(t, t.Context(), Options{Namespace: namespace})
 
-	failing := strings.Replace(job("seed", "x", "", `kubetest/fail: "exit code 3: no such table"`), ", annotations: {helm.sh/hook: x}", "", 1)
+	failing := strings.Replace(job("seed", "x", "", `kubetest/fail: "exit code 3: no such table"`),
+		", annotations: {helm.sh/hook: x}", "", 1)
 
 	i := install(s, "patient")
 	_, err := i.Run(templates(failing), nil)
@@ -137,7 +143,8 @@ func TestHook_interruptedIsRecorded(t *testing.T) {
 
 	go func() {
 		soon(t, func(ctx context.Context) error {
-			return f.cluster.API().BatchV1().RESTClient().Get().Namespace(namespace).Resource("jobs").Name("migrate").Do(ctx).Error()
+			return f.cluster.API().BatchV1().RESTClient().Get().Namespace(namespace).Resource("jobs").Name("migrate").Do(
+				ctx).Error()
 		})
 
 		cancel()

@@ -28,13 +28,15 @@ func await(t *testing.T, ctx context.Context, check func(name string) (string, e
 	var list kube.ResourceList
 
 	for _, name := range names {
-		list = append(list, &resource.Info{Name: name, Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}}})
+		list = append(list, &resource.Info{Name: name,
+			Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}}})
 	}
 
 	o := Options{Pause: time.Nanosecond}.withDefaults()
 	s := &Session{ctx: ctx, o: o, api: &kubernetes.Client{}, place: place{slots: o.Slots}}
 
-	return (&client{s: s}).await(list, 0, func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) })
+	return (&client{s: s}).await(list, 0,
+		func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) })
 }
 
 func TestWait_allReadyAtTheSameTime(t *testing.T) {
@@ -88,7 +90,8 @@ func TestWait_noAnswerEndsPass(t *testing.T) {
 		t.Errorf("asked for %v", asked)
 	}
 
-	if want := "interrupted: Thing a: not yet; Thing b: the Kubernetes API gives no answer: alas; Thing c: the Kubernetes API had not"; err == nil ||
+	if want := "interrupted: Thing a: not yet; Thing b: the Kubernetes API gives no answer: alas; Thing c: the " +
+		"Kubernetes API had not"; err == nil ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Error(err)
 	}

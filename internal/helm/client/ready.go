@@ -186,7 +186,9 @@ func (c *client) pod(ctx context.Context, info *resource.Info) (reason string, e
 
 // job checks a Job that is to complete. Gone is asked about one that is not there, and of which
 // nobody says how it ended.
-func (c *client) job(ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error)) (reason string, err error) {
+func (c *client) job(
+	ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error),
+) (reason string, err error) {
 	job, err := c.s.clients.BatchV1().Jobs(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return c.ended(ctx, info, gone)
@@ -206,7 +208,8 @@ func (c *client) job(ctx context.Context, info *resource.Info, gone func(*resour
 		}
 	}
 
-	return fmt.Sprintf("it has not completed: %d active, %d succeeded, %d failed", job.Status.Active, job.Status.Succeeded, job.Status.Failed), nil
+	return fmt.Sprintf("it has not completed: %d active, %d succeeded, %d failed", job.Status.Active, job.Status.Succeeded,
+		job.Status.Failed), nil
 }
 
 // ends are the reasons of the events in which the Job controller says how a Job ended
@@ -218,13 +221,16 @@ var ends = []string{
 
 // ended checks a Job that is gone, as one with a ttlSecondsAfterFinished is soon after its end, by the
 // events of it.
-func (c *client) ended(ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error)) (reason string, err error) {
+func (c *client) ended(
+	ctx context.Context, info *resource.Info, gone func(*resource.Info) (string, error),
+) (reason string, err error) {
 	uid := uidOf(info)
 	if uid == "" {
 		return gone(info)
 	}
 
-	events, err := c.s.clients.CoreV1().Events(info.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(uid)})
+	events, err := c.s.clients.CoreV1().Events(info.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(uid)})
 	if err != nil {
 		return "", err
 	}
@@ -263,7 +269,8 @@ func (c *client) deleted(ctx context.Context, info *resource.Info) (reason strin
 		return "", nil
 	}
 
-	live, err := c.s.objects.Resource(info.Mapping.Resource).Namespace(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
+	live, err := c.s.objects.Resource(info.Mapping.Resource).Namespace(info.Namespace).Get(ctx, info.Name,
+		metav1.GetOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -275,7 +282,8 @@ func (c *client) deleted(ctx context.Context, info *resource.Info) (reason strin
 	case live.GetDeletionTimestamp() == nil:
 		return "it is not being deleted", nil
 	case len(live.GetFinalizers()) > 0:
-		return fmt.Sprintf("it is being deleted; whoever has to remove its finalizers has not yet: %v", live.GetFinalizers()), nil
+		return fmt.Sprintf("it is being deleted; whoever has to remove its finalizers has not yet: %v", live.GetFinalizers()),
+			nil
 	}
 
 	return "it is being deleted", nil

@@ -72,8 +72,10 @@ func explained(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("the record of the release is larger than the 1 MiB that Kubernetes allows a Secret; it holds, compressed, "+
-		"the chart with all of its files, the values and the rendered manifest: use a chart with fewer or smaller files: %w", err)
+	return fmt.Errorf("the record of the release is larger than the 1 MiB that Kubernetes allows a Secret; it holds, "+
+		"compressed, "+
+		"the chart with all of its files, the values and the rendered manifest: use a chart with fewer or smaller files: %w",
+		err)
 }
 
 // tooLarge reports whether the API refused a Secret for its size: by its own rule

@@ -58,7 +58,8 @@ func TestRecords_failureIsRemembered(t *testing.T) {
 	rel, err := install(s, "web").Run(templates(configMap("one")), nil)
 	must(t, err)
 
-	if err := s.RecordError(); err == nil || !strings.HasPrefix(err.Error(), "record the release in the Secret sh.helm.release.v1.web.v1: ") {
+	if err := s.RecordError(); err == nil ||
+		!strings.HasPrefix(err.Error(), "record the release in the Secret sh.helm.release.v1.web.v1: ") {
 		t.Error(err)
 	}
 
@@ -78,13 +79,15 @@ func TestRecords_damaged(t *testing.T) {
 	s := f.open(t, t.Context(), Options{Namespace: namespace, Progress: func(text string) { told = append(told, text) }})
 
 	_, err := f.cluster.API().CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.web.v1", Labels: map[string]string{"owner": "helm", "name": "web"}},
-		Type:       "helm.sh/release.v1", Data: map[string][]byte{"release": []byte("confidential")},
+		ObjectMeta: metav1.ObjectMeta{Name: "sh.helm.release.v1.web.v1",
+			Labels: map[string]string{"owner": "helm", "name": "web"}},
+		Type: "helm.sh/release.v1", Data: map[string][]byte{"release": []byte("confidential")},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
 	releases := s.Configuration().Releases
-	if _, err := releases.Get("web", 1); err == nil || !strings.Contains(err.Error(), "sh.helm.release.v1.web.v1 holds no record") {
+	if _, err := releases.Get("web", 1); err == nil ||
+		!strings.Contains(err.Error(), "sh.helm.release.v1.web.v1 holds no record") {
 		t.Error(err)
 	}
 
@@ -92,7 +95,8 @@ func TestRecords_damaged(t *testing.T) {
 		t.Error(err)
 	}
 
-	if text := strings.Join(told, "\n"); !strings.Contains(text, "failed to decode release") || strings.Contains(text, "99 111 110 102") {
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "failed to decode release") ||
+		strings.Contains(text, "99 111 110 102") {
 		t.Errorf("told %q", text)
 	}
 }

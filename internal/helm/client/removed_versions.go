@@ -155,7 +155,8 @@ func (c *client) requireDiscovery(removed []*unstructured.Unstructured) error {
 	}
 
 	for version, reason := range missing {
-		if slices.ContainsFunc(removed, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
+		if slices.ContainsFunc(removed,
+			func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == version.Group }) {
 			return fmt.Errorf("the cluster does not say which kinds %s has: %w", version, reason)
 		}
 	}
@@ -190,11 +191,13 @@ func (c *client) infoOfRemoved(o *unstructured.Unstructured) (*resource.Info, er
 	}
 
 	if served {
-		c.s.note(fmt.Sprintf("%s: the cluster does not serve %s any more; it is the same object as %s", reference(info), was.GroupVersion(),
+		c.s.note(fmt.Sprintf("%s: the cluster does not serve %s any more; it is the same object as %s", reference(info),
+			was.GroupVersion(),
 			mapping.GroupVersionKind.GroupVersion()))
 		o.SetGroupVersionKind(mapping.GroupVersionKind)
 	} else {
-		c.s.note(fmt.Sprintf("%s: the cluster has no kind %s of %s any more, so the object is gone", reference(info), was.Kind, was.GroupVersion()))
+		c.s.note(fmt.Sprintf("%s: the cluster has no kind %s of %s any more, so the object is gone", reference(info),
+			was.Kind, was.GroupVersion()))
 	}
 
 	info.Client, err = c.readOnlyClient(mapping.GroupVersionKind.GroupVersion(), &removedTransport{
@@ -240,7 +243,8 @@ func (t *removedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 	body, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: t.refusal.Error(),
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		Message: t.refusal.Error(),
 	})
 	if err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ func aged(t *testing.T, s *Session, name string) {
 	rel, err := releases.Last(name)
 	must(t, err)
 
-	rel.Manifest = strings.NewReplacer("batch/v1\n", "batch/v1beta1\n", "networking.k8s.io/v1\n", "extensions/v1beta1\n").Replace(rel.Manifest) + "\n---\n# nothing\n---\n" +
+	rel.Manifest = strings.NewReplacer("batch/v1\n", "batch/v1beta1\n", "networking.k8s.io/v1\n",
+		"extensions/v1beta1\n").Replace(rel.Manifest) + "\n---\n# nothing\n---\n" +
 		"apiVersion: v1\nkind: List\nitems: [{apiVersion: gone.example/v1, kind: Widget, metadata: {name: w}}]\n"
 	must(t, releases.Update(rel))
 }
@@ -54,13 +55,15 @@ func TestBuild_removedKinds(t *testing.T) {
 
 	var told []string
 
-	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web", Progress: func(text string) { told = append(told, text) }})
+	s := f.open(t, t.Context(), Options{Namespace: namespace, Release: "web",
+		Progress: func(text string) { told = append(told, text) }})
 
 	_, err := install(s, "web").Run(templates(cronJob, ingress, configMap("one")), nil)
 	must(t, err)
 	aged(t, s, "web")
 
-	_, err = upgrade(s).Run("web", templates(strings.Replace(cronJob, "suspend: false", "suspend: true", 1), ingress, configMap("one")), nil)
+	_, err = upgrade(s).Run("web",
+		templates(strings.Replace(cronJob, "suspend: false", "suspend: true", 1), ingress, configMap("one")), nil)
 	must(t, err)
 
 	jobs := f.cluster.API().BatchV1().CronJobs(namespace)
@@ -89,8 +92,10 @@ func TestBuild_removedKinds(t *testing.T) {
 	})
 
 	for _, want := range []string{
-		"CronJob " + namespace + "/tick: the cluster does not serve batch/v1beta1 any more; it is the same object as batch/v1",
-		"Ingress " + namespace + "/web: the cluster does not serve extensions/v1beta1 any more; it is the same object as networking.k8s.io/v1",
+		"CronJob " + namespace + "/tick: the cluster does not serve batch/v1beta1 any more; it is the same object as " +
+			"batch/v1",
+		"Ingress " + namespace + "/web: the cluster does not serve extensions/v1beta1 any more; it is the same object as " +
+			"networking.k8s.io/v1",
 		"Widget w: the cluster has no kind Widget of gone.example/v1 any more, so the object is gone",
 	} {
 		if !strings.Contains(strings.Join(told, "\n"), want) {
@@ -103,7 +108,8 @@ func TestBuild_removedKindsAreNotWritten(t *testing.T) {
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 
-	for name, manifest := range map[string]string{"gone": strange, "older": strings.Replace(cronJob, "batch/v1", "batch/v1beta1", 1)} {
+	for name, manifest := range map[string]string{"gone": strange,
+		"older": strings.Replace(cronJob, "batch/v1", "batch/v1beta1", 1)} {
 		for _, trusting := range []bool{false, true} {
 			i := install(s, fmt.Sprintf("%s-%t", name, trusting))
 			i.DisableOpenAPIValidation = trusting
@@ -121,13 +127,16 @@ func TestBuild_silentAPIIsNoRemovedKind(t *testing.T) {
 	f := newFront(t)
 	s := f.open(t, t.Context(), Options{Namespace: f.cluster.Namespace(t)})
 
-	services := f.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	services := f.cluster.Dynamic().Resource(
+		schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
 
 	_, err := services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.gone.example"},
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1.gone.example"},
 		"spec": map[string]any{
-			"group": "gone.example", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
-			"service": map[string]any{"name": "none", "namespace": "default"},
+			"group": "gone.example", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"name": "none", "namespace": "default"},
 		},
 	}}, metav1.CreateOptions{})
 	must(t, err)

@@ -74,7 +74,8 @@ type Session struct {
 func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, error) {
 	s := &Session{
 		ctx: ctx, api: api, o: o.withDefaults(),
-		unrecorded: map[string]error{}, foreign: map[identity]string{}, deleted: map[identity]types.UID{}, told: map[string]bool{},
+		unrecorded: map[string]error{}, foreign: map[identity]string{}, deleted: map[identity]types.UID{},
+		told: map[string]bool{},
 	}
 
 	s.place.slots = s.o.Slots

@@ -188,7 +188,8 @@ func upgrade(s *Session) *action.Upgrade {
 func status(t *testing.T, f *front, namespace, name string) helmrelease.Status {
 	t.Helper()
 
-	last, err := f.open(t, context.WithoutCancel(t.Context()), Options{Namespace: namespace}).Configuration().Releases.Last(name)
+	last, err := f.open(t, context.WithoutCancel(t.Context()),
+		Options{Namespace: namespace}).Configuration().Releases.Last(name)
 	must(t, err)
 
 	return last.Info.Status
@@ -280,10 +281,12 @@ func TestSession_tellsWarningsOfTheAPI(t *testing.T) {
 		Redact: func(text string) string { return strings.ReplaceAll(text, "replicaz", "(secret)") },
 	})
 
-	_, err := install(s, "web").Run(templates(strings.Replace(deployment("web", ""), "spec:", "spec:\n  replicaz: 3", 1)), nil)
+	_, err := install(s, "web").Run(templates(strings.Replace(deployment("web", ""), "spec:", "spec:\n  replicaz: 3", 1)),
+		nil)
 	must(t, err)
 
-	if want := `the Kubernetes API warns: unknown field "spec.(secret)"`; strings.Count(strings.Join(told, "\n"), want) != 1 {
+	if want := `the Kubernetes API warns: unknown field "spec.(secret)"`; strings.Count(strings.Join(told, "\n"),
+		want) != 1 {
 		t.Errorf("told %q", told)
 	}
 }

@@ -203,7 +203,8 @@ func permanent(err error) error {
 	switch code := api.Status().Code; {
 	case code < http.StatusBadRequest, code >= http.StatusInternalServerError:
 		return err
-	case code == http.StatusNotFound, code == http.StatusConflict, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+	case code == http.StatusNotFound, code == http.StatusConflict, code == http.StatusTooManyRequests,
+		code == http.StatusRequestTimeout:
 		return err
 	}
 

@@ -118,7 +118,8 @@ func TestSession_nothingIsAskedAfterGrace(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := configuration.Releases.Create(&helmrelease.Release{Name: "web", Version: 1, Info: &helmrelease.Info{}}); !errors.Is(err, context.Canceled) {
+	if err := configuration.Releases.Create(
+		&helmrelease.Release{Name: "web", Version: 1, Info: &helmrelease.Info{}}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 
@@ -143,7 +144,8 @@ func TestWait_timeoutNamesWhatIsNotReady(t *testing.T) {
 	i := install(s, "web")
 	i.Timeout = 15 * time.Second
 
-	_, err := i.Run(templates(configMap("a"), deployment("fine", ""), deployment("stuck", "kubetest/fail: \"exit code 3: no such table\"")), nil)
+	_, err := i.Run(templates(configMap("a"), deployment("fine", ""),
+		deployment("stuck", "kubetest/fail: \"exit code 3: no such table\"")), nil)
 
 	var failure *NotReadyError
 	if !errors.As(err, &failure) || !errors.Is(err, context.DeadlineExceeded) {
@@ -184,7 +186,8 @@ func TestReady_daemonSetWithoutReadyPod(t *testing.T) {
 	_, err := i.Run(templates(set), nil)
 
 	var failure *NotReadyError
-	if !errors.As(err, &failure) || len(failure.Objects) != 1 || !strings.HasPrefix(failure.Objects[0].Text, "DaemonSet "+namespace+"/net: ") {
+	if !errors.As(err, &failure) || len(failure.Objects) != 1 ||
+		!strings.HasPrefix(failure.Objects[0].Text, "DaemonSet "+namespace+"/net: ") {
 		t.Fatal(err)
 	}
 }
@@ -297,7 +300,8 @@ func TestWaitForDelete_namesFinalizers(t *testing.T) {
 
 	// The next one of that name is another object.
 	maps := f.cluster.API().CoreV1().ConfigMaps(namespace)
-	_, err = maps.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err = maps.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{})
 	must(t, err)
 
 	list, err = c.Build(strings.NewReader(configMap("held")), true)

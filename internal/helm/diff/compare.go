@@ -73,7 +73,9 @@ func Sort(changes []Change) {
 
 // Altered is the change of an object that differs from what is there, and false where it does not. What
 // is hidden, and redact, are as for [Compare].
-func Altered(object Object, differences []kubernetes.Difference, redact func(string) string) (change Change, differs bool) {
+func Altered(
+	object Object, differences []kubernetes.Difference, redact func(string) string,
+) (change Change, differs bool) {
 	return Change{Verb: Alter, Object: object, Fields: fieldsOf(object, differences, redact)}, len(differences) > 0
 }
 
@@ -92,7 +94,8 @@ func inOrder(a, b Object) int {
 	first, second := a.Key(), b.Key()
 
 	return cmp.Or(
-		cmp.Compare(place(a.Kind), place(b.Kind)), cmp.Compare(first.Kind, second.Kind), cmp.Compare(first.Group, second.Group),
+		cmp.Compare(place(a.Kind), place(b.Kind)), cmp.Compare(first.Kind, second.Kind),
+		cmp.Compare(first.Group, second.Group),
 		cmp.Compare(first.Namespace, second.Namespace), cmp.Compare(first.Name, second.Name),
 	)
 }
@@ -155,7 +158,8 @@ const annotations = "metadata.annotations"
 func ofSecret(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 
-	return top == "data" || top == "stringData" || path == annotations || strings.HasPrefix(path, annotations+".kubectl.kubernetes.io/last-applied")
+	return top == "data" || top == "stringData" || path == annotations ||
+		strings.HasPrefix(path, annotations+".kubectl.kubernetes.io/last-applied")
 }
 
 // versionLabel is the label of a path that changes with every version of a chart, by convention.

@@ -147,7 +147,8 @@ func TestCompare_hidesSecrets(t *testing.T) {
 	const applied = `, annotations: {"kubectl.kubernetes.io/last-applied-configuration": `
 
 	forms := []string{
-		secret("}"), secret("}, data: {a: hunter2}"), secret("}, data: {a: hunter3, .b: hunter4}"), secret("}, stringData: {a: hunter5}"),
+		secret("}"), secret("}, data: {a: hunter2}"), secret("}, data: {a: hunter3, .b: hunter4}"),
+		secret("}, stringData: {a: hunter5}"),
 		secret("}, data: hunter6"), secret(applied + "hunter7}}"), secret(applied + "hunter8}}"),
 	}
 
@@ -195,7 +196,8 @@ func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 
 	for name, tc := range map[string]struct{ before, after, want string }{
 		"lines": {
-			before: start + "\nhosts=1\nworkers=4\n", after: start + "\nhosts=1\nworkers=8\n", want: `line 3: "workers=4" -> "workers=8"`,
+			before: start + "\nhosts=1\nworkers=4\n", after: start + "\nhosts=1\nworkers=8\n",
+			want: `line 3: "workers=4" -> "workers=8"`,
 		},
 		"added": {before: "a\nb\n", after: "a\nnew\nmore\nb\n", want: "2 lines added"},
 		"moved": {before: "a\nb\nc\nd\n", after: "b\nc\nd\nA\n", want: "1 line added, 1 line removed"},
@@ -211,7 +213,8 @@ func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 		},
 		"one long line": {
 			before: start + "old" + start, after: start + "new" + start,
-			want: "…" + strings.Repeat("x", 20) + "old" + start[:57] + "… -> …" + strings.Repeat("x", 20) + "new" + start[:57] + "…",
+			want: "…" + strings.Repeat("x", 20) + "old" + start[:57] + "… -> …" + strings.Repeat("x", 20) + "new" + start[:57] +
+				"…",
 		},
 		"very long": {
 			before: "a\n" + many(1000, "b"), after: "a\n" + many(1002, "c"),
@@ -228,13 +231,15 @@ func TestField_longValuesShowWhereTheyDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := (diff.Field{Path: "data.conf", Old: string(old), New: string(changed)}).String(); got != "data.conf: "+tc.want {
+		if got := (diff.Field{Path: "data.conf", Old: string(old), New: string(changed)}).String(); got != "data.conf: "+
+			tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
 
 	hidden := `"` + start + `(sensitive)"`
-	if got := (diff.Field{Path: "data.conf", Old: hidden, New: hidden}).String(); got != "data.conf changed where it is sensitive" {
+	if got := (diff.Field{Path: "data.conf", Old: hidden,
+		New: hidden}).String(); got != "data.conf changed where it is sensitive" {
 		t.Error(got)
 	}
 }

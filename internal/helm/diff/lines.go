@@ -47,7 +47,8 @@ func part(value string, at int) string {
 // differentLines says which lines of two JSON strings differ, and nothing of what has one line.
 func differentLines(before, after string) string {
 	var was, is string
-	if json.Unmarshal([]byte(before), &was) != nil || json.Unmarshal([]byte(after), &is) != nil || !strings.Contains(was+is, "\n") {
+	if json.Unmarshal([]byte(before), &was) != nil || json.Unmarshal([]byte(after), &is) != nil ||
+		!strings.Contains(was+is, "\n") {
 		return ""
 	}
 

@@ -52,7 +52,8 @@ func (o Object) Key() Key {
 func object(content map[string]any, namespace string) Object {
 	read := unstructured.Unstructured{Object: content}
 	made := Object{
-		APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), Content: content,
+		APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(),
+		Content: content,
 		// Helm compares the value in lower case (v3.21, pkg/action/resource_policy.go, filterManifestsToKeep)
 		Kept: strings.EqualFold(strings.TrimSpace(read.GetAnnotations()[policyAnnotation]), "keep"),
 	}

@@ -120,13 +120,16 @@ func TestParse_errors(t *testing.T) {
 		text string
 		want []string
 	}{
-		"damaged":      {"---\n# Source: demo/templates/a.yaml\na: 1\nb: c: d\n", []string{"demo/templates/a.yaml", "line 2"}},
-		"no source":    {"a: 1\n---\n---\n- b\n", []string{"document 1", "kind"}},
-		"list":         {"# Source: demo/templates/a.yaml\n- b\n", []string{"demo/templates/a.yaml", "list"}},
-		"no kind":      {"# Source: demo/templates/a.yaml\napiVersion: v1\n", []string{"demo/templates/a.yaml", "kind"}},
-		"item":         {"# Source: demo/templates/a.yaml\napiVersion: v1\nkind: List\nitems: [a]\n", []string{"demo/templates/a.yaml", "item 0 of List"}},
-		"item of kind": {"# Source: demo/templates/a.yaml\napiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n", []string{"item 0 of List", "kind"}},
-		"separator":    {"a: 1\n---x\n", []string{"document 1"}},
+		"damaged": {"---\n# Source: demo/templates/a.yaml\na: 1\nb: c: d\n",
+			[]string{"demo/templates/a.yaml", "line 2"}},
+		"no source": {"a: 1\n---\n---\n- b\n", []string{"document 1", "kind"}},
+		"list":      {"# Source: demo/templates/a.yaml\n- b\n", []string{"demo/templates/a.yaml", "list"}},
+		"no kind":   {"# Source: demo/templates/a.yaml\napiVersion: v1\n", []string{"demo/templates/a.yaml", "kind"}},
+		"item": {"# Source: demo/templates/a.yaml\napiVersion: v1\nkind: List\nitems: [a]\n",
+			[]string{"demo/templates/a.yaml", "item 0 of List"}},
+		"item of kind": {"# Source: demo/templates/a.yaml\napiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n",
+			[]string{"item 0 of List", "kind"}},
+		"separator": {"a: 1\n---x\n", []string{"document 1"}},
 	} {
 		_, err := diff.Parse(test.text, "apps")
 		if err == nil {
@@ -171,8 +174,10 @@ func TestParse_emptyLists(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{
-		"{apiVersion: v1, kind: List, items: null}", "{apiVersion: v1, kind: List, items: []}", "apiVersion: v1\nkind: List\nitems:\n",
-		"{apiVersion: v1, kind: ConfigMapList, items: null}", "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: null}]}",
+		"{apiVersion: v1, kind: List, items: null}", "{apiVersion: v1, kind: List, items: []}",
+		"apiVersion: v1\nkind: List\nitems:\n",
+		"{apiVersion: v1, kind: ConfigMapList, items: null}",
+		"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: null}]}",
 	} {
 		if objects := parse(t, text); len(objects) > 0 {
 			t.Errorf("%s has the objects %v", text, objects)

@@ -144,7 +144,8 @@ func mergePatch(document []byte, targeted bool) (map[string]any, error) {
 // operations reads a JSON 6902 patch: the library takes all kinds of things for operations.
 func operations(documents [][]byte) (jsonpatch.Patch, error) {
 	if len(documents) > 1 {
-		return nil, errors.New("several documents, the first of which is a list of JSON 6902 operations: give each a patch of its own")
+		return nil, errors.New("several documents, the first of which is a list of JSON 6902 operations: give each a patch " +
+			"of its own")
 	}
 
 	patch, err := jsonpatch.DecodePatch(documents[0])

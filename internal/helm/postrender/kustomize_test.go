@@ -46,26 +46,33 @@ func TestRenderer_asKustomize(t *testing.T) {
 
 	for name, patch := range map[string]postrender.Patch{
 		"lists of named things": {
-			Patch:  "spec: {template: {spec: {containers: [{name: new, image: new}, {name: main, env: [{name: B, value: '3'}, {name: C, value: '4'}]}]}}}",
+			Patch: "spec: {template: {spec: {containers: [{name: new, image: new}, {name: main, env: [{name: B, value: '3'}, " +
+				"{name: C, value: '4'}]}]}}}",
 			Target: on("Deployment", ""),
 		},
 		"ports": {
-			Patch:  "spec: {template: {spec: {containers: [{name: main, ports: [{containerPort: 81, name: x}, {containerPort: 82}]}]}}}",
+			Patch: "spec: {template: {spec: {containers: [{name: main, ports: [{containerPort: 81, name: x}, {containerPort: " +
+				"82}]}]}}}",
 			Target: on("Deployment", ""),
 		},
 		"directives": {
-			Patch: "spec: {template: {spec: {containers: [{name: side, $patch: delete}], tolerations: [{key: c}]}}}", Target: on("Deployment", ""),
+			Patch:  "spec: {template: {spec: {containers: [{name: side, $patch: delete}], tolerations: [{key: c}]}}}",
+			Target: on("Deployment", ""),
 		},
-		"replace":      {Patch: "spec: {$patch: replace, template: {spec: {containers: [{name: x}]}}}", Target: on("Deployment", "")},
-		"service":      {Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: apps}\nspec: {ports: [{port: 81, protocol: TCP, name: c}], selector: null}"},
+		"replace": {Patch: "spec: {$patch: replace, template: {spec: {containers: [{name: x}]}}}",
+			Target: on("Deployment", "")},
+		"service": {Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: apps}\nspec: {ports: " +
+			"[{port: 81, protocol: TCP, name: c}], selector: null}"},
 		"unknown kind": {Patch: "spec: {list: [{name: c}], map: {b: null, c: 3}}", Target: on("Widget", "")},
 		"annotations":  {Patch: "metadata: {annotations: {a: b}}", Target: &postrender.Target{Name: "w.*"}},
 		"JSON operations": {
-			Patch:  "- {op: add, path: /spec/template/spec/containers/-, value: {name: x}}\n- {op: copy, from: /metadata/labels/app, path: /metadata/labels/b}\n",
+			Patch: "- {op: add, path: /spec/template/spec/containers/-, value: {name: x}}\n- {op: copy, from: " +
+				"/metadata/labels/app, path: /metadata/labels/b}\n",
 			Target: on("Deployment", "web"),
 		},
-		"JSON with group": {Patch: `[{"op": "remove", "path": "/spec/map/a"}]`, Target: &postrender.Target{Group: "example.com"}},
-		"delete":          {Patch: "$patch: delete", Target: on("Service", "")},
+		"JSON with group": {Patch: `[{"op": "remove", "path": "/spec/map/a"}]`,
+			Target: &postrender.Target{Group: "example.com"}},
+		"delete": {Patch: "$patch: delete", Target: on("Service", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -151,30 +151,35 @@ func TestRenderer_patches(t *testing.T) {
 		want    []string
 	}{
 		"merge": {
-			[]postrender.Patch{{Patch: named + "spec: {replicas: 2, template: {spec: {containers: [{name: main, image: other, args: [--b]}]}}}"}},
+			[]postrender.Patch{{Patch: named +
+				"spec: {replicas: 2, template: {spec: {containers: [{name: main, image: other, args: [--b]}]}}}"}},
 			[]string{`change Deployment apps/web:
   spec.replicas: 1 -> 2
   spec.template.spec.containers[main].args: ["--a"] -> ["--b"]
   spec.template.spec.containers[main].image: "nginx:1.0" -> "other"`},
 		},
 		"merge with its namespace": {
-			[]postrender.Patch{{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: elsewhere}\ndata: {a: 'no'}"}},
+			[]postrender.Patch{{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: elsewhere}\ndata: " +
+				"{a: 'no'}"}},
 			[]string{`change ConfigMap elsewhere/web: data.a: "1e3" -> "no"`},
 		},
 		"merge of several": {
 			[]postrender.Patch{{Patch: named + "spec: {replicas: 2}\n" +
 				"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\nautomountServiceAccountToken: no\n"}},
-			[]string{"change ServiceAccount apps/web: automountServiceAccountToken added: false", "change Deployment apps/web: spec.replicas: 1 -> 2"},
+			[]string{"change ServiceAccount apps/web: automountServiceAccountToken added: false",
+				"change Deployment apps/web: spec.replicas: 1 -> 2"},
 		},
 		"merge on a target": {
 			[]postrender.Patch{{Patch: "metadata: {labels: {team: a}}", Target: on("ConfigMap|Widget", "web|[0-9]+")}},
 			[]string{
-				`change ConfigMap apps/web: metadata.labels.team added: "a"`, `change ConfigMap elsewhere/web: metadata.labels added: {"team":"a"}`,
+				`change ConfigMap apps/web: metadata.labels.team added: "a"`,
+				`change ConfigMap elsewhere/web: metadata.labels added: {"team":"a"}`,
 				`change Widget apps/42: metadata.labels added: {"team":"a"}`,
 			},
 		},
 		"name and kind stay": {
-			[]postrender.Patch{{Patch: "kind: Other\nmetadata: {name: other, namespace: other, labels: {team: a}}", Target: on("Widget", "")}},
+			[]postrender.Patch{{Patch: "kind: Other\nmetadata: {name: other, namespace: other, labels: {team: a}}",
+				Target: on("Widget", "")}},
 			[]string{`change Widget apps/42: metadata.labels added: {"team":"a"}`},
 		},
 		"merge deletes": {
@@ -183,11 +188,13 @@ func TestRenderer_patches(t *testing.T) {
 				{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n$patch: delete\n"},
 				{Patch: "data: {a: null}", Target: &postrender.Target{Namespace: "elsewhere"}},
 			},
-			[]string{"remove ConfigMap apps/first", `change ConfigMap elsewhere/web: data.a removed: "1e3"`, "remove Deployment apps/web"},
+			[]string{"remove ConfigMap apps/first", `change ConfigMap elsewhere/web: data.a removed: "1e3"`,
+				"remove Deployment apps/web"},
 		},
 		"operations": {
 			[]postrender.Patch{{
-				Patch:  "- {op: replace, path: /spec/template/spec/containers/0/image, value: other}\n- {op: add, path: /metadata/labels/a~1b, value: yes}\n",
+				Patch: "- {op: replace, path: /spec/template/spec/containers/0/image, value: other}\n- {op: add, path: " +
+					"/metadata/labels/a~1b, value: yes}\n",
 				Target: on("Deployment", ""),
 			}},
 			[]string{`change Deployment apps/web:
@@ -244,7 +251,8 @@ func TestRenderer_keepsObjects(t *testing.T) {
 		"merge":      "metadata: {annotations: {patched: 'true'}}",
 		"operations": "[{op: add, path: /metadata/annotations, value: {patched: 'true'}}]",
 	} {
-		before, after := objects(t, chart), objects(t, run(t, chart, postrender.Patch{Patch: patch, Target: &postrender.Target{}}))
+		before, after := objects(t, chart),
+			objects(t, run(t, chart, postrender.Patch{Patch: patch, Target: &postrender.Target{}}))
 		if len(before) != len(after) {
 			t.Fatalf("%s: %d objects became %d", name, len(before), len(after))
 		}
@@ -273,7 +281,8 @@ func TestRenderer_keepsObjects(t *testing.T) {
 func TestRenderer_keepsOtherDocuments(t *testing.T) {
 	t.Parallel()
 
-	got := run(t, chart, postrender.Patch{Patch: "[{op: replace, path: /spec/replicas, value: 2}]", Target: on("Deployment", "")})
+	got := run(t, chart, postrender.Patch{Patch: "[{op: replace, path: /spec/replicas, value: 2}]",
+		Target: on("Deployment", "")})
 
 	before, after := strings.SplitAfter(chart, "---\n"), strings.SplitAfter(got, "---\n")
 	if len(before) != len(after) {
@@ -309,13 +318,15 @@ func TestRenderer_keepsAwkwardTexts(t *testing.T) {
 		data["k"+string(rune('0'+len(data)))] = text
 	}
 
-	encoded, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": data})
+	encoded, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a"}, "data": data})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	want := []string{`change ConfigMap apps/a: metadata.labels added: {"a":"b"}`}
-	if diff := cmp.Diff(want, changed(t, string(encoded), postrender.Patch{Patch: "metadata: {labels: {a: b}}", Target: &postrender.Target{}})); diff != "" {
+	if diff := cmp.Diff(want, changed(t, string(encoded),
+		postrender.Patch{Patch: "metadata: {labels: {a: b}}", Target: &postrender.Target{}})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -329,21 +340,31 @@ func TestRenderer_patchesThatFail(t *testing.T) {
 		patch postrender.Patch
 		want  string
 	}{
-		"no object":         {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"}, "Deployment apps/other matches nothing"},
-		"names what is":     {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"}, "there are Deployment web"},
-		"other version":     {postrender.Patch{Patch: "apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: web}"}, "matches nothing"},
-		"other namespace":   {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}"}, "matches nothing"},
-		"no target":         {postrender.Patch{Patch: "spec: {a: 1}", Target: on("StatefulSet", "")}, "the target matches nothing"},
-		"part of the name":  {postrender.Patch{Patch: "spec: {a: 1}", Target: on("Deployment", "we")}, "the target matches nothing"},
-		"operation":         {postrender.Patch{Patch: "[{op: remove, path: /spec/none}]", Target: on("Deployment", "")}, "Deployment apps/web: "},
-		"test":              {postrender.Patch{Patch: "[{op: test, path: /spec/replicas, value: 9}]", Target: on("Deployment", "")}, "Deployment apps/web: "},
-		"nothing left":      {postrender.Patch{Patch: `[{op: replace, path: "", value: {}}]`, Target: on("Deployment", "")}, "nothing would be left"},
+		"no object": {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"},
+			"Deployment apps/other matches nothing"},
+		"names what is": {postrender.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}"},
+			"there are Deployment web"},
+		"other version": {postrender.Patch{Patch: "apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: web}"},
+			"matches nothing"},
+		"other namespace": {postrender.Patch{
+			Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: default}"}, "matches nothing"},
+		"no target": {postrender.Patch{Patch: "spec: {a: 1}", Target: on("StatefulSet", "")},
+			"the target matches nothing"},
+		"part of the name": {postrender.Patch{Patch: "spec: {a: 1}", Target: on("Deployment", "we")},
+			"the target matches nothing"},
+		"operation": {postrender.Patch{Patch: "[{op: remove, path: /spec/none}]", Target: on("Deployment", "")},
+			"Deployment apps/web: "},
+		"test": {postrender.Patch{Patch: "[{op: test, path: /spec/replicas, value: 9}]",
+			Target: on("Deployment", "")}, "Deployment apps/web: "},
+		"nothing left": {postrender.Patch{Patch: `[{op: replace, path: "", value: {}}]`, Target: on("Deployment", "")},
+			"nothing would be left"},
 		"cannot be a patch": {postrender.Patch{Patch: "text"}, "neither an object nor a list"},
 	} {
 		_, err := postrender.New([]postrender.Patch{good, test.patch}).In("apps").Run(bytes.NewBufferString(chart))
 
 		var found *postrender.Error
-		if !errors.As(err, &found) || found.Index != 1 || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "patch 2: ") {
+		if !errors.As(err, &found) || found.Index != 1 || !strings.Contains(err.Error(), test.want) ||
+			!strings.HasPrefix(err.Error(), "patch 2: ") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -356,7 +377,8 @@ func TestRenderer_keepsEmptyLists(t *testing.T) {
 	for _, items := range []string{"items: null", "items: []", "items:"} {
 		rendered := "kind: List\napiVersion: v1\n" + items + "\n"
 
-		got := run(t, rendered+"---\n"+one, postrender.Patch{Patch: "metadata: {annotations: {patched: 'true'}}", Target: &postrender.Target{}})
+		got := run(t, rendered+"---\n"+one,
+			postrender.Patch{Patch: "metadata: {annotations: {patched: 'true'}}", Target: &postrender.Target{}})
 		if !strings.HasPrefix(got, rendered+"---\n") || !strings.Contains(got, "patched") {
 			t.Errorf("%q became %s", rendered, got)
 		}

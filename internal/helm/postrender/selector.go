@@ -41,7 +41,8 @@ func (h head) in(namespace string) head {
 
 // is whether both are the same object.
 func (h head) is(other head) bool {
-	return h.group == other.group && h.version == other.version && h.kind == other.kind && h.namespace == other.namespace && h.name == other.name
+	return h.group == other.group && h.version == other.version && h.kind == other.kind &&
+		h.namespace == other.namespace && h.name == other.name
 }
 
 // String is such as Deployment apps/web.
@@ -56,7 +57,8 @@ type selector struct {
 func newSelector(target Target) (*selector, error) {
 	// kustomize compiles all at once, and does not say which one is wrong
 	for field, text := range map[string]string{
-		"group": target.Group, "version": target.Version, "kind": target.Kind, "name": target.Name, "namespace": target.Namespace,
+		"group": target.Group, "version": target.Version, "kind": target.Kind, "name": target.Name,
+		"namespace": target.Namespace,
 	} {
 		if _, err := types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Name: text}}); err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)

@@ -2,8 +2,8 @@ package release
 
 import "fmt"
 
-// adoptable is whether a release that exists may be changed: it is only an update, adoption was asked for, the release was
-// removed, or an earlier run with the same inputs made or began it.
+// adoptable is whether a release that exists may be changed: it is only an update, adoption was asked for, the release
+// was removed, or an earlier run with the same inputs made or began it.
 func adoptable(want Wanted, have Observation) bool {
 	last, _ := have.Last()
 

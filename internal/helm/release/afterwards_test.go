@@ -21,7 +21,8 @@ func hiccup(proxy *faultProxy, records int) {
 			}
 		}
 
-		if !began.IsZero() && time.Since(began) < time.Second && strings.HasPrefix(call, "GET") && strings.Contains(call, "/secrets?") {
+		if !began.IsZero() && time.Since(began) < time.Second && strings.HasPrefix(call, "GET") &&
+			strings.Contains(call, "/secrets?") {
 			return cut
 		}
 
@@ -48,7 +49,8 @@ func TestApply_noAnswerAfterLastRecord(t *testing.T) {
 	hiccup(proxy, 2)
 	failing.API = proxy.client
 
-	outcome, err := failing.Apply(t.Context(), failing.spec(map[string]any{"bad": true}), jobbing(t, keptHook), release.Intent{Create: true})
+	outcome, err := failing.Apply(t.Context(), failing.spec(map[string]any{"bad": true}), jobbing(t, keptHook),
+		release.Intent{Create: true})
 
 	var failed *release.FailedError
 	if !errors.As(err, &failed) {
@@ -85,14 +87,16 @@ func TestApply_sweepIsForbidden(t *testing.T) {
 	last, _ := outcome.Now.Last()
 	same(t, "status", last.Status, release.Deployed)
 
-	if len(outcome.Notices) != 1 || !strings.Contains(outcome.Notices[0], "ConfigMap "+p.namespace+"/left") || !strings.Contains(outcome.Notices[0], "you may not") {
+	if len(outcome.Notices) != 1 || !strings.Contains(outcome.Notices[0], "ConfigMap "+p.namespace+"/left") ||
+		!strings.Contains(outcome.Notices[0], "you may not") {
 		t.Errorf("notices: %q", outcome.Notices)
 	}
 
 	// It is swept up when that is allowed.
 	p.API = newFaultProxy(t, p.real).client
 	outcome = p.apply(t, p.spec(nil), chart, release.Intent{})
-	same(t, "done", outcome.Done, []string{"removed ConfigMap " + p.namespace + "/left, which a failed revision had left behind"})
+	same(t, "done", outcome.Done, []string{
+		"removed ConfigMap " + p.namespace + "/left, which a failed revision had left behind"})
 	same(t, "notices", outcome.Notices, []string(nil))
 }
 
@@ -122,7 +126,8 @@ func TestRemove_leaseCannotBeDeleted(t *testing.T) {
 
 	same(t, "statuses", p.statuses(t, spec.Name), "")
 
-	if told := strings.Join(p.told, "\n"); !strings.Contains(told, "the Lease of the release stays") || !strings.Contains(told, "you may not") {
+	if told := strings.Join(p.told, "\n"); !strings.Contains(told, "the Lease of the release stays") ||
+		!strings.Contains(told, "you may not") {
 		t.Errorf("told: %s", told)
 	}
 }

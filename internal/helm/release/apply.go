@@ -22,7 +22,8 @@ import (
 func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
 	r := &run{
 		cluster: c, spec: spec, chart: chart,
-		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true, Timeout: spec.Options.Timeout},
+		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true,
+			Timeout: spec.Options.Timeout},
 	}
 
 	// The Lease would be asked for until ctx ends.
@@ -130,7 +131,8 @@ func (r *run) done(format string, args ...any) {
 // sweepUp removes leftovers of a release that is as it should be: that some stay makes no failure of it.
 func (r *run) sweepUp(ctx context.Context, have Observation) {
 	if err := r.sweep(ctx, have); err != nil {
-		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, and some of what failed revisions left behind is still there: %v", r.spec.Name, err))
+		text := r.spec.Secrets.Redact(fmt.Sprintf("release %s is deployed, and some of what failed revisions left behind "+
+			"is still there: %v", r.spec.Name, err))
 		r.outcome.Notices = append(r.outcome.Notices, text)
 		r.cluster.tell(r.spec.Name, text)
 	}
@@ -185,11 +187,13 @@ func (r *run) deploy(ctx context.Context, s *client.Session, d Decision, have Ob
 	if err := s.RecordError(); err != nil {
 		return &FailedError{
 			Name: r.spec.Name, Verb: a.verb(), Cause: err,
-			Next: "The objects of the release are as they should be, but Helm could not record that. Apply again to repair the record.",
+			Next: "The objects of the release are as they should be, but Helm could not record that. Apply again to repair " +
+				"the record.",
 		}
 	}
 
-	r.done("%s revision %d", map[Step]string{Install: "installed", InstallOver: "installed", Upgrade: "upgraded to"}[d.Step], a.marks.made)
+	r.done("%s revision %d", map[Step]string{Install: "installed", InstallOver: "installed",
+		Upgrade: "upgraded to"}[d.Step], a.marks.made)
 	r.want.Intent.Repair = false
 
 	for _, text := range s.Foreign() {

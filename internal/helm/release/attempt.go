@@ -139,7 +139,8 @@ func (a *attempt) upgrade() *action.Upgrade {
 	u.TakeOwnership, u.Force, u.CleanupOnFail = o.TakeOwnership, o.Force, o.CleanupOnFail
 	// Without any of them an upgrade without values silently keeps the old ones (Helm 3.21,
 	// action/upgrade.go, reuseValues).
-	u.ResetValues, u.ReuseValues, u.ResetThenReuseValues = o.Reuse == ReuseNothing, o.Reuse == ReuseValues, o.Reuse == ReuseUserValues
+	u.ResetValues, u.ReuseValues, u.ResetThenReuseValues = o.Reuse == ReuseNothing, o.Reuse == ReuseValues,
+		o.Reuse == ReuseUserValues
 	u.PostRenderer = &a.rendered
 
 	if a.dry {
@@ -221,7 +222,8 @@ func (a *attempt) rejection(ctx context.Context, err error) error {
 		return a.rendered.refusal
 	case a.rendered.was, caps == nil, ctx.Err() != nil:
 		return fmt.Errorf("%s release %s: %w", a.verb(), a.spec.Name, err)
-	case a.chart.Metadata.KubeVersion != "" && !chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):
+	case a.chart.Metadata.KubeVersion != "" &&
+		!chartutil.IsCompatibleRange(a.chart.Metadata.KubeVersion, caps.KubeVersion.String()):
 		return fmt.Errorf("%w: %s %s is for %s, and the cluster runs %s",
 			ErrKubernetes, a.chart.Name(), a.chart.Metadata.Version, a.chart.Metadata.KubeVersion, caps.KubeVersion.String())
 	}

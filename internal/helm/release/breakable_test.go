@@ -47,7 +47,9 @@ func (p *place) rewrite(t *testing.T, name release.Name, revision int, change fu
 }
 
 // failing applies what fails, and checks what the error says.
-func (p *place) failing(t *testing.T, spec release.Spec, chart *release.Package, intent release.Intent, texts ...string) error {
+func (p *place) failing(
+	t *testing.T, spec release.Spec, chart *release.Package, intent release.Intent, texts ...string,
+) error {
 	t.Helper()
 
 	_, err := p.Apply(t.Context(), spec, chart, intent)

@@ -116,7 +116,8 @@ func (c *Cluster) open(ctx context.Context, name Name, redact func(string) strin
 // tell reports progress; the text has no secrets.
 func (c *Cluster) tell(name Name, text string) {
 	if c.Progress != nil {
-		c.Progress(redactWithoutObjects(func(text string) string { return text })(text), map[string]any{"release": name.String()})
+		c.Progress(redactWithoutObjects(func(text string) string { return text })(text),
+			map[string]any{"release": name.String()})
 	}
 }
 

@@ -49,7 +49,8 @@ func newPlace(t *testing.T) *place {
 	shared := kubetest.Shared(t)
 	p := &place{real: shared, namespace: shared.Namespace(t)}
 	p.Cluster = &release.Cluster{
-		API: shared.Client(t, kubernetes.Options{}), Slots: client.NewSlots(0), Pause: pause, LockDuration: lockDuration, Grace: 5 * time.Second,
+		API: shared.Client(t, kubernetes.Options{}), Slots: client.NewSlots(0), Pause: pause, LockDuration: lockDuration,
+		Grace: 5 * time.Second,
 		Progress: func(text string, _ map[string]any) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -169,7 +170,8 @@ func TestApply_lifeOfRelease(t *testing.T) {
 	same(t, "done", outcome.Done, []string{"installed revision 1"})
 
 	last, _ := outcome.Now.Last()
-	if last.Status != release.Deployed || last.ChartVersion != "1.0.0" || last.Inputs != release.Inputs(spec, chart.Digest) || len(last.Objects) != 4 {
+	if last.Status != release.Deployed || last.ChartVersion != "1.0.0" ||
+		last.Inputs != release.Inputs(spec, chart.Digest) || len(last.Objects) != 4 {
 		t.Errorf("installed: %+v", last)
 	}
 
@@ -284,7 +286,8 @@ func TestApply_namesFailedHook(t *testing.T) {
 		t.Fatalf("a failing hook: %v", err)
 	}
 
-	for _, text := range []string{"install release " + spec.Name.String(), "Job " + p.namespace + "/web-post", "no such table", "Apply again"} {
+	for _, text := range []string{"install release " + spec.Name.String(), "Job " + p.namespace + "/web-post",
+		"no such table", "Apply again"} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in:\n%s", text, err)
 		}
@@ -307,7 +310,8 @@ func TestApply_namesWhatIsNotReady(t *testing.T) {
 	good := p.spec(map[string]any{"message": "good"})
 	p.apply(t, good, chart, release.Intent{Create: true})
 
-	bad := p.spec(map[string]any{"message": "bad", "podAnnotations": map[string]any{kubetest.FailAnnotation: "exit code 1: out of cheese"}})
+	bad := p.spec(map[string]any{"message": "bad",
+		"podAnnotations": map[string]any{kubetest.FailAnnotation: "exit code 1: out of cheese"}})
 	bad.Options.Timeout, bad.Options.RollbackOnFailure = 10*time.Second, true
 
 	outcome, err := p.Apply(t.Context(), bad, chart, release.Intent{})
@@ -317,7 +321,8 @@ func TestApply_namesWhatIsNotReady(t *testing.T) {
 		t.Fatalf("a pod that crashes: %v", err)
 	}
 
-	for _, text := range []string{"upgrade release", "Deployment " + p.namespace + "/web", "out of cheese", "rolled back to what revision 1 had"} {
+	for _, text := range []string{"upgrade release", "Deployment " + p.namespace + "/web", "out of cheese",
+		"rolled back to what revision 1 had"} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in:\n%s", text, err)
 		}

@@ -135,7 +135,8 @@ func (b *books) do(d release.Decision) error {
 }
 
 var statuses = []string{
-	release.Deployed, release.Failed, release.Superseded, release.PendingInstall, release.PendingUpgrade, release.PendingRollback,
+	release.Deployed, release.Failed, release.Superseded, release.PendingInstall, release.PendingUpgrade,
+	release.PendingRollback,
 	release.Uninstalling, release.Uninstalled, "unknown",
 }
 

@@ -168,11 +168,13 @@ func TestDecide_histories(t *testing.T) {
 
 func wanted(intent release.Intent) release.Wanted {
 	return release.Wanted{
-		Name: release.Name{Namespace: "prod", Name: "web"}, Inputs: wish, Intent: intent, Held: true, Timeout: 5 * time.Minute,
+		Name: release.Name{Namespace: "prod", Name: "web"}, Inputs: wish, Intent: intent, Held: true,
+		Timeout: 5 * time.Minute,
 	}
 }
 
-var reasons = map[error]string{release.ErrExists: "exists", release.ErrBusy: "busy", release.ErrUnreadable: "unreadable"}
+var reasons = map[error]string{release.ErrExists: "exists", release.ErrBusy: "busy",
+	release.ErrUnreadable: "unreadable"}
 
 func tell(d release.Decision) string {
 	switch d.Step {
@@ -188,7 +190,8 @@ func tell(d release.Decision) string {
 func TestDecide_repair(t *testing.T) {
 	t.Parallel()
 
-	if got := release.Decide(wanted(release.Intent{Repair: true}), history("deployed:aaaa"), now); tell(got) != "upgrade 1" {
+	if got := release.Decide(wanted(release.Intent{Repair: true}), history("deployed:aaaa"),
+		now); tell(got) != "upgrade 1" {
 		t.Errorf("a release whose objects differ is to be upgraded, not: %+v", got)
 	}
 }
@@ -231,8 +234,10 @@ func TestDecide_refusalsSayWhatToDo(t *testing.T) {
 		reason  error
 		texts   []string
 	}{
-		{"deployed", release.ErrExists, []string{"revision 1 of prod/web is deployed", "web 1.0.0", "import id is prod/web", "adopt = true"}},
-		{"deployed ~pending-upgrade", release.ErrBusy, []string{"revision 2 of prod/web is pending-upgrade", "abandoned in 9m0s"}},
+		{"deployed", release.ErrExists,
+			[]string{"revision 1 of prod/web is deployed", "web 1.0.0", "import id is prod/web", "adopt = true"}},
+		{"deployed ~pending-upgrade", release.ErrBusy,
+			[]string{"revision 2 of prod/web is pending-upgrade", "abandoned in 9m0s"}},
 		{"unreadable", release.ErrUnreadable, []string{"Secret prod/sh.helm.release.v1.web.v1"}},
 	} {
 		err := release.Decide(wanted(release.Intent{Create: true}), history(tc.history), now).Error()

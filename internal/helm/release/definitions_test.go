@@ -46,7 +46,8 @@ func (p *place) definition(t *testing.T, kind string) map[string]any {
 	t.Helper()
 
 	live, err := p.API.GetObject(t.Context(), kubernetes.Reference{
-		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: strings.ToLower(kind) + "s.defined.example",
+		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
+		Name: strings.ToLower(kind) + "s.defined.example",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,8 @@ func TestDefinitions_ofOtherReleasesStay(t *testing.T) {
 		t.Errorf("the definition of another release is now %s", text)
 	}
 
-	want := "left CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example: it belongs to the release " + p.namespace + "/owner"
+	want := "left CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example: it belongs to the release " +
+		p.namespace + "/owner"
 	if !slices.Contains(outcome.Done, want) {
 		t.Errorf("done: %q", outcome.Done)
 	}
@@ -188,7 +190,8 @@ func TestChanges_includedDefinitions(t *testing.T) {
 	chartOf := func(name string) *release.Package {
 		return packageOf(t, kubetest.Chart(name, "1.0.0", map[string]string{
 			"crds/a.yaml": definitionOf(kind, sizeField), "templates/a.yaml": configMap(name, ""),
-			"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {size: 1}\n",
+			"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + kind + "\nmetadata: {name: " + name +
+				"}\nspec: {size: 1}\n",
 		}))
 	}
 
@@ -204,7 +207,8 @@ func TestChanges_includedDefinitions(t *testing.T) {
 		}
 
 		same(t, "objects", namesOf(rendering), []string{
-			"ConfigMap " + of.Name.Name, "CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example", kind + " " + of.Name.Name,
+			"ConfigMap " + of.Name.Name, "CustomResourceDefinition " + strings.ToLower(kind) + "s.defined.example",
+			kind + " " + of.Name.Name,
 		})
 	}
 
@@ -262,7 +266,8 @@ func TestApply_missingKindsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	hook := strings.Replace(configMap("hook", ""), "{name: hook}", `{name: hook, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}`, 1)
+	hook := strings.Replace(configMap("hook", ""), "{name: hook}",
+		`{name: hook, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}`, 1)
 	fine := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": configMap("data", "")}))
 	broken := packageOf(t, kubetest.Chart("web", "2.0.0", map[string]string{
 		"templates/a.yaml": configMap("data", ""), "templates/hook.yaml": hook,

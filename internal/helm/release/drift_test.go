@@ -46,17 +46,20 @@ func TestDrift_depths(t *testing.T) {
 	api, at := p.real.API(), p.namespace
 	patches := map[string]func(patch string) error{
 		"configmap": func(patch string) error {
-			_, err := api.CoreV1().ConfigMaps(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := api.CoreV1().ConfigMaps(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{})
 
 			return err
 		},
 		"secret": func(patch string) error {
-			_, err := api.CoreV1().Secrets(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := api.CoreV1().Secrets(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{})
 
 			return err
 		},
 		"deployment": func(patch string) error {
-			_, err := api.AppsV1().Deployments(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			_, err := api.AppsV1().Deployments(at).Patch(t.Context(), "web", types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{})
 
 			return err
 		},
@@ -84,7 +87,8 @@ func TestDrift_depths(t *testing.T) {
 	all := strings.Join(lines, "\n")
 
 	for _, want := range []string{
-		"ConfigMap " + at + "/web: data.message is", `instead of "hello"`, "Deployment " + at + "/web: spec.replicas is 3 instead of 1",
+		"ConfigMap " + at + "/web: data.message is", `instead of "hello"`,
+		"Deployment " + at + "/web: spec.replicas is 3 instead of 1",
 		"Secret " + at + "/web: data.password is another one", "Service " + at + "/web is missing",
 	} {
 		if !strings.Contains(all, want) {
@@ -96,10 +100,12 @@ func TestDrift_depths(t *testing.T) {
 		t.Errorf("drift:\n%s", all)
 	}
 
-	same(t, "presence", drift(release.DriftOptions{Depth: release.DepthPresence}), []string{"Service " + at + "/web is missing"})
+	same(t, "presence", drift(release.DriftOptions{Depth: release.DepthPresence}),
+		[]string{"Service " + at + "/web is missing"})
 	same(t, "release", drift(release.DriftOptions{Depth: release.DepthRelease}), []string(nil))
 	same(t, "ignored", drift(release.DriftOptions{Ignore: []release.Ignore{
-		{Kind: "Deployment", Name: "w*", Paths: []string{"spec.replicas"}}, {Kind: "Service"}, {Kind: "Secret", Paths: []string{"data.*"}},
+		{Kind: "Deployment", Name: "w*", Paths: []string{"spec.replicas"}}, {Kind: "Service"},
+		{Kind: "Secret", Paths: []string{"data.*"}},
 		{Kind: "ConfigMap", Namespace: at, Paths: []string{"data"}},
 	}}), []string(nil))
 
@@ -180,7 +186,8 @@ spec:
         env: [{name: A, value: ""}, {name: B, value: "1"}]
         resources: {limits: {cpu: 1000m, memory: 1024Mi}, requests: {cpu: 0.5}}
 `,
-		"templates/list.yaml": "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(configMap("listed", "x")), "\n", "\n  ") + "\n",
+		"templates/list.yaml": "apiVersion: v1\nkind: List\nitems:\n- " +
+			strings.ReplaceAll(strings.TrimSpace(configMap("listed", "x")), "\n", "\n  ") + "\n",
 	}))
 	spec := p.spec(nil)
 	p.apply(t, spec, chart, release.Intent{Create: true})
@@ -201,7 +208,8 @@ spec:
 		}
 	}
 
-	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); err != nil || len(lines) != 2 {
+	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); err != nil ||
+		len(lines) != 2 {
 		t.Errorf("drift: %v %v", lines, err)
 	}
 
@@ -250,8 +258,10 @@ func TestDrift_noneOfEndedObjects(t *testing.T) {
 			", containers: [{name: main, image: registry.example/pod}]}\n"
 	}
 	chart := packageOf(t, kubetest.Chart("ends", "1.0.0", map[string]string{
-		"templates/once.yaml": job("once", "  ttlSecondsAfterFinished: 0\n"), "templates/stays.yaml": job("stays", "  backoffLimit: 1\n"),
-		"templates/never.yaml": pod("never", "Never"), "templates/on-failure.yaml": pod("on-failure", "OnFailure"), "templates/always.yaml": pod("always", "Always"),
+		"templates/once.yaml":  job("once", "  ttlSecondsAfterFinished: 0\n"),
+		"templates/stays.yaml": job("stays", "  backoffLimit: 1\n"),
+		"templates/never.yaml": pod("never", "Never"), "templates/on-failure.yaml": pod("on-failure", "OnFailure"),
+		"templates/always.yaml": pod("always", "Always"),
 	}))
 	spec := p.spec(nil)
 	spec.Options.Wait = false
@@ -288,7 +298,8 @@ func TestDrift_noneOfEndedObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		same(t, string(depth), lines, []string{"Job " + p.namespace + "/stays is missing", "Pod " + p.namespace + "/always is missing"})
+		same(t, string(depth), lines, []string{"Job " + p.namespace + "/stays is missing",
+			"Pod " + p.namespace + "/always is missing"})
 	}
 }
 
@@ -321,13 +332,15 @@ func TestDrift_silentAPI(t *testing.T) {
 	lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name})
 	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/c is missing"})
 
-	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "ConfigMap "+p.namespace+"/a") {
+	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+		!strings.Contains(err.Error(), "ConfigMap "+p.namespace+"/a") {
 		t.Errorf("what was not compared: %v", err)
 	}
 
 	silent = ""
 
-	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); !errors.Is(err, kubernetes.ErrNoAnswer) || len(lines) > 0 {
+	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); !errors.Is(err,
+		kubernetes.ErrNoAnswer) || len(lines) > 0 {
 		t.Errorf("nothing answers: %v %v", lines, err)
 	}
 }
@@ -349,9 +362,10 @@ func TestDrift_manyObjectsOfSilentAPI(t *testing.T) {
 		})
 	}
 
-	first := diff.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: p.namespace, Name: "gone", Content: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "gone"},
-	}}
+	first := diff.Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: p.namespace, Name: "gone",
+		Content: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "gone"},
+		}}
 	revision.Objects = append([]diff.Object{first}, revision.Objects...)
 
 	proxy := newFaultProxy(t, p.real)

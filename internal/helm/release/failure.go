@@ -20,7 +20,8 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 		return r.refused(ctx, a, have, cause)
 	}
 
-	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause), Diagnosis: r.diagnose(ctx, s, a)}
+	failure := &FailedError{Name: r.spec.Name, Verb: a.verb(), Cause: a.cause(ctx, s, cause),
+		Diagnosis: r.diagnose(ctx, s, a)}
 
 	switch {
 	case ctx.Err() != nil:
@@ -28,7 +29,8 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 	case r.spec.Options.RollbackOnFailure:
 		failure.Next = r.undo(ctx, a, have)
 	default:
-		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be inspected. Apply again to try once more.", a.marks.made)
+		failure.Next = fmt.Sprintf("Revision %d is left as it is, to be inspected. Apply again to try once more.",
+			a.marks.made)
 	}
 
 	if ctx.Err() == nil {
@@ -223,7 +225,8 @@ func (r *run) rollBack(s *client.Session, failed int, to Revision) error {
 
 	back := action.NewRollback(cfg)
 	back.Version, back.Timeout, back.Wait, back.WaitForJobs = to.Number, o.timeout(), o.Wait, o.WaitForJobs
-	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail, o.MaxHistory
+	back.DisableHooks, back.Force, back.CleanupOnFail, back.MaxHistory = o.DisableHooks, o.Force, o.CleanupOnFail,
+		o.MaxHistory
 
 	return errors.Join(back.Run(r.spec.Name.Name), s.RecordError())
 }

@@ -27,7 +27,8 @@ func TestRollback_uninstallsNothingThatRan(t *testing.T) {
 			10, "superseded failed failed deployed", []string{"a=", "always=1"}, "rolled back to what revision 1 had",
 		},
 		"is left alone when that is forgotten": {
-			1, "failed", []string{"a=", "always=3", "b="}, "left as it is, because the history has no revision that was deployed",
+			1, "failed", []string{"a=", "always=3", "b="},
+			"left as it is, because the history has no revision that was deployed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestRollback_removesNothingFromBefore(t *testing.T) {
 
 	spec.Values["podAnnotations"] = map[string]any{kubetest.NeverReadyAnnotation: "true"}
 	spec.Options.Timeout, spec.Options.RollbackOnFailure = 2*time.Second, true
-	p.failing(t, spec, chart, release.Intent{Create: true}, "left as it is", "ConfigMap "+p.namespace+"/web", "there before")
+	p.failing(t, spec, chart, release.Intent{Create: true}, "left as it is", "ConfigMap "+p.namespace+"/web",
+		"there before")
 	same(t, "statuses", p.statuses(t, spec.Name), "failed")
 	same(t, "objects", p.configMaps(t), []string{"web=kept"})
 }

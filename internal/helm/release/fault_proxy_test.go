@@ -82,7 +82,8 @@ func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	// The certificate is that of the administrator; the proxy does not ask for it.
-	d.client, err = kubernetes.New(kubernetes.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
+	d.client, err = kubernetes.New(
+		kubernetes.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
 	if err != nil {
 		t.Fatal(err)
 	}

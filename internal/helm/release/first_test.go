@@ -37,8 +37,10 @@ func TestRollback_removesFailedInstallation(t *testing.T) {
 
 	core, all := p.real.API().CoreV1(), metav1.DeleteOptions{}
 	if err := errors.Join(
-		core.ConfigMaps(p.namespace).Delete(t.Context(), "web", all), core.Secrets(p.namespace).Delete(t.Context(), "web", all),
-		core.Services(p.namespace).Delete(t.Context(), "web", all), p.real.API().AppsV1().Deployments(p.namespace).Delete(t.Context(), "web", all),
+		core.ConfigMaps(p.namespace).Delete(t.Context(), "web", all),
+		core.Secrets(p.namespace).Delete(t.Context(), "web", all),
+		core.Services(p.namespace).Delete(t.Context(), "web", all),
+		p.real.API().AppsV1().Deployments(p.namespace).Delete(t.Context(), "web", all),
 	); err != nil {
 		t.Fatal(err)
 	}

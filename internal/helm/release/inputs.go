@@ -25,7 +25,8 @@ func Inputs(spec Spec, digest string) string {
 		Reuse         Reuse
 	}{
 		Chart: digest, Values: values.Digest(spec.Values), Patches: spec.Patches,
-		IncludeCRDs: spec.Options.IncludeCRDs, EnableDNS: spec.Options.EnableDNS, SubNotes: spec.Options.SubNotes, Reuse: spec.Options.Reuse,
+		IncludeCRDs: spec.Options.IncludeCRDs, EnableDNS: spec.Options.EnableDNS, SubNotes: spec.Options.SubNotes,
+		Reuse: spec.Options.Reuse,
 	})
 	if err != nil {
 		// Texts, booleans and structs of texts can always be encoded.

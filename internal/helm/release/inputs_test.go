@@ -50,8 +50,10 @@ func TestInputs_change(t *testing.T) {
 	// How it is done changes nothing of what is made.
 	spec := base()
 	spec.Options = release.Options{
-		Wait: true, WaitForJobs: true, Timeout: time.Hour, RollbackOnFailure: true, UpgradeCRDs: true, DisableHooks: true, TakeOwnership: true,
-		Force: true, CleanupOnFail: true, MaxHistory: 3, Description: "x", CreateNamespace: true, SkipSchemaValidation: true,
+		Wait: true, WaitForJobs: true, Timeout: time.Hour, RollbackOnFailure: true, UpgradeCRDs: true, DisableHooks: true,
+		TakeOwnership: true,
+		Force:         true, CleanupOnFail: true, MaxHistory: 3, Description: "x", CreateNamespace: true,
+		SkipSchemaValidation: true,
 	}
 
 	if release.Inputs(spec, "sha256:aa") != mark {

@@ -27,8 +27,8 @@ const everyCall = "TALOSOP_TEST_EVERY_CALL"
 // stride is how far apart the changing calls are at which an everyday run kills.
 const stride = 3
 
-// changes is whether a call changes something of the release. A kill at a read is one right after the change before it, and the
-// Lease of a run is renewed at any time.
+// changes is whether a call changes something of the release. A kill at a read is one right after the change before it,
+// and the Lease of a run is renewed at any time.
 func changes(call string) bool {
 	method, target, _ := strings.Cut(call, " ")
 
@@ -54,11 +54,13 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, description: "%[4]s", x-kubernetes-preserve-unknown-fields: true}}
 `, plural, kind, strings.ToLower(kind), version),
-		"templates/custom.yaml": fmt.Sprintf("apiVersion: killed.example/v1\nkind: %s\nmetadata: {name: gear}\nspec: {version: %q}\n", kind, version),
+		"templates/custom.yaml": fmt.Sprintf(
+			"apiVersion: killed.example/v1\nkind: %s\nmetadata: {name: gear}\nspec: {version: %q}\n", kind, version),
 	}
 
 	for _, name := range maps {
-		files["templates/"+name+".yaml"] = strings.Replace(configMap(name, version), "data: {", "data: {of-"+version+": x, ", 1)
+		files["templates/"+name+".yaml"] = strings.Replace(configMap(name, version), "data: {", "data: {of-"+version+": x, ",
+			1)
 	}
 
 	for _, hook := range []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"} {
@@ -92,11 +94,13 @@ func newTrial(t *testing.T, name string) *trial {
 	kind := "Gear" + strings.NewReplacer("test-", "", "-", "").Replace(p.namespace) + name
 	tr := &trial{
 		place: p, kind: kind,
-		first: packageOf(t, gears(kind, "1.0.0", "stays", "goes")), next: packageOf(t, gears(kind, "2.0.0", "stays", "comes")),
+		first: packageOf(t, gears(kind, "1.0.0", "stays", "goes")),
+		next:  packageOf(t, gears(kind, "2.0.0", "stays", "comes")),
 	}
 
 	t.Cleanup(func() {
-		crd := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		crd := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+			Resource: "customresourcedefinitions"}
 		_ = p.real.Dynamic().Resource(crd).Delete(context.WithoutCancel(t.Context()),
 			strings.ToLower(kind)+"s.killed.example", metav1.DeleteOptions{})
 	})
@@ -133,11 +137,13 @@ func (tr *trial) end(t *testing.T, name release.Name) string {
 	}
 
 	last, _ := have.Last()
-	seen := []string{fmt.Sprintf("%d deployed, %d pending, last: %s %s", deployed, pending, last.Status, last.ChartVersion)}
+	seen := []string{fmt.Sprintf("%d deployed, %d pending, last: %s %s", deployed, pending, last.Status,
+		last.ChartVersion)}
 	seen = append(seen, tr.configMaps(t)...)
 
 	gears := schema.GroupVersionResource{Group: "killed.example", Version: "v1", Resource: strings.ToLower(tr.kind) + "s"}
-	if list, err := tr.real.Dynamic().Resource(gears).Namespace(tr.namespace).List(t.Context(), metav1.ListOptions{}); err == nil {
+	if list, err := tr.real.Dynamic().Resource(gears).Namespace(tr.namespace).List(t.Context(),
+		metav1.ListOptions{}); err == nil {
 		for _, item := range list.Items {
 			version, _, _ := unstructured.NestedString(item.Object, "spec", "version")
 			seen = append(seen, item.GetName()+" "+version)
@@ -159,7 +165,8 @@ func (tr *trial) hooks(t *testing.T) []string {
 	ran := map[string]bool{}
 
 	for _, job := range list.Items {
-		complete := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobComplete })
+		complete := slices.ContainsFunc(job.Status.Conditions,
+			func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobComplete })
 		ran[fmt.Sprintf("%s %s %t", job.Name, job.Spec.Template.Spec.Containers[0].Image, complete)] = true
 	}
 
@@ -169,8 +176,8 @@ func (tr *trial) hooks(t *testing.T) []string {
 // work is a change of a release that may be killed.
 type work func(ctx context.Context, c *release.Cluster, tr *trial) error
 
-// through does work at a proxy, and calls struck at the n-th change of it, the answer to which is lost, as is every call after it. No
-// change is struck for 0. It returns how many changes were asked for.
+// through does work at a proxy, and calls struck at the n-th change of it, the answer to which is lost, as is every
+// call after it. No change is struck for 0. It returns how many changes were asked for.
 func (tr *trial) through(ctx context.Context, t *testing.T, n int, do work, struck func()) (asked int, err error) {
 	t.Helper()
 
@@ -226,8 +233,8 @@ func (tr *trial) kill(t *testing.T, n int, do work) {
 	<-ctx.Done()
 }
 
-// atEveryChange kills work at changes that are spread over it, or at all of them, and runs a test after each. Before makes what
-// the work begins with.
+// atEveryChange kills work at changes that are spread over it, or at all of them, and runs a test after each. Before
+// makes what the work begins with.
 func atEveryChange(t *testing.T, before func(t *testing.T, tr *trial), do work, after func(t *testing.T, tr *trial)) {
 	t.Helper()
 

@@ -53,13 +53,16 @@ func foreignOwner(live map[string]any, name Name) string {
 
 // owned is the error about objects of others.
 func owned(texts ...string) error {
-	return fmt.Errorf("%w: %s. Rename them here, remove them there, or set take_ownership = true to make them this release's",
+	return fmt.Errorf("%w: %s. Rename them here, remove them there, or set take_ownership = true to make them this "+
+		"release's",
 		ErrOwned, strings.Join(texts, "; "))
 }
 
 // observeEach asks for objects side by side, and hands each to see, one at a time; nil is one that is not
 // there, and one whose kind the API does not know.
-func (c *Cluster) observeEach(ctx context.Context, objects []diff.Object, see func(o diff.Object, live map[string]any)) error {
+func (c *Cluster) observeEach(
+	ctx context.Context, objects []diff.Object, see func(o diff.Object, live map[string]any),
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 
@@ -114,7 +117,9 @@ func newOwner(live map[string]any, name Name) string {
 
 // existing are the objects that are there, but for those that no removal removes, and those that the
 // installation of a release has brought that was tried since then; the zero time is none.
-func (c *Cluster) existing(ctx context.Context, name Name, objects []diff.Object, since time.Time) (found []string, err error) {
+func (c *Cluster) existing(
+	ctx context.Context, name Name, objects []diff.Object, since time.Time,
+) (found []string, err error) {
 	err = c.observeEach(ctx, objects, func(o diff.Object, live map[string]any) {
 		if live == nil || o.Kept {
 			return

@@ -42,7 +42,8 @@ func TestOwnership_twoReleases(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 
-		for _, text := range []string{"ConfigMap " + p.namespace + "/shared belongs to the release " + p.namespace + "/first", "take_ownership"} {
+		for _, text := range []string{"ConfigMap " + p.namespace + "/shared belongs to the release " + p.namespace + "/first",
+			"take_ownership"} {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %q is not in: %v", what, text, err)
 			}
@@ -58,7 +59,8 @@ func TestOwnership_twoReleases(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=second "})
 
 	deployed, _ := p.observed(t, first.Name).Deployed()
-	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: first.Name}); err != nil || len(lines) > 0 {
+	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: first.Name}); err != nil ||
+		len(lines) > 0 {
 		t.Errorf("drift of what went over: %v %v", lines, err)
 	}
 
@@ -126,7 +128,8 @@ func TestOwnership_objectsWithoutOwner(t *testing.T) {
 func TestDefinitions_lifecycle(t *testing.T) {
 	t.Parallel()
 
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 
 	for _, tc := range []struct {
 		name    string
@@ -149,7 +152,8 @@ func TestDefinitions_lifecycle(t *testing.T) {
 			tc.options(&spec.Options)
 
 			version := func() string {
-				found, err := tr.real.Dynamic().Resource(crds).Get(t.Context(), strings.ToLower(tr.kind)+"s.killed.example", metav1.GetOptions{})
+				found, err := tr.real.Dynamic().Resource(crds).Get(t.Context(), strings.ToLower(tr.kind)+"s.killed.example",
+					metav1.GetOptions{})
 				if err != nil {
 					return ""
 				}
@@ -176,7 +180,8 @@ func TestDefinitions_lifecycle(t *testing.T) {
 			same(t, "upgraded", version(), tc.upgraded)
 
 			deployed, _ := tr.observed(t, spec.Name).Deployed()
-			if lines, err := tr.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); err != nil || len(lines) > 0 {
+			if lines, err := tr.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); err != nil ||
+				len(lines) > 0 {
 				t.Errorf("drift: %v %v", lines, err)
 			}
 

@@ -25,7 +25,9 @@ func (r Rendering) Additions() []diff.Change {
 // what TakeOwnership takes over. Texts of Spec.Secrets, and what Secrets hold, are hidden. Nothing is changed.
 //
 // The error is [kubernetes.ErrNoAnswer] when the cluster cannot be reached.
-func (c *Cluster) Changes(ctx context.Context, spec Spec, rendering Rendering, have Observation) ([]diff.Change, error) {
+func (c *Cluster) Changes(
+	ctx context.Context, spec Spec, rendering Rendering, have Observation,
+) ([]diff.Change, error) {
 	l := &comparison{cluster: c, spec: spec, former: map[diff.Key][]diff.Object{}}
 	err := l.compare(ctx, rendering, have)
 
@@ -213,7 +215,8 @@ func (l *comparison) removal(ctx context.Context, o diff.Object) error {
 		return err
 	}
 
-	if owner, _ := ownerOf(live); owner == l.spec.Name && (&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() == nil {
+	if owner, _ := ownerOf(live); owner == l.spec.Name &&
+		(&unstructured.Unstructured{Object: live}).GetDeletionTimestamp() == nil {
 		l.add(diff.Change{Verb: diff.Remove, Object: o})
 	}
 

@@ -43,7 +43,8 @@ func TestChanges_afterFailure(t *testing.T) {
 	missing := map[string]any{"message": "b", "podAnnotations": map[string]any{kubetest.MissingImageAnnotation: "true"}}
 	back := []string{
 		`change ConfigMap web: data.message: "b" -> "a"`,
-		`change Deployment web: spec.template.metadata.annotations removed: {"` + kubetest.MissingImageAnnotation + `":"true"}`,
+		`change Deployment web: spec.template.metadata.annotations removed: {"` + kubetest.MissingImageAnnotation +
+			`":"true"}`,
 	}
 
 	for name, before := range map[string]bool{"install": false, "upgrade": true} {
@@ -86,7 +87,8 @@ func TestChanges_hideSecrets(t *testing.T) {
 			"templates/map.yaml":    configMap("m", "{{ .Values.text }}"),
 			"templates/extra.yaml":  configMap(extra, "c"),
 			// A Service without ports is refused.
-			"templates/service.yaml": "{{ if .Values.bad }}\napiVersion: v1\nkind: Service\nmetadata: {name: z}\nspec: {type: NodePort}\n{{ end }}\n",
+			"templates/service.yaml": "{{ if .Values.bad }}\napiVersion: v1\nkind: Service\nmetadata: {name: z}\nspec: {type: " +
+				"NodePort}\n{{ end }}\n",
 		}))
 	}
 
@@ -159,7 +161,8 @@ func TestChanges_noAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := p.Changes(t.Context(), p.spec(nil), release.Rendering{Objects: objects}, history("failed:aaaa")); !errors.Is(err, kubernetes.ErrNoAnswer) {
+	if _, err := p.Changes(t.Context(), p.spec(nil), release.Rendering{Objects: objects},
+		history("failed:aaaa")); !errors.Is(err, kubernetes.ErrNoAnswer) {
 		t.Errorf("%v", err)
 	}
 }

@@ -90,7 +90,8 @@ func (c *Cluster) observeRetrying(ctx context.Context, name Name) (have Observat
 
 // records are the Secrets in which Helm keeps the history of a release.
 func (c *Cluster) records(ctx context.Context, name Name) ([]map[string]any, error) {
-	secrets, err := c.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
+	secrets, err := c.API.ListObjects(ctx,
+		kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
 		"owner=helm,name="+name.Name)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of release %s: %w", name, err)
@@ -134,9 +135,11 @@ func revisionOf(name Name, secret map[string]any) Revision {
 
 	r = Revision{
 		Number: read.Version, Status: read.Info.Status.String(),
-		ChartName: read.Chart.Metadata.Name, ChartVersion: read.Chart.Metadata.Version, AppVersion: read.Chart.Metadata.AppVersion,
-		Values: read.Config, Objects: objects, Description: read.Info.Description,
-		FirstDeployed: read.Info.FirstDeployed.Time, LastDeployed: read.Info.LastDeployed.Time, Deleted: read.Info.Deleted.Time,
+		ChartName: read.Chart.Metadata.Name, ChartVersion: read.Chart.Metadata.Version,
+		AppVersion: read.Chart.Metadata.AppVersion,
+		Values:     read.Config, Objects: objects, Description: read.Info.Description,
+		FirstDeployed: read.Info.FirstDeployed.Time, LastDeployed: read.Info.LastDeployed.Time,
+		Deleted: read.Info.Deleted.Time,
 		Changed: changed(read, labels), Notes: read.Info.Notes,
 	}
 	number := strconv.Itoa(r.Number)

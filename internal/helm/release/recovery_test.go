@@ -45,15 +45,19 @@ func TestApply_removesLeftovers(t *testing.T) {
 
 	good := packageOf(t, kubetest.Chart("web", "1.0.0", files("stays")))
 	bad := files("stays", "left", "kept", "adopted")
-	bad["templates/kept.yaml"] = strings.Replace(configMap("kept", ""), "{name: kept}", `{name: kept, annotations: {helm.sh/resource-policy: keep}}`, 1)
-	bad["templates/hook.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: post-upgrade}\n" +
-		"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: no\"}}, " +
+	bad["templates/kept.yaml"] = strings.Replace(configMap("kept", ""), "{name: kept}",
+		`{name: kept, annotations: {helm.sh/resource-policy: keep}}`, 1)
+	bad["templates/hook.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: hook\n  annotations: " +
+		"{helm.sh/hook: post-upgrade}\n" +
+		"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation +
+		": \"exit code 1: no\"}}, " +
 		"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n"
 
 	spec := p.spec(nil)
 	p.apply(t, spec, good, release.Intent{Create: true})
 
-	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("web", "2.0.0", bad)), release.Intent{}); err == nil {
+	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("web", "2.0.0", bad)),
+		release.Intent{}); err == nil {
 		t.Fatal("a hook that fails is not told")
 	}
 
@@ -142,7 +146,8 @@ func TestApply_afterHelmUninstall(t *testing.T) {
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
 	same(t, "statuses", p.statuses(t, spec.Name), "superseded deployed")
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{KeepHistory: true, Wait: true, Timeout: testTimeout}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name,
+		release.RemoveOptions{KeepHistory: true, Wait: true, Timeout: testTimeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -165,15 +170,18 @@ func TestRemove_failedUpgrade(t *testing.T) {
 
 	spec.Options.Timeout = 2 * time.Second
 	bad := kubetest.Simple.Files("2.0.0")
-	bad["values.yaml"] = strings.Replace(bad["values.yaml"], "podAnnotations: {}", "podAnnotations: {"+kubetest.NeverReadyAnnotation+": \"true\"}", 1)
+	bad["values.yaml"] = strings.Replace(bad["values.yaml"], "podAnnotations: {}",
+		"podAnnotations: {"+kubetest.NeverReadyAnnotation+": \"true\"}", 1)
 
-	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("simple", "2.0.0", bad)), release.Intent{}); err == nil {
+	if _, err := p.Apply(t.Context(), spec, packageOf(t, kubetest.Chart("simple", "2.0.0", bad)),
+		release.Intent{}); err == nil {
 		t.Fatal("what never gets ready is ready")
 	}
 
 	// As if the upgrade had been killed before it removed anything.
 	if _, err := p.API.ApplyObject(t.Context(), map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": p.namespace, "annotations": map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a", "namespace": p.namespace, "annotations": map[string]any{
 			"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": p.namespace,
 		}},
 	}); err != nil {
@@ -194,7 +202,8 @@ func TestApply_createsNamespace(t *testing.T) {
 	spec := p.spec(nil)
 	spec.Name.Namespace = p.namespace + "-made"
 
-	if _, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: true}); err == nil || !strings.Contains(err.Error(), "create_namespace = true") {
+	if _, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: true}); err == nil ||
+		!strings.Contains(err.Error(), "create_namespace = true") {
 		t.Fatalf("without a namespace: %v", err)
 	}
 

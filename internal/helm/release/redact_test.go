@@ -17,10 +17,12 @@ func TestErrors_holdNoSecrets(t *testing.T) {
 			`cannot patch "q1" with kind Secret:  "" is invalid: patch: Invalid value: "{\"data\":{\"gen\":\"R0VO\"},\"kind\":\"Secret\"}": json: cannot unmarshal bool`,
 			`cannot patch "q1" with kind Secret:  "" is invalid: patch: Invalid value: "(sensitive)": json: cannot unmarshal bool`,
 		},
-		"cut off":       {`cannot patch "q1" with kind Secret: {"metadata":{"name":"a"},"data":{"gen":"R0VO`, `cannot patch "q1" with kind Secret: (sensitive)`},
-		"odd text":      {`Secret "a": {"data":{"gen":"}R0VO"}} is bad`, `Secret "a": (sensitive) is bad`},
-		"other line":    {"Secret a/b is bad\nConfigMap {a}", "Secret a/b is bad\nConfigMap {a}"},
-		"other kind":    {`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`, `cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`},
+		"cut off": {`cannot patch "q1" with kind Secret: {"metadata":{"name":"a"},"data":{"gen":"R0VO`,
+			`cannot patch "q1" with kind Secret: (sensitive)`},
+		"odd text":   {`Secret "a": {"data":{"gen":"}R0VO"}} is bad`, `Secret "a": (sensitive) is bad`},
+		"other line": {"Secret a/b is bad\nConfigMap {a}", "Secret a/b is bad\nConfigMap {a}"},
+		"other kind": {`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`,
+			`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`},
 		"other secrets": {"SecretStore a {b}", "SecretStore a {b}"},
 	} {
 		if got := redactWithoutObjects(values.Secrets(nil).Redact)(test.text); got != test.want {
@@ -30,7 +32,8 @@ func TestErrors_holdNoSecrets(t *testing.T) {
 
 	cause := errors.New(`cannot patch "q1" with kind Secret: {"data":{"gen":"R0VO"}}`)
 
-	err := redactError(&FailedError{Cause: cause, Next: cause.Error(), Diagnosis: []string{cause.Error()}}, values.Secrets(nil).Redact)
+	err := redactError(&FailedError{Cause: cause, Next: cause.Error(), Diagnosis: []string{cause.Error()}},
+		values.Secrets(nil).Redact)
 	if strings.Contains(err.Error(), "R0VO") || !errors.Is(err, cause) {
 		t.Errorf("it is %v", err)
 	}

@@ -74,7 +74,8 @@ func (c *Cluster) remove(ctx context.Context, name Name, o RemoveOptions) error 
 		failure := &FailedError{Name: name, Verb: "uninstall", Cause: err, Next: "Remove it again to go on."}
 
 		if hook := (*hookError)(nil); errors.As(err, &hook) {
-			failure.Next = "It was not begun. Remove it again to run that hook once more; or set disable_hooks = true, apply, and remove it without hooks."
+			failure.Next = "It was not begun. Remove it again to run that hook once more; or set disable_hooks = true, apply, " +
+				"and remove it without hooks."
 		}
 
 		return failure
@@ -164,12 +165,15 @@ func uninstall(s *client.Session, name Name, o RemoveOptions) error {
 }
 
 // uninstallAgain calls Helm after an attempt that left hooks; done is told about them.
-func uninstallAgain(s *client.Session, name Name, o RemoveOptions, left []hookLeft, done func(format string, args ...any)) error {
+func uninstallAgain(
+	s *client.Session, name Name, o RemoveOptions, left []hookLeft, done func(format string, args ...any),
+) error {
 	cfg := s.Configuration()
 	cfg.Releases.Driver = removing{cfg.Releases.Driver}
 
 	if kube, able := cfg.KubeClient.(changing); able && len(left) > 0 {
-		cfg.KubeClient = &renewing{changing: kube, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left, done: done}
+		cfg.KubeClient = &renewing{changing: kube, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left,
+			done: done}
 	}
 
 	deletes, err := newDeletions(cfg.KubeClient)
@@ -221,7 +225,9 @@ func newDeletions(client kube.Interface) (*deletions, error) {
 }
 
 // DeleteWithPropagationPolicy implements kube.InterfaceDeletionPropagation.
-func (d *deletions) DeleteWithPropagationPolicy(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+func (d *deletions) DeleteWithPropagationPolicy(
+	resources kube.ResourceList, policy metav1.DeletionPropagation,
+) (*kube.Result, []error) {
 	d.begun = true
 	result, errs := d.InterfaceDeletionPropagation.DeleteWithPropagationPolicy(resources, policy)
 	d.errs = append(d.errs, errs...)
@@ -233,7 +239,8 @@ func (d *deletions) DeleteWithPropagationPolicy(resources kube.ResourceList, pol
 func ours(live map[string]any, name Name) bool {
 	owner, _ := ownerOf(live)
 
-	return owner == name && (&unstructured.Unstructured{Object: live}).GetAnnotations()[kube.ResourcePolicyAnno] != kube.KeepPolicy
+	return owner == name && (&unstructured.Unstructured{
+		Object: live}).GetAnnotations()[kube.ResourcePolicyAnno] != kube.KeepPolicy
 }
 
 // leaving is an object that is being deleted.
@@ -243,7 +250,8 @@ func leaving(live map[string]any, _ Name) bool {
 
 // awaitGone waits until none of the objects is there any more that counts.
 func (c *Cluster) awaitGone(
-	ctx context.Context, name Name, objects []diff.Object, timeout time.Duration, counts func(live map[string]any, name Name) bool,
+	ctx context.Context, name Name, objects []diff.Object, timeout time.Duration,
+	counts func(live map[string]any, name Name) bool,
 ) error {
 	timeout = cmp.Or(timeout, defaultTimeout)
 

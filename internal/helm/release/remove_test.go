@@ -43,7 +43,8 @@ func TestRemove_takenBack(t *testing.T) {
 
 	proxy := newFaultProxy(t, p.real)
 	proxy.fault = func(call string, _ int) fault {
-		if strings.HasPrefix(call, "DELETE ") && (strings.Contains(call, "/configmaps/b") || strings.Contains(call, "/persistentvolumeclaims")) {
+		if strings.HasPrefix(call, "DELETE ") &&
+			(strings.Contains(call, "/configmaps/b") || strings.Contains(call, "/persistentvolumeclaims")) {
 			return forbid
 		}
 
@@ -114,7 +115,8 @@ func TestRemove_takenBackTooLate(t *testing.T) {
 
 	p := newPlace(t)
 	chart := packageOf(t, kubetest.Chart("data", "1.0.0", map[string]string{
-		"templates/a.yaml": strings.Replace(configMap("a", ""), "{name: a}", "{name: a, finalizers: [talosop.example/held]}", 1),
+		"templates/a.yaml": strings.Replace(configMap("a", ""), "{name: a}", "{name: a, finalizers: [talosop.example/held]}",
+			1),
 		"templates/b.yaml": configMap("b", ""),
 	}))
 	spec := p.spec(nil)
@@ -122,7 +124,8 @@ func TestRemove_takenBackTooLate(t *testing.T) {
 
 	maps := p.real.API().CoreV1().ConfigMaps(p.namespace)
 	unblock := func() {
-		_, _ = maps.Patch(context.WithoutCancel(t.Context()), "a", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, _ = maps.Patch(context.WithoutCancel(t.Context()), "a", "application/merge-patch+json",
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	}
 
 	t.Cleanup(unblock)
@@ -144,7 +147,8 @@ func TestRemove_takenBackTooLate(t *testing.T) {
 	}
 
 	p.API, spec.Options.Timeout = direct, 2*time.Second
-	if _, err := p.Apply(t.Context(), spec, chart, release.Intent{}); err == nil || !strings.Contains(err.Error(), "talosop.example/held") {
+	if _, err := p.Apply(t.Context(), spec, chart, release.Intent{}); err == nil ||
+		!strings.Contains(err.Error(), "talosop.example/held") {
 		t.Fatalf("over what is on its way out: %v", err)
 	}
 
@@ -161,8 +165,10 @@ func TestRemove_preDeleteHookFails(t *testing.T) {
 	p := newPlace(t)
 	chart := packageOf(t, kubetest.Chart("hooked", "1.0.0", map[string]string{
 		"templates/claim.yaml": claim,
-		"templates/hook.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: goodbye, annotations: {helm.sh/hook: pre-delete}}\n" +
-			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: not yet\"}}, " +
+		"templates/hook.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: goodbye, annotations: {helm.sh/hook: " +
+			"pre-delete}}\n" +
+			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation +
+			": \"exit code 1: not yet\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n",
 	}))
 	spec, o := p.spec(nil), release.RemoveOptions{Timeout: testTimeout}

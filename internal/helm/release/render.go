@@ -28,7 +28,9 @@ func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Ob
 	return rendering, redactError(err, spec.Secrets.Redact)
 }
 
-func (c *Cluster) render(ctx context.Context, spec Spec, chart *Package, have Observation) (rendering Rendering, err error) {
+func (c *Cluster) render(
+	ctx context.Context, spec Spec, chart *Package, have Observation,
+) (rendering Rendering, err error) {
 	s, err := c.open(ctx, spec.Name, spec.Secrets.Redact)
 	if err != nil {
 		return Rendering{}, err

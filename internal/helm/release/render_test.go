@@ -42,7 +42,8 @@ func TestRender_changesNothing(t *testing.T) {
 	proxy := newFaultProxy(t, p.real)
 	through := &release.Cluster{API: proxy.client}
 	spec, kind := p.spec(nil), "Nut"+strings.ReplaceAll(p.namespace, "test-", "")
-	first, next := packageOf(t, gears(kind, "1.0.0", "stays", "goes")), packageOf(t, gears(kind, "2.0.0", "stays", "comes"))
+	first, next := packageOf(t, gears(kind, "1.0.0", "stays", "goes")),
+		packageOf(t, gears(kind, "2.0.0", "stays", "comes"))
 
 	// A kind that its own crds folder brings is not there yet.
 	rendering, err := through.Render(t.Context(), spec, first, release.Observation{})
@@ -124,7 +125,8 @@ func refusals(t *testing.T) map[string]struct {
 		reason error
 		text   string
 	}{
-		"template": {chart: packageOf(t, kubetest.Broken.Package("1.0.0")), reason: release.ErrTemplate, text: "configmap.yaml"},
+		"template": {chart: packageOf(t, kubetest.Broken.Package("1.0.0")), reason: release.ErrTemplate,
+			text: "configmap.yaml"},
 		"yaml": {
 			chart:  packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": "kind: [\n"})),
 			reason: release.ErrTemplate, text: "templates/a.yaml",
@@ -133,12 +135,14 @@ func refusals(t *testing.T) map[string]struct {
 			chart:  packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"crds/a.yaml": "kind: [\n"})),
 			reason: release.ErrChart, text: "web/crds/a.yaml: ",
 		},
-		"kubernetes": {chart: packageOf(t, kubetest.NeedsKubernetes.Package("1.0.0")), reason: release.ErrKubernetes, text: "the cluster runs v1."},
+		"kubernetes": {chart: packageOf(t, kubetest.NeedsKubernetes.Package("1.0.0")), reason: release.ErrKubernetes,
+			text: "the cluster runs v1."},
 		"schema": {
 			chart: packageOf(t, kubetest.WithSchema.Package("1.0.0")), values: map[string]any{"replicas": int64(0)},
 			reason: release.ErrValues, text: "the values do not meet the schema of the chart: at '/replicas': ",
 		},
-		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n", reason: release.ErrPatch, text: "nothing-of-it"},
+		"patch": {chart: simple, patch: "kind: ConfigMap\nmetadata: {name: nothing-of-it}\napiVersion: v1\n",
+			reason: release.ErrPatch, text: "nothing-of-it"},
 	}
 }
 
@@ -178,7 +182,8 @@ func TestRender_schemaErrorIsOneLine(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"web:\n- at '/a': got 0\n": "at '/a': got 0",
-		"web:\n- at '/a': got 0\n- at '/b': anyOf failed\n  - at '/b': got 1\n\n": "at '/a': got 0; at '/b': anyOf failed; at '/b': got 1",
+		"web:\n- at '/a': got 0\n- at '/b': anyOf failed\n  - at '/b': got 1\n\n": "at '/a': got 0; at '/b': anyOf failed; " +
+			"at '/b': got 1",
 		"web:\n- at '/a': got 0\ndb:\ninvalid type for values: expected object (map), got string\n": "at '/a': got 0; " +
 			"dependency db: invalid type for values: expected object (map), got string",
 		"web:\nunexpected EOF": "unexpected EOF",
@@ -191,7 +196,8 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{"templates/a.yaml": `{{ fail (printf "bad password %s" .Values.password) }}`}))
+	chart := packageOf(t, kubetest.Chart("web", "1.0.0",
+		map[string]string{"templates/a.yaml": `{{ fail (printf "bad password %s" .Values.password) }}`}))
 	spec := p.spec(map[string]any{"password": "hunter2hunter2"})
 	spec.Secrets = values.Secrets{"hunter2hunter2"}
 
@@ -200,7 +206,8 @@ func TestRender_errorsHoldNoSecrets(t *testing.T) {
 	_, applied := p.Apply(t.Context(), spec, chart, release.Intent{Create: true})
 
 	for what, err := range map[string]error{"plan": rendered, "offline": offline, "apply": applied} {
-		if !errors.Is(err, release.ErrTemplate) || !strings.Contains(err.Error(), "bad password") || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, release.ErrTemplate) || !strings.Contains(err.Error(), "bad password") ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -214,8 +221,10 @@ func TestRenderOffline_withoutCluster(t *testing.T) {
 	t.Parallel()
 
 	chart := packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{
-		"templates/a.yaml": configMap("a", "{{ .Capabilities.KubeVersion.Version }} {{ .Release.Namespace }}/{{ .Release.Name }} {{ .Values.n }}"),
-		"templates/b.yaml": strings.Replace(configMap("b", "hook"), "{name: b}", `{name: b, annotations: {helm.sh/hook: pre-install}}`, 1),
+		"templates/a.yaml": configMap("a",
+			"{{ .Capabilities.KubeVersion.Version }} {{ .Release.Namespace }}/{{ .Release.Name }} {{ .Values.n }}"),
+		"templates/b.yaml": strings.Replace(configMap("b", "hook"), "{name: b}",
+			`{name: b, annotations: {helm.sh/hook: pre-install}}`, 1),
 	}))
 	spec := release.Spec{Name: release.Name{Namespace: "prod", Name: "web"}, Values: map[string]any{"n": int64(1000000)}}
 

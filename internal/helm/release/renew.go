@@ -91,7 +91,8 @@ func (c *Cluster) hooksLeft(ctx context.Context, name Name) ([]hookLeft, error) 
 			continue
 		}
 
-		begun := slices.DeleteFunc(slices.Clone(read.Hooks), func(h *helmrelease.Hook) bool { return !mayBeLeft(read.Info.Status, h) })
+		begun := slices.DeleteFunc(slices.Clone(read.Hooks),
+			func(h *helmrelease.Hook) bool { return !mayBeLeft(read.Info.Status, h) })
 
 		objects, err := hooksOf(begun, name.Namespace)
 		if err != nil {
@@ -135,7 +136,8 @@ func (h hookLeft) made(live *unstructured.Unstructured) bool {
 	wanted := unstructured.Unstructured{Object: h.Content}
 	_, hook := live.GetAnnotations()[helmrelease.HookAnnotation]
 
-	return hook && includes(live.GetLabels(), wanted.GetLabels()) && includes(live.GetAnnotations(), wanted.GetAnnotations())
+	return hook && includes(live.GetLabels(), wanted.GetLabels()) &&
+		includes(live.GetAnnotations(), wanted.GetAnnotations())
 }
 
 func includes(all, some map[string]string) bool {
@@ -208,7 +210,9 @@ func hasFailed(job *unstructured.Unstructured) bool {
 }
 
 // clear deletes those objects that there is a reason for, and waits until they are gone.
-func (c *renewing) clear(resources kube.ResourceList, why func(info *resource.Info, live *unstructured.Unstructured) string) error {
+func (c *renewing) clear(
+	resources kube.ResourceList, why func(info *resource.Info, live *unstructured.Unstructured) string,
+) error {
 	for _, info := range resources {
 		if !c.concerns(info) {
 			continue
@@ -230,7 +234,9 @@ func (c *renewing) concerns(info *resource.Info) bool {
 
 var jobKind = batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()
 
-func (c *renewing) clearOne(info *resource.Info, why func(info *resource.Info, live *unstructured.Unstructured) string) error {
+func (c *renewing) clearOne(
+	info *resource.Info, why func(info *resource.Info, live *unstructured.Unstructured) string,
+) error {
 	found, err := resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -81,12 +81,14 @@ func TestHooks_keptAreMadeAnew(t *testing.T) {
 	p.fails(t, bad, chart, release.Intent{})
 
 	left := "removed Job " + p.namespace + "/job, a hook that revision "
-	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done, []string{left + "2 had left behind", "installed revision 3"})
+	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done,
+		[]string{left + "2 had left behind", "installed revision 3"})
 
 	p.fails(t, bad, chart, release.Intent{})
 
 	good.Values = map[string]any{"message": "2"}
-	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done, []string{left + "4 had left behind", "upgraded to revision 5"})
+	same(t, "done", p.apply(t, good, chart, release.Intent{}).Done,
+		[]string{left + "4 had left behind", "upgraded to revision 5"})
 	same(t, "objects", p.configMaps(t), []string{"data=2"})
 
 	if job := p.job(t); job != nil {
@@ -99,11 +101,12 @@ func TestHooks_ofKilledRunIsMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
-	p.killed(t, "POST /apis/batch/v1/namespaces/"+p.namespace+"/jobs", func(ctx context.Context, c *release.Cluster) error {
-		_, err := c.Apply(ctx, p.spec(map[string]any{"hang": true}), chart, release.Intent{Create: true})
+	p.killed(t, "POST /apis/batch/v1/namespaces/"+p.namespace+"/jobs",
+		func(ctx context.Context, c *release.Cluster) error {
+			_, err := c.Apply(ctx, p.spec(map[string]any{"hang": true}), chart, release.Intent{Create: true})
 
-		return err
-	})
+			return err
+		})
 
 	p.apply(t, p.spec(nil), chart, release.Intent{Create: true})
 	same(t, "statuses", p.statuses(t, p.spec(nil).Name), "failed deployed")
@@ -129,7 +132,8 @@ func (p *place) killed(t *testing.T, last string, work func(ctx context.Context,
 		return pass
 	}
 
-	if err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}); err == nil || ctx.Err() == nil {
+	if err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second,
+		Grace: time.Second}); err == nil || ctx.Err() == nil {
 		t.Fatalf("not killed: %v", err)
 	}
 }

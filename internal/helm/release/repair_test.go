@@ -30,7 +30,8 @@ func custom(t *testing.T, kind string) *release.Package {
 		"templates/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\ndata: { {{ .Values.key }}: x }\n",
 		"templates/c.yaml": "{{ if .Values.bad }}\napiVersion: batch/v1\nkind: Job\n" +
 			"metadata: {name: fails, annotations: {helm.sh/hook: \"post-install,post-upgrade\"}}\n" +
-			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation + ": \"exit code 1: no\"}}, " +
+			"spec: {backoffLimit: 0, template: {metadata: {annotations: {" + kubetest.FailAnnotation +
+			": \"exit code 1: no\"}}, " +
 			"spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}\n{{ end }}\n",
 	}))
 }
@@ -71,7 +72,8 @@ func (p *place) asWanted(t *testing.T, kind string, spec release.Spec) {
 	}
 
 	deployed, _ := p.observed(t, spec.Name).Deployed()
-	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name, Depth: release.DepthObjects}); err != nil || len(lines) > 0 {
+	if lines, err := p.Drift(t.Context(), deployed,
+		release.DriftOptions{Release: spec.Name, Depth: release.DepthObjects}); err != nil || len(lines) > 0 {
 		t.Errorf("drift: %v %v", lines, err)
 	}
 }
@@ -110,8 +112,10 @@ func TestApply_objectsAfterFailedRevisions(t *testing.T) {
 
 	for name, tc := range map[string]struct{ before, after map[string]any }{
 		"first install corrected": {after: map[string]any{"size": int64(3), "key": "right"}},
-		"upgrade corrected":       {before: map[string]any{"size": int64(1), "key": "first"}, after: map[string]any{"size": int64(3), "key": "right"}},
-		"upgrade taken back":      {before: map[string]any{"size": int64(1), "key": "right"}, after: map[string]any{"size": int64(1), "key": "right"}},
+		"upgrade corrected": {before: map[string]any{"size": int64(1), "key": "first"},
+			after: map[string]any{"size": int64(3), "key": "right"}},
+		"upgrade taken back": {before: map[string]any{"size": int64(1), "key": "right"},
+			after: map[string]any{"size": int64(1), "key": "right"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +182,8 @@ func (p *place) adoptable(t *testing.T, kind string) {
 	spec.Name.Name = "before"
 	p.apply(t, spec, custom(t, kind), release.Intent{Create: true})
 
-	if err := p.Remove(t.Context(), spec.Name, release.RemoveOptions{Wait: true, Timeout: spec.Options.Timeout}); err != nil {
+	if err := p.Remove(t.Context(), spec.Name,
+		release.RemoveOptions{Wait: true, Timeout: spec.Options.Timeout}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -203,7 +208,8 @@ func TestApply_fieldsOfFailedRevisionsGo(t *testing.T) {
 	t.Parallel()
 
 	chart := packageOf(t, kubetest.Simple.Package("1.0.0"))
-	missing := map[string]any{"message": "a", "podAnnotations": map[string]any{kubetest.MissingImageAnnotation: "true", "example.org/more": "b"}}
+	missing := map[string]any{"message": "a",
+		"podAnnotations": map[string]any{kubetest.MissingImageAnnotation: "true", "example.org/more": "b"}}
 
 	for name, before := range map[string]bool{"install": false, "upgrade": true} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +246,8 @@ func TestApply_fieldsOfFailedRevisionsGo(t *testing.T) {
 				t.Errorf("the pods still have %v", left)
 			}
 
-			if live.Annotations["example.org/theirs"] != "stays" || len(live.Spec.Template.Spec.Containers) != 1 || *live.Spec.Replicas != 2 {
+			if live.Annotations["example.org/theirs"] != "stays" || len(live.Spec.Template.Spec.Containers) != 1 ||
+				*live.Spec.Replicas != 2 {
 				t.Errorf("the Deployment is %+v", live)
 			}
 		})

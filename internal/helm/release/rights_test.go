@@ -84,7 +84,8 @@ func TestApply_endedContext(t *testing.T) {
 			config := p.real.Config()
 
 			var err error
-			p.API, err = kubernetes.New(kubernetes.Options{Endpoint: "https://" + address, CA: config.CAData, Cert: config.CertData, Key: config.KeyData})
+			p.API, err = kubernetes.New(kubernetes.Options{Endpoint: "https://" + address, CA: config.CAData,
+				Cert: config.CertData, Key: config.KeyData})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,13 +126,15 @@ func TestApply_tellsOfWaitForKilledRun(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: release.LeaseOf(spec.Name)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
-	if _, err := p.real.API().CoordinationV1().Leases(metav1.NamespaceSystem).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	if _, err := p.real.API().CoordinationV1().Leases(metav1.NamespaceSystem).Create(t.Context(), lease,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
 	p.apply(t, spec, chart, release.Intent{Create: true})
 
-	want := "waiting for the Lease kube-system/" + release.LeaseOf(spec.Name) + ", which " + holder + " holds; a run that was killed keeps it for " + lockDuration.String()
+	want := "waiting for the Lease kube-system/" + release.LeaseOf(spec.Name) + ", which " + holder +
+		" holds; a run that was killed keeps it for " + lockDuration.String()
 	if len(p.told) == 0 || p.told[0] != want {
 		t.Errorf("told %q, want %s", p.told, want)
 	}

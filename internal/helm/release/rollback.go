@@ -75,7 +75,8 @@ func (g *regaining) regain(original, target kube.ResourceList) (kube.ResourceLis
 		}
 
 		if whose != "" {
-			texts = append(texts, fmt.Sprintf("%s %s/%s %s", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name, whose))
+			texts = append(texts, fmt.Sprintf("%s %s/%s %s", info.Mapping.GroupVersionKind.Kind, info.Namespace, info.Name,
+				whose))
 		}
 	}
 

@@ -46,8 +46,9 @@ func TestEqual_values(t *testing.T) {
 		a, b map[string]any
 		want bool
 	}{
-		"nothing":         {nil, map[string]any{}, true},
-		"numbers":         {map[string]any{"a": int64(1), "b": 2, "c": uint8(3)}, map[string]any{"a": 1.0, "b": float32(2), "c": json.Number("3")}, true},
+		"nothing": {nil, map[string]any{}, true},
+		"numbers": {map[string]any{"a": int64(1), "b": 2, "c": uint8(3)},
+			map[string]any{"a": 1.0, "b": float32(2), "c": json.Number("3")}, true},
 		"no minus":        {map[string]any{"a": math.Copysign(0, -1)}, map[string]any{"a": 0}, true},
 		"number and text": {map[string]any{"a": 1}, map[string]any{"a": "1"}, false},
 		"null and none":   {map[string]any{"a": nil}, map[string]any{}, false},
@@ -132,7 +133,8 @@ const long = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmn
 func TestDifferences_cutAfterHiding(t *testing.T) {
 	t.Parallel()
 
-	found := values.Differences(map[string]any{"a": "x"}, map[string]any{"a": long + "hunter2"}, values.Secrets{long[60:] + "hunter2"})
+	found := values.Differences(map[string]any{"a": "x"}, map[string]any{"a": long + "hunter2"},
+		values.Secrets{long[60:] + "hunter2"})
 	if diff := cmp.Diff([]string{"a: (sensitive) -> (sensitive)"}, found); diff != "" {
 		t.Error(diff)
 	}

@@ -158,8 +158,10 @@ var linePattern = regexp.MustCompile(`^.*line (\d+)`)
 // they are put here. Errors beside these quote what they stumbled over.
 var problems = []struct{ text, reason string }{
 	{"found a tab character", "a tab, where YAML wants spaces"},
-	{"found character that cannot start any token", "a character that starts no value: a tab, or one of @ ` % that needs quotes"},
-	{"mapping values are not allowed", "a colon where none can be: wrong indentation, or a text with a colon that needs quotes"},
+	{"found character that cannot start any token",
+		"a character that starts no value: a tab, or one of @ ` % that needs quotes"},
+	{"mapping values are not allowed",
+		"a colon where none can be: wrong indentation, or a text with a colon that needs quotes"},
 	{"could not find expected ':'", "a key without a colon"},
 	{"did not find expected key", "wrong indentation, or a quote or bracket at the wrong place"},
 	{"did not find expected ','", "a list or mapping in brackets that is not closed, or lacks a comma"},
@@ -167,7 +169,8 @@ var problems = []struct{ text, reason string }{
 	{"did not find expected <document start>", "something behind the end of the document"},
 	{"block sequence entries are not allowed", "a list item where none can be: wrong indentation"},
 	{"found unexpected end of stream", "a quote that is not closed"},
-	{"found unknown escape character", "an unknown escape in a text with double quotes: write \\\\ for a backslash, or use single quotes"},
+	{"found unknown escape character",
+		"an unknown escape in a text with double quotes: write \\\\ for a backslash, or use single quotes"},
 	{"control characters are not allowed", "a control character"},
 	{"UTF-8", "something that is not UTF-8"},
 	{"found incompatible YAML document", "a version of YAML that Helm does not read"},

@@ -106,7 +106,8 @@ var awkward = []string{
 }
 
 var numbers = []any{
-	int64(0), int64(1), int64(-1), int64(999999), int64(1000000), int64(math.MaxInt64), int64(math.MinInt64), uint64(math.MaxUint64),
+	int64(0), int64(1), int64(-1), int64(999999), int64(1000000), int64(math.MaxInt64), int64(math.MinInt64),
+	uint64(math.MaxUint64),
 	0.5, -1.5, 1e21, 1e-9, 123456789.125, math.MaxFloat64, math.SmallestNonzeroFloat64,
 }
 
@@ -150,8 +151,10 @@ func TestMerge_asHelm(t *testing.T) {
 	t.Parallel()
 
 	documents := []string{
-		"dropped: {a: null, c: [1, 2.5, '3']}\nreplaced: []\nmore: {x: 1}\nanchors: {base: &base {a: 1}, merged: {<<: *base, b: 0x10}}\n",
-		"more: {y: on, z: \"on\"}\ntext: |\n  ü\n    😀\n\nfolded: >-\n  a\n  b\n\nempty: {a: {}, b: []}\nquoted: ['1e3', 007, '1_000', \"\\u2028\"]\n",
+		"dropped: {a: null, c: [1, 2.5, '3']}\nreplaced: []\nmore: {x: 1}\nanchors: {base: &base {a: 1}, merged: {<<: " +
+			"*base, b: 0x10}}\n",
+		"more: {y: on, z: \"on\"}\ntext: |\n  ü\n    😀\n\nfolded: >-\n  a\n  b\n\nempty: {a: {}, b: []}\nquoted: ['1e3', " +
+			"007, '1_000', \"\\u2028\"]\n",
 		"# nothing\n",
 	}
 	settings := []values.Setting{
@@ -164,7 +167,8 @@ func TestMerge_asHelm(t *testing.T) {
 	}
 
 	ours := echoed(t, render(t, echoChart(t, chartDefault, echoTemplate), merged))
-	theirs := echoed(t, helmTemplate(t, chartDefault, echoTemplate, documents, "--set", "list[1].a=x", "--set", `a\.b.c={1,2,x\,y}`))
+	theirs := echoed(t, helmTemplate(t, chartDefault, echoTemplate, documents, "--set", "list[1].a=x", "--set",
+		`a\.b.c={1,2,x\,y}`))
 
 	if diff := cmp.Diff(theirs, ours); diff != "" {
 		t.Error(diff)

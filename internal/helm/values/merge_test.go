@@ -51,7 +51,8 @@ folded: >
 
 	want := map[string]any{
 		"text": []any{
-			"1e3x", "1e3", "0x10", "007", "1_000", "on", "null", "~", "", " x ", "1.0", "2001-01-01", "=", "<<", "-", "{}", "12e03",
+			"1e3x", "1e3", "0x10", "007", "1_000", "on", "null", "~", "", " x ", "1.0", "2001-01-01", "=", "<<", "-", "{}",
+			"12e03",
 		},
 		"dates": []any{"2001-01-01", "12:30:45"},
 		"numbers": []any{
@@ -60,7 +61,8 @@ folded: >
 		"switches": []any{true, true, false},
 		"nothing":  []any{nil, nil},
 		"empty": map[string]any{
-			"map": map[string]any{}, "list": []any{}, "nested": map[string]any{"a": map[string]any{"b": []any{map[string]any{}, []any{}}}},
+			"map": map[string]any{}, "list": []any{},
+			"nested": map[string]any{"a": map[string]any{"b": []any{map[string]any{}, []any{}}}},
 		},
 		"dotted.key": map[string]any{"a.b/c": int64(1), `with "quotes"`: int64(2), "": int64(3), "1": "one", "true": true},
 		"unicode":    "Grüße 😀 \u2028 \t",
@@ -101,7 +103,8 @@ func TestMerge_anchorsAndMergeKeys(t *testing.T) {
 	one, two, three, nine := int64(1), int64(2), int64(3), int64(9)
 
 	want := map[string]any{
-		"base": map[string]any{"a": one, "b": two}, "merged": map[string]any{"a": nine, "b": three}, "same": map[string]any{"a": one, "b": two},
+		"base": map[string]any{"a": one, "b": two}, "merged": map[string]any{"a": nine, "b": three},
+		"same": map[string]any{"a": one, "b": two},
 	}
 
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -126,9 +129,11 @@ func TestMerge_integersRenderAsIntegers(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		"1000000": "1000000", "9007199254740993": "9007199254740993", "18446744073709551615": "18446744073709551615", "1.5": "1.5", "-7": "-7",
+		"1000000": "1000000", "9007199254740993": "9007199254740993", "18446744073709551615": "18446744073709551615",
+		"1.5": "1.5", "-7": "-7",
 	} {
-		if got := render(t, echoChart(t, "{}", textTemplate), merge(t, "number: "+text)); !strings.HasSuffix(got, "spec: "+want+"\n") {
+		if got := render(t, echoChart(t, "{}", textTemplate), merge(t, "number: "+text)); !strings.HasSuffix(got,
+			"spec: "+want+"\n") {
 			t.Errorf("%s is rendered as\n%s", text, got)
 		}
 	}
@@ -206,8 +211,9 @@ func TestMerge_secretDocumentsCountLast(t *testing.T) {
 
 	merged, secrets, err := values.Merge(values.Given{
 		Documents: []string{"db: {user: app, password: changeme}\n"},
-		Settings:  []values.Setting{{Name: "db.password", Value: "set"}, {Name: "db.token", Value: "abc,def", Type: values.Literal, Sensitive: true}},
-		Secret:    []string{"db: {password: hunter2}\npin: 4711\nlist: [{key: k3y!}]\non: true\n"},
+		Settings: []values.Setting{{Name: "db.password", Value: "set"},
+			{Name: "db.token", Value: "abc,def", Type: values.Literal, Sensitive: true}},
+		Secret: []string{"db: {password: hunter2}\npin: 4711\nlist: [{key: k3y!}]\non: true\n"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,8 @@ func encodingsOf(text string) []form {
 	quoted := strconv.Quote(text)
 	forms = append(forms, form(quoted[1:len(quoted)-1]))
 
-	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+		base64.RawURLEncoding} {
 		forms = append(forms, form(encoding.EncodeToString(raw)))
 	}
 

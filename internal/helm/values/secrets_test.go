@@ -21,7 +21,8 @@ func TestRedact_forms(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	secrets := values.Secrets{"hunter2", "hunter2-and-more", password, "line one\nshort\n  line number three\n", "on", "true", "123", "4711"}
+	secrets := values.Secrets{"hunter2", "hunter2-and-more", password, "line one\nshort\n  line number three\n", "on",
+		"true", "123", "4711"}
 
 	for name, test := range map[string]struct{ text, want string }{
 		"plain":       {"the password is hunter2.", "the password is (sensitive)."},
@@ -36,13 +37,14 @@ func TestRedact_forms(t *testing.T) {
 		"raw base64":  {"x " + base64.RawStdEncoding.EncodeToString([]byte("hunter2")), "x (sensitive)"},
 		"query":       {"https://x/?a=" + url.QueryEscape(password), "https://x/?a=(sensitive)"},
 		"path":        {"https://x/" + url.PathEscape(password), "https://x/(sensitive)"},
-		"user":        {(&url.URL{Scheme: "https", User: url.UserPassword("me", password), Host: "x"}).String(), "https://me:(sensitive)@x"},
-		"lines":       {"line one\n    line number three\n  short", "(sensitive)\n    (sensitive)\n  short"},
-		"all lines":   {"line one\nshort\n  line number three\n", "(sensitive)"},
-		"one line":    {`"line one\nshort\n  line number three"`, `"(sensitive)"`},
-		"trivial":     {"on: true, 1234, 123", "on: true, 1234, 123"},
-		"pin":         {"4711", "(sensitive)"},
-		"nothing":     {"", ""},
+		"user": {(&url.URL{Scheme: "https", User: url.UserPassword("me", password), Host: "x"}).String(),
+			"https://me:(sensitive)@x"},
+		"lines":     {"line one\n    line number three\n  short", "(sensitive)\n    (sensitive)\n  short"},
+		"all lines": {"line one\nshort\n  line number three\n", "(sensitive)"},
+		"one line":  {`"line one\nshort\n  line number three"`, `"(sensitive)"`},
+		"trivial":   {"on: true, 1234, 123", "on: true, 1234, 123"},
+		"pin":       {"4711", "(sensitive)"},
+		"nothing":   {"", ""},
 	} {
 		if got := secrets.Redact(test.text); got != test.want {
 			t.Errorf("%s: %q is shown as %q, want %q", name, test.text, got, test.want)

@@ -37,7 +37,8 @@ func TestSettings_kinds(t *testing.T) {
 		"text":           {values.Setting{Name: "a", Value: "1000000", Type: values.String}, []any{"a"}, "1000000"},
 		"text true":      {values.Setting{Name: "a", Value: "true", Type: values.String}, []any{"a"}, "true"},
 		"lines":          {values.Setting{Name: "a", Value: "x\ny\n", Type: values.String}, []any{"a"}, "x\ny\n"},
-		"literal":        {values.Setting{Name: "a.b", Value: `{a,b\,=.[0]}`, Type: values.Literal}, []any{"a", "b"}, `{a,b\,=.[0]}`},
+		"literal": {values.Setting{Name: "a.b", Value: `{a,b\,=.[0]}`, Type: values.Literal}, []any{"a", "b"},
+			`{a,b\,=.[0]}`},
 		"JSON object": {
 			values.Setting{Name: "a", Value: `{"x": [1, 1.5, null, {}]}`, Type: values.JSON},
 			[]any{"a", "x"}, []any{int64(1), 1.5, nil, map[string]any{}},
@@ -128,7 +129,8 @@ func TestSettings_nameWhatIsWrong(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 
-			if found.Part != values.PartSettings || found.Index != 1 || found.Name != test.setting.Name || !strings.Contains(found.Reason, test.want) {
+			if found.Part != values.PartSettings || found.Index != 1 || found.Name != test.setting.Name ||
+				!strings.Contains(found.Reason, test.want) {
 				t.Errorf("error %v", err)
 			}
 

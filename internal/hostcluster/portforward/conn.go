@@ -16,9 +16,9 @@ import (
 // reasonTimeout is how long after the end of the data its reason may come, which has a stream of its own.
 const reasonTimeout = time.Second
 
-// conn is a connection to a port of a pod: one end of a pipe, whose other end is copied from and to the streams. What the kubelet
-// says about a failure is the error of reads and writes. A reader that does not keep up holds back all streams of the session, since
-// SPDY's have no flow control of their own.
+// conn is a connection to a port of a pod: one end of a pipe, whose other end is copied from and to the streams. What
+// the kubelet says about a failure is the error of reads and writes. A reader that does not keep up holds back all
+// streams of the session, since SPDY's have no flow control of their own.
 type conn struct {
 	net.Conn // the near end, with its deadlines
 
@@ -37,7 +37,8 @@ type conn struct {
 func newConn(s *session, port string, data, failure httpstream.Stream, refused func()) *conn {
 	near, far := net.Pipe()
 	c := &conn{
-		Conn: near, far: far, session: s, port: port, data: data, failure: failure, refused: refused, sent: make(chan struct{}),
+		Conn: near, far: far, session: s, port: port, data: data, failure: failure, refused: refused,
+		sent: make(chan struct{}),
 	}
 	said := make(chan struct{})
 
@@ -48,8 +49,9 @@ func newConn(s *session, port string, data, failure httpstream.Stream, refused f
 	return c
 }
 
-// readFailure waits for the kubelet to say what went wrong. That nothing listens on a port is nothing against the session, a sandbox
-// that is gone is, and only the text tells them apart: the next connection gets a new session, and this one's others go on.
+// readFailure waits for the kubelet to say what went wrong. That nothing listens on a port is nothing against the
+// session, a sandbox that is gone is, and only the text tells them apart: the next connection gets a new session, and
+// this one's others go on.
 func (c *conn) readFailure(said chan<- struct{}) {
 	defer close(said)
 
@@ -61,9 +63,9 @@ func (c *conn) readFailure(said chan<- struct{}) {
 	}
 }
 
-// receive copies what comes until the data ends, then ends the connection: a kubelet that has ended its data has nobody who takes
-// what is sent to it, and one of the five workers that it has for all streams would wait for ever (moby/spdystream 0.5,
-// connection.go handleDataFrame).
+// receive copies what comes until the data ends, then ends the connection: a kubelet that has ended its data has nobody
+// who takes what is sent to it, and one of the five workers that it has for all streams would wait for ever
+// (moby/spdystream 0.5, connection.go handleDataFrame).
 func (c *conn) receive(said <-chan struct{}) {
 	_, _ = io.Copy(c.far, c.data) // it ends with the stream, or with Close
 	_ = c.CloseWrite()
@@ -98,7 +100,8 @@ func (c *conn) end(reason error) {
 	})
 }
 
-// failed turns the error of a pipe into that of this connection; ended is what it is when the kubelet's side just ended.
+// failed turns the error of a pipe into that of this connection; ended is what it is when the kubelet's side just
+// ended.
 func (c *conn) failed(err, ended error) error {
 	switch {
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe):

@@ -30,7 +30,8 @@ func newFarEnd(t *testing.T) *farEnd {
 	t.Helper()
 
 	here, there := net.Pipe()
-	f := &farEnd{session: sessionOn(t, here), streams: make(chan httpstream.Stream, 10), errs: make(chan httpstream.Stream, 10)}
+	f := &farEnd{session: sessionOn(t, here), streams: make(chan httpstream.Stream, 10),
+		errs: make(chan httpstream.Stream, 10)}
 
 	server, err := spdy.NewServerConnection(there, func(stream httpstream.Stream, _ <-chan struct{}) error {
 		if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeData {
@@ -147,8 +148,8 @@ func TestConn_deadlinesEndReads(t *testing.T) {
 	})
 }
 
-// A far end that takes nothing more is no reason to write for ever. What was taken before is written, once, and before what comes
-// after it.
+// A far end that takes nothing more is no reason to write for ever. What was taken before is written, once, and before
+// what comes after it.
 func TestConn_writesGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
@@ -281,8 +282,8 @@ func TestConn_ends(t *testing.T) {
 	})
 }
 
-// The end of what comes from the kubelet is the end of the whole way: what is sent to it afterwards nobody takes, which would hold up other
-// connections to the pod.
+// The end of what comes from the kubelet is the end of the whole way: what is sent to it afterwards nobody takes, which
+// would hold up other connections to the pod.
 func TestConn_writesNothingAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)
@@ -331,7 +332,8 @@ func TestSession_noticesSilence(t *testing.T) {
 		defer cancel()
 
 		begun = time.Now()
-		if _, err := s.open(ctx, "50000", func() {}); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errLost) || time.Since(begun) > 2*time.Second {
+		if _, err := s.open(ctx, "50000", func() {}); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errLost) ||
+			time.Since(begun) > 2*time.Second {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 

@@ -1,5 +1,6 @@
-// Package portforward makes connections to ports of pods through the Kubernetes API, as `kubectl port-forward` does, but without a
-// listener: each is a net.Conn. A pod has one connection to its kubelet, which carries all of its forwarded ports.
+// Package portforward makes connections to ports of pods through the Kubernetes API, as `kubectl port-forward` does,
+// but without a listener: each is a net.Conn. A pod has one connection to its kubelet, which carries all of its
+// forwarded ports.
 package portforward
 
 import (
@@ -66,8 +67,8 @@ func New(config *rest.Config) (*Forwarder, error) {
 // Close ends all connections.
 func (f *Forwarder) Close() { f.cancel(errClosed) }
 
-// Dial connects to a port of a pod. A session that turns out to be broken is replaced once. That nothing listens on the port shows
-// only when the connection is read or written.
+// Dial connects to a port of a pod. A session that turns out to be broken is replaced once. That nothing listens on the
+// port shows only when the connection is read or written.
 func (f *Forwarder) Dial(ctx context.Context, pod *corev1.Pod, port string) (net.Conn, error) {
 	for {
 		s, made, err := f.session(ctx, pod)
@@ -102,8 +103,8 @@ func (f *Forwarder) usable(pod types.UID) *session {
 	return nil
 }
 
-// session returns the session of a pod; made is true when it is new. All who ask at once wait for the same one, and each may give
-// up without taking it from the others.
+// session returns the session of a pod; made is true when it is new. All who ask at once wait for the same one, and
+// each may give up without taking it from the others.
 func (f *Forwarder) session(ctx context.Context, pod *corev1.Pod) (s *session, made bool, err error) {
 	if s := f.usable(pod.UID); s != nil {
 		return s, false, nil
@@ -128,7 +129,8 @@ func (f *Forwarder) session(ctx context.Context, pod *corev1.Pod) (s *session, m
 }
 
 func (f *Forwarder) connect(pod *corev1.Pod) (*session, error) {
-	ctx, cancel := context.WithTimeoutCause(f.ctx, connectTimeout, fmt.Errorf("no connection to the pod within %s", connectTimeout))
+	ctx, cancel := context.WithTimeoutCause(f.ctx, connectTimeout,
+		fmt.Errorf("no connection to the pod within %s", connectTimeout))
 	defer cancel()
 
 	target := f.base.JoinPath("api/v1/namespaces", pod.Namespace, "pods", pod.Name, "portforward")
@@ -180,8 +182,8 @@ func (f *Forwarder) refuse(at podPort) {
 	f.refused[at] = time.Now()
 }
 
-// Sort puts pods last whose port had nothing behind it a moment ago: that shows only after a connection was given away, so the next
-// one has to go elsewhere.
+// Sort puts pods last whose port had nothing behind it a moment ago: that shows only after a connection was given away,
+// so the next one has to go elsewhere.
 func (f *Forwarder) Sort(pods []*corev1.Pod, port string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

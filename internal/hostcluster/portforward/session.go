@@ -24,8 +24,8 @@ const (
 	protocol = portforward.PortForwardProtocolV1Name
 	// tunnelProtocol is SPDY in a WebSocket (apimachinery 0.36, pkg/util/portforward).
 	tunnelProtocol = "SPDY/3.1+" + protocol
-	// silenceTimeout ends a connection on which nothing is heard, not even answers to pings: TCP alone gives up after a quarter of an
-	// hour.
+	// silenceTimeout ends a connection on which nothing is heard, not even answers to pings: TCP alone gives up after a
+	// quarter of an hour.
 	silenceTimeout = 2 * portforward.PingPeriod
 	// streamTimeout is how long a kubelet may take to accept a stream.
 	streamTimeout = 10 * time.Second
@@ -34,8 +34,9 @@ const (
 // errLost is why streams end when the connection they are on does.
 var errLost = errors.New("the connection to the host was lost")
 
-// connect opens a connection that streams can be made on. Like kubectl since 1.31 it tries a WebSocket, which balancers and gateways
-// in front of an API server let pass, then SPDY: for servers before 1.30, and for users who may create but not get pods/portforward.
+// connect opens a connection that streams can be made on. Like kubectl since 1.31 it tries a WebSocket, which balancers
+// and gateways in front of an API server let pass, then SPDY: for servers before 1.30, and for users who may create but
+// not get pods/portforward.
 func connect(ctx context.Context, config *rest.Config, target *url.URL) (httpstream.Connection, error) {
 	conn, err := connectWebSocket(ctx, config, target)
 	if httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) {
@@ -45,8 +46,8 @@ func connect(ctx context.Context, config *rest.Config, target *url.URL) (httpstr
 	return conn, err
 }
 
-// connectWebSocket is client-go's portforward.NewSPDYOverWebsocketDialerForStreaming with a context, and with an end of connections
-// that have fallen silent: its pings are sent, but nobody misses their answers.
+// connectWebSocket is client-go's portforward.NewSPDYOverWebsocketDialerForStreaming with a context, and with an end of
+// connections that have fallen silent: its pings are sent, but nobody misses their answers.
 func connectWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (httpstream.Connection, error) {
 	transport, holder, err := websocket.RoundTripperFor(config)
 	if err != nil {
@@ -101,8 +102,8 @@ func (c liveConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// session is one connection to a pod for any number of streams. It ends when it is retired and the last of them ends, or when it
-// breaks.
+// session is one connection to a pod for any number of streams. It ends when it is retired and the last of them ends,
+// or when it breaks.
 type session struct {
 	name string
 	conn httpstream.Connection

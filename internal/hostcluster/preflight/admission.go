@@ -24,10 +24,11 @@ type denial struct {
 	err    error
 }
 
-// checkAdmission has the host try to make one machine of each shape, without storing anything: the standards of the namespace, limits,
-// quotas, policies and webhooks are all asked then. Quotas are compared with one object at a time; that all machines together need more
-// than is left is said by the event of the StatefulSet whose pod does not come, and a larger quota lets the apply go on. It does so where the namespace is there; in one that is to be made, Talos is allowed to
-// run by a label, and there are no quotas.
+// checkAdmission has the host try to make one machine of each shape, without storing anything: the standards of the
+// namespace, limits, quotas, policies and webhooks are all asked then. Quotas are compared with one object at a time;
+// that all machines together need more than is left is said by the event of the StatefulSet whose pod does not come,
+// and a larger quota lets the apply go on. It does so where the namespace is there; in one that is to be made, Talos is
+// allowed to run by a label, and there are no quotas.
 func (c *checking) checkAdmission(ctx context.Context) error {
 	if c.found == nil {
 		return nil
@@ -155,12 +156,13 @@ func groupOf(k *workload.Kind) string {
 
 func (c *checking) dryRun(ctx context.Context, k *workload.Kind, o workload.Object) error {
 	return k.Client(c.host.API()).Post().NamespaceIfScoped(o.GetNamespace(), !k.Cluster).Resource(k.Resource).
-		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: workload.FieldManager}, workload.Parameters).
+		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: workload.FieldManager},
+			workload.Parameters).
 		Body(o).Do(ctx).Error()
 }
 
-// isVerdict says whether an error is what the host thinks of an object, and not that it has no time or is gone. A webhook that
-// does not answer is one, too: it would not answer later either.
+// isVerdict says whether an error is what the host thinks of an object, and not that it has no time or is gone. A
+// webhook that does not answer is one, too: it would not answer later either.
 func isVerdict(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
@@ -169,14 +171,16 @@ func isVerdict(err error) bool {
 
 	code := status.Status().Code
 
-	return code == http.StatusInternalServerError || code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+	return code == http.StatusInternalServerError || code >= http.StatusBadRequest &&
+		code < http.StatusInternalServerError &&
 		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout
 }
 
 // deny says what the host refuses.
 func (c *checking) deny(d denial) {
 	if apierrors.IsNotFound(d.err) && c.namespace == nil {
-		c.await(attributeNamespace, "The host has no namespace %s.", "Create it, or set create_namespace and let the user of the kubeconfig read namespaces.",
+		c.await(attributeNamespace, "The host has no namespace %s.",
+			"Create it, or set create_namespace and let the user of the kubeconfig read namespaces.",
 			c.spec.Namespace)
 
 		return
@@ -195,7 +199,8 @@ func (c *checking) deny(d denial) {
 	case workload.PodKind:
 		if level := c.level(); level != "" && level != workload.PrivilegedLevel && apierrors.IsForbidden(d.err) {
 			attribute = attributeNamespace
-			help = fmt.Sprintf("Talos needs a privileged pod. Let them into the namespace, which has the level %s: `kubectl label namespace %s %s=%s --overwrite`; "+
+			help = fmt.Sprintf("Talos needs a privileged pod. Let them into the namespace, which has the level %s: `kubectl "+
+				"label namespace %s %s=%s --overwrite`; "+
 				"or choose another namespace.", level, c.spec.Namespace, workload.EnforceLabel, workload.PrivilegedLevel)
 		}
 	}
@@ -206,8 +211,8 @@ func (c *checking) deny(d denial) {
 
 	note := c.find
 
-	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go checkRequest). What is
-	// replaced gives back what it uses.
+	// There is no other sign of it (Kubernetes 1.36, apiserver/pkg/admission/plugin/resourcequota/controller.go
+	// checkRequest). What is replaced gives back what it uses.
 	if apierrors.IsForbidden(d.err) && strings.Contains(d.err.Error(), "exceeded quota") {
 		note, help = c.await, "Let the machines need less, have the quota raised, or choose another namespace."
 	}

@@ -15,20 +15,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing: what only the
-// host can say, such as what its policies refuse, it is asked for with requests that it carries out but for the storing of the result.
+// Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing:
+// what only the host can say, such as what its policies refuse, it is asked for with requests that it carries out but
+// for the storing of the result.
 //
-// The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure to stand in the
-// way, what does for now, and warnings; machines that exist are not checked again. What the credentials may not read is one
-// warning, since it may be fine. The error is that the host did not answer, from which
-// nothing follows.
+// The Spec has the machines that are wanted, and none that are to go. What was found is returned together: what is sure
+// to stand in the way, what does for now, and warnings; machines that exist are not checked again. What the credentials
+// may not read is one warning, since it may be fine. The error is that the host did not answer, from which nothing
+// follows.
 func Check(ctx context.Context, h *workload.Client, s workload.Spec) ([]Finding, error) {
 	c := &checking{host: h, spec: s, allowed: map[right]bool{}}
 
 	err := c.run(ctx)
 	if apierrors.IsUnauthorized(err) {
 		c.find("", "The host does not accept the credentials of the kubeconfig: %s answers that they are unauthorized.",
-			"Check that the user of the kubeconfig's context has a token or certificate that is of this cluster and has not expired.", h)
+			"Check that the user of the kubeconfig's context has a token or certificate that is of this cluster and has not "+
+				"expired.", h)
 
 		err = nil
 	}
@@ -139,8 +141,9 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	case apierrors.IsNotFound(err) && c.spec.CreateNamespace:
 		return false, nil
 	case apierrors.IsNotFound(err):
-		c.await(attributeNamespace, "%s has no namespace %s.", "Create it, with the label "+workload.EnforceLabel+"="+workload.PrivilegedLevel+
-			", which Talos needs, or set create_namespace.", c.host, name)
+		c.await(attributeNamespace, "%s has no namespace %s.",
+			"Create it, with the label "+workload.EnforceLabel+"="+workload.PrivilegedLevel+
+				", which Talos needs, or set create_namespace.", c.host, name)
 
 		return false, nil
 	case c.unseenIf(err, "the namespace "+name):
@@ -169,8 +172,8 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	return true, nil
 }
 
-// checkForeign finds objects that have names of ours, and what ours can never become. Before the machines are made they may be gone, as
-// all are of a resource that is replaced.
+// checkForeign finds objects that have names of ours, and what ours can never become. Before the machines are made they
+// may be gone, as all are of a resource that is replaced.
 func (c *checking) checkForeign() {
 	check := func(k *workload.Kind, o workload.Object) {
 		if o == nil || c.spec.Ours(o) {
@@ -216,5 +219,6 @@ func (c *checking) missing() []workload.Machine {
 		return c.spec.Machines
 	}
 
-	return slices.DeleteFunc(slices.Clone(c.spec.Machines), func(m workload.Machine) bool { return c.found.Sets[c.spec.HostName(m)] != nil })
+	return slices.DeleteFunc(slices.Clone(c.spec.Machines),
+		func(m workload.Machine) bool { return c.found.Sets[c.spec.HostName(m)] != nil })
 }

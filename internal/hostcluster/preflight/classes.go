@@ -59,7 +59,8 @@ func named(machines []workload.Machine, names func(workload.Machine) []string) [
 }
 
 func (c *checking) checkStorage(ctx context.Context) error {
-	claiming := slices.DeleteFunc(slices.Clone(c.missing()), func(m workload.Machine) bool { return m.Pod.Storage.Ephemeral })
+	claiming := slices.DeleteFunc(slices.Clone(c.missing()),
+		func(m workload.Machine) bool { return m.Pod.Storage.Ephemeral })
 	if len(claiming) == 0 {
 		return nil
 	}
@@ -87,7 +88,8 @@ func (c *checking) checkStorage(ctx context.Context) error {
 
 	for _, name := range named(claiming, func(m workload.Machine) []string { return []string{m.Pod.Storage.Class} }) {
 		if !slices.Contains(all, name) {
-			c.await(attributeClass, "The host has no storage class %s. %s", "Choose one that there is, or create it.", name, there)
+			c.await(attributeClass, "The host has no storage class %s. %s", "Choose one that there is, or create it.", name,
+				there)
 		}
 	}
 

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Finding is something about a host that keeps machines from being made there, or that is worth knowing before they are.
+// Finding is something about a host that keeps machines from being made there, or that is worth knowing before they
+// are.
 type Finding struct {
 	// Warning is true for what may be fine all the same.
 	Warning bool
-	// Pending is true for what is in the way now, and what something else can still put right before the machines are made: another
-	// resource of the same apply that makes a namespace or a class, or the removal of objects that are to be replaced. A plan must not
-	// fail for it.
+	// Pending is true for what is in the way now, and what something else can still put right before the machines are
+	// made: another resource of the same apply that makes a namespace or a class, or the removal of objects that are to be
+	// replaced. A plan must not fail for it.
 	Pending bool
 	// Attribute that it is about, as a path below host: "namespace", "pod.storage.class"; pod_cidrs and service_cidrs are
 	// beside it. Empty for the host as a whole, which is about the connection.
@@ -62,7 +63,8 @@ func (f Finding) weight() int {
 // arranged puts what stands in the way first, and takes out what was found twice.
 func arranged(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.weight(), b.weight()), strings.Compare(a.Attribute, b.Attribute), strings.Compare(a.Found, b.Found))
+		return cmp.Or(cmp.Compare(a.weight(), b.weight()), strings.Compare(a.Attribute, b.Attribute),
+			strings.Compare(a.Found, b.Found))
 	})
 
 	return slices.Compact(findings)

@@ -24,8 +24,8 @@ type network struct {
 // podSample is how many pods are read: where pods have addresses that no node says, a few show where from.
 const podSample = 200
 
-// checkNetworks compares the networks of the Talos cluster with the host's. What a pod of the one sends to an address that both
-// have is caught by the inner kube-proxy or pod network, and never gets to the other.
+// checkNetworks compares the networks of the Talos cluster with the host's. What a pod of the one sends to an address
+// that both have is caught by the inner kube-proxy or pod network, and never gets to the other.
 func (c *checking) checkNetworks(ctx context.Context) error {
 	if len(c.spec.PodCIDRs)+len(c.spec.ServiceCIDRs) == 0 {
 		return nil
@@ -62,7 +62,8 @@ func (c *checking) compare(attribute, what string, own []netip.Prefix, used []ne
 
 		c.add(Finding{
 			Warning: used[i].warning, Attribute: attribute,
-			Found: fmt.Sprintf("The %s network %s of the cluster overlaps with %s of the host, %s: its machines could not reach what is there.",
+			Found: fmt.Sprintf("The %s network %s of the cluster overlaps with %s of the host, %s: its machines could not "+
+				"reach what is there.",
 				what, prefix, used[i].what, used[i].prefix),
 			Help: "Choose a network that the host does not use; it cannot be changed once the cluster is there.",
 		})

@@ -33,15 +33,16 @@ type need struct {
 	Cluster bool
 	// attribute that makes it needed, and what else could be done.
 	attribute, otherwise string
-	// pending is true for rights that may come with a namespace, warning for those without which there are machines all the same.
+	// pending is true for rights that may come with a namespace, warning for those without which there are machines all
+	// the same.
 	pending, warning bool
 }
 
 // rightsAtOnce are asked for at a time.
 const rightsAtOnce = 8
 
-// needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where there is none
-// (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
+// needs are what talosop does on a host. Applying an object takes the right to patch it, and that to create it where
+// there is none (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go withAuthorization).
 func (c *checking) needs(exists bool) []need {
 	all := []string{"get", "list", "create", "patch", "delete"}
 	needs := []need{
@@ -92,8 +93,8 @@ func (c *checking) needs(exists bool) []need {
 	return needs
 }
 
-// checkRights asks for each right on its own: a list of them, which the host can give as well, is not complete with all ways to authorise
-// (Kubernetes 1.36, SelfSubjectRulesReview status.incomplete).
+// checkRights asks for each right on its own: a list of them, which the host can give as well, is not complete with all
+// ways to authorise (Kubernetes 1.36, SelfSubjectRulesReview status.incomplete).
 func (c *checking) checkRights(ctx context.Context, exists bool) error {
 	needs := c.needs(exists)
 	asked := append(needs[:len(needs):len(needs)], need{Resource: "pods", verbs: []string{"create"}})
@@ -109,7 +110,8 @@ func (c *checking) checkRights(ctx context.Context, exists bool) error {
 
 	err := group.Wait()
 	if apierrors.IsForbidden(err) {
-		c.find("", "The host does not let the user of the kubeconfig ask for its rights, as everybody may who has logged in: %v.",
+		c.find("", "The host does not let the user of the kubeconfig ask for its rights, as everybody may who has logged "+
+			"in: %v.",
 			"Check that the kubeconfig's context has a user with credentials.", err)
 
 		return nil
@@ -134,9 +136,10 @@ func (c *checking) ask(ctx context.Context, n need, verb string) error {
 		attributes.Namespace = c.spec.Namespace
 	}
 
-	review, err := c.host.API().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-	}, metav1.CreateOptions{})
+	review, err := c.host.API().AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+		&authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -183,6 +186,7 @@ func (c *checking) judge(n need) {
 
 // mayList says whether it can be seen what there is.
 func (c *checking) mayList() bool {
-	return c.allowed[right{"apps", "statefulsets", "list"}] && c.allowed[right{"", "services", "list"}] && c.allowed[right{"", "pods", "list"}] &&
+	return c.allowed[right{"apps", "statefulsets", "list"}] && c.allowed[right{"", "services", "list"}] &&
+		c.allowed[right{"", "pods", "list"}] &&
 		c.allowed[right{"", "persistentvolumeclaims", "list"}]
 }

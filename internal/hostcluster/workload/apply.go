@@ -21,16 +21,17 @@ const (
 	lookEvery = 250 * time.Millisecond
 )
 
-// Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by others:
-// labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that exists, since that is a
-// disruption ([Client.Replace]), unless the pod is what is wanted and the template alone is not. A StatefulSet that is gone is made again, and
-// takes the claims that are there. A claim with data of a machine is not made again beside the others as long as there is the machine's
-// StatefulSet to tell that it was there ([MachineState.VolumesLost]).
-// It disrupts no machine and is idempotent: what is right is not written. The wiping of a machine that was interrupted is finished.
+// Ensure makes what the machines of a Spec are to have on the host and does not have, and repairs what was changed by
+// others: labels, Services, the number of replicas, the size of claims, but not the template of a StatefulSet that
+// exists, since that is a disruption ([Client.Replace]), unless the pod is what is wanted and the template alone is
+// not. A StatefulSet that is gone is made again, and takes the claims that are there. A claim with data of a machine is
+// not made again beside the others as long as there is the machine's StatefulSet to tell that it was there
+// ([MachineState.VolumesLost]). It disrupts no machine and is idempotent: what is right is not written. The wiping of a
+// machine that was interrupted is finished.
 //
-// An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as is what
-// cannot be changed: a claim that should shrink or move to another class. Such errors are final (wait.IsPermanent). All machines
-// are worked on before the errors of some are returned.
+// An object that has the name of one of ours and is not ours is an error that says whose it is, and is left alone, as
+// is what cannot be changed: a claim that should shrink or move to another class. Such errors are final
+// (wait.IsPermanent). All machines are worked on before the errors of some are returned.
 func (h *Client) Ensure(ctx context.Context, s Spec) error {
 	found, err := h.Inventory(ctx, s, s.Selector())
 	if err != nil {
@@ -122,13 +123,16 @@ func (h *Client) ensureBeside(ctx context.Context, s Spec, m Machine, found *Inv
 }
 
 // ensureSet makes or repairs the StatefulSet of a machine, with the wanted template or with the one that it has.
-func (h *Client) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool) (*appsv1.StatefulSet, error) {
+func (h *Client) ensureSet(
+	ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, template bool,
+) (*appsv1.StatefulSet, error) {
 	wanted, err := fieldsOf(SetKind, s.StatefulSet(m))
 	if err != nil {
 		return nil, err
 	}
 
-	became, err := h.ensure(ctx, s, SetKind, wanted, OrNil(live), func(live Object) (fields, error) { return setBody(live, wanted, template) })
+	became, err := h.ensure(ctx, s, SetKind, wanted, OrNil(live),
+		func(live Object) (fields, error) { return setBody(live, wanted, template) })
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +145,8 @@ func (h *Client) ensureSet(ctx context.Context, s Spec, m Machine, live *appsv1.
 	return set, nil
 }
 
-// setBody is what to apply to a StatefulSet that exists. What can never be changed stays what it is, and so does, unless it is asked
-// for, what of the template is ours.
+// setBody is what to apply to a StatefulSet that exists. What can never be changed stays what it is, and so does,
+// unless it is asked for, what of the template is ours.
 func setBody(live Object, wanted fields, template bool) (fields, error) {
 	owned, err := ownedFields(SetKind, live)
 	if err != nil {
@@ -162,9 +166,11 @@ func setBody(live Object, wanted fields, template bool) (fields, error) {
 	return owned.with(wanted.part("metadata"), spec), nil
 }
 
-// ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to one that exists.
-// One that is about to go is awaited and made anew. One that is not ours is an error.
-func (h *Client) ensure(ctx context.Context, s Spec, k *Kind, wanted fields, live Object, body func(Object) (fields, error)) (Object, error) {
+// ensure makes an object that does not exist and changes one that is not as it should be; body says what to apply to
+// one that exists. One that is about to go is awaited and made anew. One that is not ours is an error.
+func (h *Client) ensure(
+	ctx context.Context, s Spec, k *Kind, wanted fields, live Object, body func(Object) (fields, error),
+) (Object, error) {
 	if live == nil {
 		// It was not found by its labels. The name may be taken all the same.
 		found, err := h.get(ctx, k, s.Namespace, wanted.name())
@@ -205,7 +211,8 @@ func (h *Client) make(ctx context.Context, k *Kind, namespace string, wanted fie
 
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, wait.Permanent(fmt.Errorf("make %s on %s: there is no namespace %s; make it, or let talosop do so (create_namespace)",
+		return nil, wait.Permanent(fmt.Errorf(
+			"make %s on %s: there is no namespace %s; make it, or let talosop do so (create_namespace)",
 			k.title(namespace, wanted.name()), h, namespace))
 	case err != nil:
 		return nil, final(fmt.Errorf("make %s on %s: %w", k.title(namespace, wanted.name()), h, err))

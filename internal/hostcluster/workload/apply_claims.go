@@ -16,9 +16,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// ensureClaim makes or repairs a claim, and lets it grow. One that was deleted while its pod runs goes when the pod does: until then
-// nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again. Which may be is for ensureClaims.
-func (h *Client) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
+// ensureClaim makes or repairs a claim, and lets it grow. One that was deleted while its pod runs goes when the pod
+// does: until then nothing can be done for it, and nothing has to. One that no pod keeps is awaited and made again.
+// Which may be is for ensureClaims.
+func (h *Client) ensureClaim(
+	ctx context.Context, s Spec, claim, live *corev1.PersistentVolumeClaim, pod *corev1.Pod,
+) error {
 	if live != nil && live.DeletionTimestamp != nil && keepsClaims(pod) {
 		h.progress(fmt.Sprintf("%s was deleted and goes with pod %s, with what is in it", ClaimKind.Of(live), pod.Name))
 
@@ -52,8 +55,8 @@ func (h *Client) ensureClaim(ctx context.Context, s Spec, claim, live *corev1.Pe
 // controller/volume/pvcprotection podUsesPVC).
 func keepsClaims(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName != "" }
 
-// keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil when none was, and
-// when the pod is about to go anyhow.
+// keptBy is the error, final, of ending a pod that is all that keeps the claims of its machine, which were deleted; nil
+// when none was, and when the pod is about to go anyhow.
 func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *Inventory) error {
 	pod := found.Pods[s.PodName(m)]
 	if !keepsClaims(pod) || pod.DeletionTimestamp != nil {
@@ -78,14 +81,16 @@ func (h *Client) keptBy(ctx context.Context, s Spec, m Machine, found *Inventory
 		return nil
 	}
 
-	return wait.Permanent(fmt.Errorf("%s of machine %s keeps what somebody deleted: %s. That cannot be taken back, and what the machine has there "+
-		"is gone when its pod is, so that the pod was left alone. While it runs, back up what is needed of it, of a control plane etcd; then remove "+
-		"machine %s and add another, where it is the only control plane the other way round",
+	return wait.Permanent(fmt.Errorf(
+		"%s of machine %s keeps what somebody deleted: %s. That cannot be taken back, and what the machine has there "+
+			"is gone when its pod is, so that the pod was left alone. While it runs, back up what is needed of it, of a "+
+			"control plane etcd; then remove "+
+			"machine %s and add another, where it is the only control plane the other way round",
 		PodKind.Of(pod), m.Name, strings.Join(kept, ", "), m.Name))
 }
 
-// claimBody is what to apply to a claim that exists. Its spec can never be changed but for the size of one that is bound
-// (Kubernetes 1.36, core/validation ValidatePersistentVolumeClaimUpdate), and that only grows.
+// claimBody is what to apply to a claim that exists. Its spec can never be changed but for the size of one that is
+// bound (Kubernetes 1.36, core/validation ValidatePersistentVolumeClaimUpdate), and that only grows.
 func claimBody(live, claim *corev1.PersistentVolumeClaim, wanted fields) (fields, error) {
 	owned, err := ownedFields(ClaimKind, live)
 	if err != nil {
@@ -123,7 +128,8 @@ func (h *Client) growable(ctx context.Context, live, wanted *corev1.PersistentVo
 	refusal := fmt.Errorf("%s has %s and cannot grow to %s", ClaimKind.Of(live), had.String(), wants.String())
 
 	if name == "" {
-		return wait.Permanent(fmt.Errorf("%w: it has no storage class, and only one with allowVolumeExpansion lets it; set the size back to %s",
+		return wait.Permanent(fmt.Errorf(
+			"%w: it has no storage class, and only one with allowVolumeExpansion lets it; set the size back to %s",
 			refusal, had.String()))
 	}
 
@@ -133,19 +139,22 @@ func (h *Client) growable(ctx context.Context, live, wanted *corev1.PersistentVo
 	case apierrors.IsForbidden(err):
 		return nil
 	case apierrors.IsNotFound(err):
-		return wait.Permanent(fmt.Errorf("%w: there is no storage class %s any more, and only a class can let it; set the size back to %s",
+		return wait.Permanent(fmt.Errorf(
+			"%w: there is no storage class %s any more, and only a class can let it; set the size back to %s",
 			refusal, name, had.String()))
 	case err != nil:
 		return fmt.Errorf("read StorageClass %s on %s: %w", name, h, err)
 	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
-		return wait.Permanent(fmt.Errorf("%w: storage class %s does not have allowVolumeExpansion; set it there if the storage can, or the size back to %s",
+		return wait.Permanent(fmt.Errorf(
+			"%w: storage class %s does not have allowVolumeExpansion; set it there if the storage can, or the size back to %s",
 			refusal, name, had.String()))
 	}
 
 	return nil
 }
 
-// conflicts are what a Spec wants of the objects that exist and can never be had, of all machines, as one error that is final.
+// conflicts are what a Spec wants of the objects that exist and can never be had, of all machines, as one error that is
+// final.
 func (i *Inventory) conflicts(s Spec) error {
 	var errs []error
 
@@ -158,8 +167,8 @@ func (i *Inventory) conflicts(s Spec) error {
 	return wait.Permanent(errors.Join(errs...))
 }
 
-// Conflicts are what is wanted of the volumes of one machine and can never be had. A claim that others let grow beyond what is wanted is
-// none.
+// Conflicts are what is wanted of the volumes of one machine and can never be had. A claim that others let grow beyond
+// what is wanted is none.
 func (i *Inventory) Conflicts(s Spec, m Machine) (conflicts []Difference) {
 	if set := i.Sets[s.HostName(m)]; set != nil && ephemeral(set) != m.Pod.Storage.Ephemeral {
 		before, after := claimedStorage, ephemeralStorage
@@ -167,7 +176,8 @@ func (i *Inventory) Conflicts(s Spec, m Machine) (conflicts []Difference) {
 			before, after = after, before
 		}
 
-		conflicts = append(conflicts, Difference{Object: SetKind.ref(set), Cause: OtherStorage, Before: before, After: after, Of: m.Name})
+		conflicts = append(conflicts, Difference{Object: SetKind.ref(set), Cause: OtherStorage, Before: before, After: after,
+			Of: m.Name})
 	}
 
 	for _, wanted := range s.Claims(m) {
@@ -194,7 +204,8 @@ func claimConflicts(live, wanted *corev1.PersistentVolumeClaim, m Machine) (conf
 
 	class, wantsClass := live.Spec.StorageClassName, wanted.Spec.StorageClassName
 	if class != nil && wantsClass != nil && *class != *wantsClass {
-		conflicts = append(conflicts, Difference{Object: ClaimKind.ref(live), Cause: OtherClass, Before: *class, After: *wantsClass, Of: m.Name})
+		conflicts = append(conflicts, Difference{Object: ClaimKind.ref(live), Cause: OtherClass, Before: *class,
+			After: *wantsClass, Of: m.Name})
 	}
 
 	return conflicts

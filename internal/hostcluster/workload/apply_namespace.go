@@ -17,7 +17,8 @@ func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 
 	switch {
 	case apierrors.IsForbidden(err):
-		// Whoever may work in a namespace need not be allowed to read it, and did not make it then. Without one nothing can be made in it.
+		// Whoever may work in a namespace need not be allowed to read it, and did not make it then. Without one nothing can
+		// be made in it.
 		return nil
 	case err != nil:
 		return err
@@ -53,7 +54,8 @@ func (h *Client) ensureNamespace(ctx context.Context, s Spec) error {
 	return err
 }
 
-// namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another cluster.
+// namespaceBody keeps what a namespace was made with: the labels that the user gave then can be those of another
+// cluster.
 func namespaceBody(live Object, s Spec) (fields, error) {
 	owned, err := ownedFields(namespaceKind, live)
 	if err != nil {

@@ -28,7 +28,8 @@ func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev
 	}
 
 	apply := func(live *corev1.Service) error {
-		_, err := h.ensure(ctx, s, ServiceKind, wanted, OrNil(live), func(o Object) (fields, error) { return serviceBody(o, wanted) })
+		_, err := h.ensure(ctx, s, ServiceKind, wanted, OrNil(live),
+			func(o Object) (fields, error) { return serviceBody(o, wanted) })
 
 		return err
 	}
@@ -45,8 +46,8 @@ func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev
 	return apply(live)
 }
 
-// serviceBody is what to apply to a Service that exists. The address that the host gave it is nobody's to set; one that talosop once asked
-// for stays asked for.
+// serviceBody is what to apply to a Service that exists. The address that the host gave it is nobody's to set; one that
+// talosop once asked for stays asked for.
 func serviceBody(live Object, wanted fields) (fields, error) {
 	if wanted.part("spec")["clusterIP"] == corev1.ClusterIPNone {
 		return wanted, nil
@@ -61,7 +62,9 @@ func serviceBody(live Object, wanted fields) (fields, error) {
 }
 
 // putPorts replaces the ports of a Service that is ours as a whole. Those that stay keep their node ports.
-func (h *Client) putPorts(ctx context.Context, live *corev1.Service, ports []corev1.ServicePort) (*corev1.Service, error) {
+func (h *Client) putPorts(
+	ctx context.Context, live *corev1.Service, ports []corev1.ServicePort,
+) (*corev1.Service, error) {
 	wanted := slices.Clone(ports)
 
 	for i := range wanted {
@@ -86,10 +89,10 @@ func (h *Client) putPorts(ctx context.Context, live *corev1.Service, ports []cor
 	return became, nil
 }
 
-// convertible says whether the API lets a Service become another: one with an address never becomes one without or the other way
-// round or with another one, and a load balancer stays with its class, and with one (Kubernetes 1.36, core/validation validateUpgradeDowngradeClusterIPs and
-// validateLoadBalancerClassField). A class that others chose where none is wanted is left. There is nothing in the way of what is not there or
-// about to go.
+// convertible says whether the API lets a Service become another: one with an address never becomes one without or the
+// other way round or with another one, and a load balancer stays with its class, and with one (Kubernetes 1.36,
+// core/validation validateUpgradeDowngradeClusterIPs and validateLoadBalancerClassField). A class that others chose
+// where none is wanted is left. There is nothing in the way of what is not there or about to go.
 func convertible(live, wanted *corev1.Service) (bool, error) {
 	if live == nil || live.DeletionTimestamp != nil {
 		return true, nil

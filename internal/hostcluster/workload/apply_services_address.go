@@ -15,8 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// remakeService makes a Service anew whose address cannot become what is wanted. The one that is there stays where the host says that it
-// does not give that address, and comes back where it says so too late.
+// remakeService makes a Service anew whose address cannot become what is wanted. The one that is there stays where the
+// host says that it does not give that address, and comes back where it says so too late.
 func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	if err := h.mayGive(ctx, service); err != nil {
 		return err
@@ -49,9 +49,10 @@ func (h *Client) remakeService(ctx context.Context, s Spec, service, live *corev
 	return err
 }
 
-// mayGive is an error where it is known before that the host does not give a Service the address that it is to have. An attempt that
-// changes nothing finds out about the host's networks alone (Kubernetes 1.36, core/service/ipallocator allocateService returns
-// before it looks whether an address is free), so that others are looked for where that is allowed.
+// mayGive is an error where it is known before that the host does not give a Service the address that it is to have. An
+// attempt that changes nothing finds out about the host's networks alone (Kubernetes 1.36, core/service/ipallocator
+// allocateService returns before it looks whether an address is free), so that others are looked for where that is
+// allowed.
 func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 	address := service.Spec.ClusterIP
 	if address == "" || address == corev1.ClusterIPNone {
@@ -68,7 +69,8 @@ func (h *Client) mayGive(ctx context.Context, service *corev1.Service) error {
 	switch {
 	case apierrors.IsInvalid(err):
 		return refusedAddress(service, final(fmt.Errorf("make %s on %s: %w", ServiceKind.Of(service), h, err)))
-	case err != nil && !refused(err): // such as for want of quota, or by a webhook that has no dry run: it says nothing about the address
+	// such as for want of quota, or by a webhook that has no dry run: it says nothing about the address
+	case err != nil && !refused(err):
 		return fmt.Errorf("try the address %s on %s: %w", address, h, err)
 	}
 
@@ -99,11 +101,13 @@ func (h *Client) heldByOthers(ctx context.Context, service *corev1.Service) erro
 	return nil
 }
 
-// refusedAddress is an error of the making of a Service, which says what to do if it is about the address that was asked for.
+// refusedAddress is an error of the making of a Service, which says what to do if it is about the address that was
+// asked for.
 func refusedAddress(service *corev1.Service, err error) error {
 	var status apierrors.APIStatus
 
-	if service.Spec.ClusterIP == "" || !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	if service.Spec.ClusterIP == "" || !apierrors.IsInvalid(err) || !errors.As(err, &status) ||
+		status.Status().Details == nil {
 		return err
 	}
 
@@ -129,9 +133,12 @@ func (e *addressError) Error() string {
 		selector[label] = e.service.Labels[label]
 	}
 
-	return fmt.Sprintf("the host does not give %s the address %s, at which the etcd of machine %s is known: %v. If another Service has it, remove that one "+
-		"(kubectl get services -A --field-selector spec.clusterIP=%s). If it cannot be had any more, let the machine be made anew with another one, as long as the "+
-		"other control planes have quorum: kubectl delete statefulset,persistentvolumeclaim -n %s -l %s, and apply again with a refresh",
+	return fmt.Sprintf("the host does not give %s the address %s, at which the etcd of machine %s is known: %v. If "+
+		"another Service has it, remove that one "+
+		"(kubectl get services -A --field-selector spec.clusterIP=%s). If it cannot be had any more, let the machine be "+
+		"made anew with another one, as long as the "+
+		"other control planes have quorum: kubectl delete statefulset,persistentvolumeclaim -n %s -l %s, and apply again "+
+		"with a refresh",
 		ServiceKind.Of(e.service), address, machine, e.cause, address, e.service.Namespace, selector)
 }
 

@@ -10,15 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Budget lets whoever drains nodes of the host evict one control plane at a time, nil for a resource that has none. talosop's own
-// replacements delete pods and evict none, so that it does not bound them: the planner does, which knows more than readiness.
+// Budget lets whoever drains nodes of the host evict one control plane at a time, nil for a resource that has none.
+// talosop's own replacements delete pods and evict none, so that it does not bound them: the planner does, which knows
+// more than readiness.
 //
-// What counts is the pods that there are, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption getExpectedScale): the
-// budget needs no number of machines.
+// What counts is the pods that there are, each with its StatefulSet of one (Kubernetes 1.36, controller/disruption
+// getExpectedScale): the budget needs no number of machines.
 //
-// A pod that is not ready may still be a member of etcd that the quorum needs, such as one whose API server restarts, and with ephemeral
-// storage it takes its data along. So it goes when as many others are ready as are wanted to be (IfHealthyBudget), and not
-// always.
+// A pod that is not ready may still be a member of etcd that the quorum needs, such as one whose API server restarts,
+// and with ephemeral storage it takes its data along. So it goes when as many others are ready as are wanted to be
+// (IfHealthyBudget), and not always.
 func (s Spec) Budget() *policyv1.PodDisruptionBudget {
 	if s.Endpoint == nil {
 		return nil
@@ -27,18 +28,21 @@ func (s Spec) Budget() *policyv1.PodDisruptionBudget {
 	away, unready := intstr.FromInt32(1), policyv1.IfHealthyBudget
 
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Cluster, Namespace: s.Namespace, Labels: s.labels(), Annotations: merged(s.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Cluster, Namespace: s.Namespace, Labels: s.labels(),
+			Annotations: merged(s.Annotations)},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: &away, UnhealthyPodEvictionPolicy: &unready,
-			Selector: &metav1.LabelSelector{MatchLabels: merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)})},
+			Selector: &metav1.LabelSelector{
+				MatchLabels: merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)})},
 		},
 	}
 }
 
-// Budget is that of a Spec for the control planes that there are. A single one protects nobody, and a drain that it holds would never
-// end: a ready one is let go because one may be away, and one that is not ready only with AlwaysAllow, because for a budget that wants
-// no healthy pod the other policy allows nothing (Kubernetes 1.36, registry/core/pod/storage/eviction.go). Those that leave are members
-// of etcd to the end, so that what stays is a single one when they are gone, and not before.
+// Budget is that of a Spec for the control planes that there are. A single one protects nobody, and a drain that it
+// holds would never end: a ready one is let go because one may be away, and one that is not ready only with
+// AlwaysAllow, because for a budget that wants no healthy pod the other policy allows nothing (Kubernetes 1.36,
+// registry/core/pod/storage/eviction.go). Those that leave are members of etcd to the end, so that what stays is a
+// single one when they are gone, and not before.
 func (i *Inventory) Budget(s Spec) *policyv1.PodDisruptionBudget {
 	b := s.Budget()
 	if b == nil || i.controlPlanes(s) > 1 {
@@ -51,7 +55,8 @@ func (i *Inventory) Budget(s Spec) *policyv1.PodDisruptionBudget {
 	return b
 }
 
-// controlPlanes counts those that a Spec is to keep and those that have a pod or are to get one, whether the Spec names them or not.
+// controlPlanes counts those that a Spec is to keep and those that have a pod or are to get one, whether the Spec names
+// them or not.
 func (i *Inventory) controlPlanes(s Spec) int {
 	machines := map[string]bool{}
 
@@ -97,7 +102,8 @@ func (h *Client) easeBudget(ctx context.Context, s Spec) error {
 	return h.ensureBudget(ctx, s, found)
 }
 
-// ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others alone.
+// ensureBudget makes or repairs the budget. Whoever may not have one gets a cluster without it: it protects from others
+// alone.
 func (h *Client) ensureBudget(ctx context.Context, s Spec, found *Inventory) error {
 	wanted := found.Budget(s)
 	if wanted == nil {
@@ -137,13 +143,14 @@ func (h *Client) putBudget(ctx context.Context, s Spec, wanted, live *policyv1.P
 	return err
 }
 
-// measured says whether others gave a budget the other measure, beside which the host does not take ours: it is made anew.
+// measured says whether others gave a budget the other measure, beside which the host does not take ours: it is made
+// anew.
 func measured(live *policyv1.PodDisruptionBudget) bool {
 	return live != nil && live.DeletionTimestamp == nil && live.Spec.MinAvailable != nil
 }
 
-// observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it is as if there
-// were none.
+// observeBudget is about the budget, as far as something can be done about it: to whoever may not make or change one it
+// is as if there were none.
 func (h *Client) observeBudget(ctx context.Context, s Spec, found *Inventory, o *Observation) error {
 	wanted := found.Budget(s)
 	if wanted == nil || found.Budgets == nil {
@@ -175,7 +182,8 @@ func (h *Client) observeBudget(ctx context.Context, s Spec, found *Inventory, o 
 		return nil
 	case measured(live):
 		o.Drift = append(o.Drift, Difference{
-			Object: BudgetKind.ref(live), Cause: Remeasured, Before: live.Spec.MinAvailable.String(), After: wanted.Spec.MaxUnavailable.String(),
+			Object: BudgetKind.ref(live), Cause: Remeasured, Before: live.Spec.MinAvailable.String(),
+			After: wanted.Spec.MaxUnavailable.String(),
 		})
 
 		return nil

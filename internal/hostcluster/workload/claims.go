@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Paths that Talos writes to besides (Talos 1.13, constants.StateMountPoint, EphemeralMountPoint and Overlays): /system/state has the
-// machine's configuration, /var images, logs and etcd's data. /opt is an overlay on metal and no volume here: it has the CNI's
-// programs, which a volume of Kubernetes would hide (internal/integration/k8s/tink.go).
+// Paths that Talos writes to besides (Talos 1.13, constants.StateMountPoint, EphemeralMountPoint and Overlays):
+// /system/state has the machine's configuration, /var images, logs and etcd's data. /opt is an overlay on metal and no
+// volume here: it has the CNI's programs, which a volume of Kubernetes would hide (internal/integration/k8s/tink.go).
 const (
 	statePath = "/system/state"
 	varPath   = "/var"
@@ -52,7 +52,8 @@ func (s Spec) Claims(m Machine) []*corev1.PersistentVolumeClaim {
 			},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: m.Pod.Storage.size(at)}},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: m.Pod.Storage.size(at)}},
 			},
 		}
 

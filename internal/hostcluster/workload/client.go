@@ -12,8 +12,8 @@ type Client struct {
 	progress func(string)
 }
 
-// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; progress is told what is
-// worth knowing and no error.
+// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; progress is
+// told what is worth knowing and no error.
 func NewClient(config *rest.Config, progress func(string)) (*Client, error) {
 	api, err := clientgo.NewForConfig(config)
 	if err != nil {

@@ -56,7 +56,9 @@ func unlessForbidden(err error) error {
 }
 
 // explain says why a machine's pod does not run, and whether its volumes are lost.
-func (about *surroundings) explain(ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState) error {
+func (about *surroundings) explain(
+	ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState,
+) error {
 	// One that is ready needs no other request.
 	if state.Ready || !state.Exists {
 		return nil
@@ -117,7 +119,8 @@ func (about *surroundings) diagnose(ctx context.Context, s Spec, m Machine, foun
 	if claim := pendingClaim(s, m, found); claim != nil && pod.Spec.NodeName == "" {
 		event, err := about.lastEvent(ctx, ClaimKind, claim)
 
-		return fmt.Sprintf("%s; %s is not bound (%s); its last event: %s", reason, ClaimKind.Of(claim), claimClass(claim), event), err
+		return fmt.Sprintf("%s; %s is not bound (%s); its last event: %s", reason, ClaimKind.Of(claim), claimClass(claim),
+			event), err
 	}
 
 	event, err := about.lastEvent(ctx, PodKind, pod)
@@ -162,8 +165,8 @@ func podReason(pod *corev1.Pod) string {
 	}
 }
 
-// diagnoseNode says what is the matter with the node of a pod, and what to do: a pod whose kubelet does not answer neither runs elsewhere nor
-// goes, because nobody knows that it does not write to its volumes any more.
+// diagnoseNode says what is the matter with the node of a pod, and what to do: a pod whose kubelet does not answer
+// neither runs elsewhere nor goes, because nobody knows that it does not write to its volumes any more.
 func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName == "" {
 		return "", nil
@@ -184,7 +187,8 @@ func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 			continue
 		}
 
-		return fmt.Sprintf("its node %s is not ready since %s%s; bring it back, or, when it is off for good, delete the Node or taint it with "+
+		return fmt.Sprintf("its node %s is not ready since %s%s; bring it back, or, when it is off for good, delete the "+
+			"Node or taint it with "+
 			"`kubectl taint node %s %s=nodeshutdown:NoExecute`, and the pod is made on another one",
 			node.Name, stamp(&c.LastTransitionTime), because(c.Reason, c.Message), node.Name, corev1.TaintNodeOutOfService), nil
 	}
@@ -213,9 +217,10 @@ func claimClass(claim *corev1.PersistentVolumeClaim) string {
 
 // lastEvent is the last one about an object.
 func (about *surroundings) lastEvent(ctx context.Context, k *Kind, o metav1.Object) (string, error) {
-	list, err := about.host.API().CoreV1().Events(o.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: fieldselector.Set{
-		"involvedObject.kind": k.name, "involvedObject.name": o.GetName(), "involvedObject.uid": string(o.GetUID()),
-	}.String()})
+	list, err := about.host.API().CoreV1().Events(o.GetNamespace()).List(ctx,
+		metav1.ListOptions{FieldSelector: fieldselector.Set{
+			"involvedObject.kind": k.name, "involvedObject.name": o.GetName(), "involvedObject.uid": string(o.GetUID()),
+		}.String()})
 
 	switch {
 	case apierrors.IsForbidden(err):
@@ -255,7 +260,8 @@ func lastEnd(status *corev1.ContainerStatus) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; restarted %d times, last end: %s", status.RestartCount, ending(status.LastTerminationState.Terminated))
+	return fmt.Sprintf("; restarted %d times, last end: %s", status.RestartCount,
+		ending(status.LastTerminationState.Terminated))
 }
 
 func ending(t *corev1.ContainerStateTerminated) string {

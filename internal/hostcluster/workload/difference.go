@@ -108,7 +108,8 @@ func (d Difference) String() string {
 	case Wiping:
 		return d.Object.String() + ": the wiping of the machine has begun and is not finished"
 	case Changed:
-		line := d.Object.String() + ": " + kubernetes.Difference{Path: kubernetes.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
+		line := d.Object.String() + ": " +
+			kubernetes.Difference{Path: kubernetes.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
 		if d.After == "" && by != "" {
 			line += " (by " + by + ")"
 		}
@@ -123,9 +124,11 @@ func (d Difference) String() string {
 	case Readdressed:
 		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be made anew", d.Object, d.Before)
 	case Remeasured:
-		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew", d.Object, d.Before, d.After)
+		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew", d.Object, d.Before,
+			d.After)
 	case OtherTemplate:
-		return fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)", d.Object, d.Of, d.Before, d.After)
+		return fmt.Sprintf("%s was made from another template than %s has now (revision %s instead of %s)", d.Object, d.Of,
+			d.Before, d.After)
 	case Unreadable:
 		return d.Reason
 	default:
@@ -137,7 +140,8 @@ func (d Difference) String() string {
 func (d Difference) ofVolume() string {
 	switch d.Cause {
 	case Going:
-		return d.Object.String() + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: back up what is needed " +
+		return d.Object.String() + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: " +
+			"back up what is needed " +
 			"of that, of a control plane etcd, before the pod is replaced"
 	case Vanished:
 		return d.Object.String() + " does not exist any more, nor does what was in it"
@@ -146,18 +150,22 @@ func (d Difference) ofVolume() string {
 	case VolumeUnreachable:
 		return fmt.Sprintf("volume %s of %s is on a node that does not exist any more", d.Of, d.Object)
 	case Smaller:
-		return fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s and add another",
+		return fmt.Sprintf("%s has %s, and %s are wanted: volumes cannot shrink; set the size to %s, or remove machine %s "+
+			"and add another",
 			d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherClass:
-		return fmt.Sprintf("%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or remove machine %s and "+
+		return fmt.Sprintf("%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or "+
+			"remove machine %s and "+
 			"add another", d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherStorage:
 		if d.After == ephemeralStorage {
-			return fmt.Sprintf("%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be lost; remove machine %s "+
+			return fmt.Sprintf("%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be "+
+				"lost; remove machine %s "+
 				"and add another, or keep the claims", d.Object, d.Of)
 		}
 
-		return fmt.Sprintf("%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove machine %s and add another, "+
+		return fmt.Sprintf("%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove "+
+			"machine %s and add another, "+
 			"or keep ephemeral storage", d.Object, d.Of)
 	default:
 		return d.Object.String() + ": " + string(d.Cause)

@@ -6,13 +6,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-// A key with a dot in it is one key: nothing is taken for a part of the pod template that is not, and the text has all of it.
+// A key with a dot in it is one key: nothing is taken for a part of the pod template that is not, and the text has all
+// of it.
 func TestDifference_keysWithDots(t *testing.T) {
 	t.Parallel()
 
 	set := Ref{Kind: "StatefulSet", Namespace: "p", Name: "dev-cp-0"}
 	labels := func(key, value string) map[string]any {
-		return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}}}}
+		return map[string]any{"spec": map[string]any{
+			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}}}}
 	}
 
 	found := kubernetes.Differences(labels("talosop.dev/role", "x"), labels("talosop.dev/role", "worker"))

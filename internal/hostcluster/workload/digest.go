@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// PodDigest tells whether two pods of a machine would be made alike, but for the tag of the image: it is a digest of the template that
-// the machine's pod would be made from. It asks nobody. It is "" for a machine that the Spec does not have.
+// PodDigest tells whether two pods of a machine would be made alike, but for the tag of the image: it is a digest of
+// the template that the machine's pod would be made from. It asks nobody. It is "" for a machine that the Spec does not
+// have.
 func PodDigest(s Spec, machine string) (string, error) {
 	m, ok := s.Machine(machine)
 	if !ok {

@@ -11,13 +11,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-// How drift is found. An object is as it should be when the fields that talosop owns in it, by the host's own record of who set
-// what (metadata.managedFields), are the ones that it would set now, with the same values: a field that somebody else
-// changed belongs to them from then on, one that talosop no longer wants is still its own, and what the API server filled in
-// belongs to nobody. That takes no request beyond the lists of an observation, whatever the number of machines, and needs no
-// knowledge of defaults. Only for what seems to differ the host is asked what an apply would change (a dry run), since others may
-// own a field and have left it as it was, and since webhooks may have the last word: what an apply would not change is no drift, and
-// a webhook that rewrites an object makes no drift that never ends.
+// How drift is found. An object is as it should be when the fields that talosop owns in it, by the host's own record of
+// who set what (metadata.managedFields), are the ones that it would set now, with the same values: a field that
+// somebody else changed belongs to them from then on, one that talosop no longer wants is still its own, and what the
+// API server filled in belongs to nobody. That takes no request beyond the lists of an observation, whatever the number
+// of machines, and needs no knowledge of defaults. Only for what seems to differ the host is asked what an apply would
+// change (a dry run), since others may own a field and have left it as it was, and since webhooks may have the last
+// word: what an apply would not change is no drift, and a webhook that rewrites an object makes no drift that never
+// ends.
 //
 // Fields that others added beside talosop's own are theirs, as everywhere with server-side apply.
 
@@ -31,9 +32,11 @@ func differs(k *Kind, live Object, body fields) (bool, error) {
 	return !owned.equal(body), nil
 }
 
-// differences says in what an object differs from what an apply of body would make of it, and which of that is of the pod template. An
-// object that the host would not let become that is one difference, with the host's reason.
-func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fields) (template, others []Difference, err error) {
+// differences says in what an object differs from what an apply of body would make of it, and which of that is of the
+// pod template. An object that the host would not let become that is one difference, with the host's reason.
+func (h *Client) differences(
+	ctx context.Context, k *Kind, live Object, body fields,
+) (template, others []Difference, err error) {
 	if mayDiffer, err := differs(k, live, body); err != nil || !mayDiffer {
 		return nil, nil, err
 	}
@@ -71,8 +74,8 @@ func (h *Client) differences(ctx context.Context, k *Kind, live Object, body fie
 	return template, others, nil
 }
 
-// refused says whether the host answered, and that it would not do what it was asked: the answer is about the object, and asking again
-// gives the same.
+// refused says whether the host answered, and that it would not do what it was asked: the answer is about the object,
+// and asking again gives the same.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 

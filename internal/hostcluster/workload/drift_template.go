@@ -18,21 +18,24 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// A pod template is wanted as it is and nothing besides: a volume over /opt, a node selector or a sidecar that somebody added lets another
-// machine come back than was asked for, and server-side apply leaves all of that to whoever added it. So it is looked for in the
-// record of who set what; what it means is then asked of the host, which knows what is a default.
+// A pod template is wanted as it is and nothing besides: a volume over /opt, a node selector or a sidecar that somebody
+// added lets another machine come back than was asked for, and server-side apply leaves all of that to whoever added
+// it. So it is looked for in the record of who set what; what it means is then asked of the host, which knows what is a
+// default.
 
-// stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the wanted template
-// the pod is that set's again, and nothing has to be replaced. What the pod has besides is not compared here. Should it come from a
-// template, the pod is one of another template as soon as the set has the wanted one.
+// stays says whether a pod is what is wanted, although its StatefulSet was changed after the pod was made: with the
+// wanted template the pod is that set's again, and nothing has to be replaced. What the pod has besides is not compared
+// here. Should it come from a template, the pod is one of another template as soon as the set has the wanted one.
 func (s Spec) stays(m Machine, set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	if set == nil || pod == nil || set.DeletionTimestamp != nil || pod.DeletionTimestamp != nil || !otherTemplate(set, pod) {
+	if set == nil || pod == nil || set.DeletionTimestamp != nil || pod.DeletionTimestamp != nil ||
+		!otherTemplate(set, pod) {
 		return false
 	}
 
 	wanted := s.StatefulSet(m).Spec.Template
 
-	return equality.Semantic.DeepDerivative(wanted.Spec, pod.Spec) && equality.Semantic.DeepDerivative(wanted.Labels, pod.Labels) &&
+	return equality.Semantic.DeepDerivative(wanted.Spec, pod.Spec) &&
+		equality.Semantic.DeepDerivative(wanted.Labels, pod.Labels) &&
 		equality.Semantic.DeepDerivative(wanted.Annotations, pod.Annotations)
 }
 
@@ -68,10 +71,12 @@ func (h *Client) templateDrift(
 	return found, nil
 }
 
-// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which leaves them
-// what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set that nobody touched is not
-// written.
-func (h *Client) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec) (*appsv1.StatefulSet, error) {
+// dropAdditions makes a template that others set fields of what is wanted, as a whole. It comes before the apply, which
+// leaves them what is theirs, and is refused when that contradicts: a port that was renumbered keeps its name. A set
+// that nobody touched is not written.
+func (h *Client) dropAdditions(
+	ctx context.Context, set *appsv1.StatefulSet, wanted corev1.PodTemplateSpec,
+) (*appsv1.StatefulSet, error) {
 	makers, err := addedBy(set)
 	if err != nil || len(makers) == 0 {
 		return set, err
@@ -79,7 +84,8 @@ func (h *Client) dropAdditions(ctx context.Context, set *appsv1.StatefulSet, wan
 
 	became, err := h.putTemplate(ctx, set, wanted)
 	if err != nil {
-		return nil, final(fmt.Errorf("take back what %s made of the template of %s on %s: %w", strings.Join(makers, ", "), SetKind.Of(set), h, err))
+		return nil, final(fmt.Errorf("take back what %s made of the template of %s on %s: %w", strings.Join(makers, ", "),
+			SetKind.Of(set), h, err))
 	}
 
 	return became, nil
@@ -98,7 +104,8 @@ func (h *Client) putTemplate(
 		metav1.PatchOptions{FieldManager: FieldManager, DryRun: dryRun})
 }
 
-// replacing is a patch of a part of one object, and of no other that has its name by then. It needs no other right than an apply does.
+// replacing is a patch of a part of one object, and of no other that has its name by then. It needs no other right than
+// an apply does.
 func replacing(o metav1.Object, part string, value any) ([]byte, error) {
 	return json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": o.GetUID()},
@@ -163,7 +170,8 @@ func within(of map[string]any, key string) map[string]any {
 	return part
 }
 
-// beyond says whether a set of fields (Kubernetes: FieldsV1, a map for each, "." for the thing itself) has some that another has not.
+// beyond says whether a set of fields (Kubernetes: FieldsV1, a map for each, "." for the thing itself) has some that
+// another has not.
 func beyond(theirs, ours map[string]any) bool {
 	for key := range theirs {
 		if key == "." {

@@ -13,7 +13,8 @@ func foreign(s Spec, k *Kind, o metav1.Object, h fmt.Stringer) error {
 	help := fmt.Sprintf("remove or rename it, or give the cluster another name than %s or another namespace", s.Cluster)
 
 	if LostLabels(o) {
-		help = fmt.Sprintf("if only its labels were taken away, give them back with `kubectl label %s -n %s %s %s=%s %s=%s --overwrite`; otherwise %s",
+		help = fmt.Sprintf("if only its labels were taken away, give them back with `kubectl label %s -n %s %s %s=%s %s=%s "+
+			"--overwrite`; otherwise %s",
 			strings.ToLower(k.name), o.GetNamespace(), o.GetName(), LabelCluster, s.Cluster, LabelMark, s.Mark, help)
 	}
 
@@ -22,9 +23,10 @@ func foreign(s Spec, k *Kind, o metav1.Object, h fmt.Stringer) error {
 
 // LostLabels says whether talosop made an object that nothing tells whose it is.
 func LostLabels(o metav1.Object) bool {
-	return o.GetLabels()[LabelMark] == "" && slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
-	})
+	return o.GetLabels()[LabelMark] == "" &&
+		slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
+		})
 }
 
 // Whose is what an object itself says about that.
@@ -43,7 +45,8 @@ func Whose(o metav1.Object) string {
 
 	switch owner := metav1.GetControllerOf(o); {
 	case labels[LabelMark] != "":
-		return fmt.Sprintf("it is of the Talos cluster %s with other secrets (mark %s)", labels[LabelCluster], labels[LabelMark])
+		return fmt.Sprintf("it is of the Talos cluster %s with other secrets (mark %s)", labels[LabelCluster],
+			labels[LabelMark])
 	case owner != nil:
 		return fmt.Sprintf("it is of %s %s", owner.Kind, owner.Name)
 	case labels[LabelManagedBy] != "" && labels[LabelManagedBy] != managedBy:
@@ -61,7 +64,8 @@ func held(o metav1.Object) string {
 	case o.GetDeletionTimestamp() == nil:
 		return ""
 	case len(o.GetFinalizers()) > 0:
-		return fmt.Sprintf(", deleted at %s and held by %s", stamp(o.GetDeletionTimestamp()), strings.Join(o.GetFinalizers(), ", "))
+		return fmt.Sprintf(", deleted at %s and held by %s", stamp(o.GetDeletionTimestamp()),
+			strings.Join(o.GetFinalizers(), ", "))
 	default:
 		return fmt.Sprintf(", to be gone at %s", stamp(o.GetDeletionTimestamp()))
 	}

@@ -70,20 +70,24 @@ var (
 	// ClaimKind is that of the claims of volumes.
 	ClaimKind = &Kind{
 		name: "PersistentVolumeClaim", APIVersion: "v1", Resource: "persistentvolumeclaims", Client: coreClient,
-		empty: func() Object { return &corev1.PersistentVolumeClaim{} }, list: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
+		empty: func() Object { return &corev1.PersistentVolumeClaim{} },
+		list:  func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
 		owned: ownedBy(coreapply.ExtractPersistentVolumeClaim),
 	}
 	// SetKind is that of StatefulSets.
 	SetKind = &Kind{
 		name: "StatefulSet", APIVersion: "apps/v1", Resource: "statefulsets", Client: appsClient,
-		empty: func() Object { return &appsv1.StatefulSet{} }, list: func() runtime.Object { return &appsv1.StatefulSetList{} },
+		empty: func() Object { return &appsv1.StatefulSet{} },
+		list:  func() runtime.Object { return &appsv1.StatefulSetList{} },
 		owned: ownedBy(appsapply.ExtractStatefulSet),
 	}
 	// BudgetKind is that of disruption budgets.
 	BudgetKind = &Kind{
-		name: "PodDisruptionBudget", APIVersion: "policy/v1", Resource: "poddisruptionbudgets", Client: policyClient, optional: true,
-		empty: func() Object { return &policyv1.PodDisruptionBudget{} }, list: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
-		owned: ownedBy(policyapply.ExtractPodDisruptionBudget),
+		name: "PodDisruptionBudget", APIVersion: "policy/v1", Resource: "poddisruptionbudgets", Client: policyClient,
+		optional: true,
+		empty:    func() Object { return &policyv1.PodDisruptionBudget{} },
+		list:     func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
+		owned:    ownedBy(policyapply.ExtractPodDisruptionBudget),
 	}
 	// PodKind is that of pods. Of them and of what controllers make, nothing is applied.
 	PodKind = &Kind{
@@ -93,11 +97,14 @@ var (
 	// The history of a StatefulSet and what is behind a Service have the labels of what they are of, and go with it.
 	revisionKind = &Kind{
 		name: "ControllerRevision", APIVersion: "apps/v1", Resource: "controllerrevisions", Client: appsClient, derived: true,
-		empty: func() Object { return &appsv1.ControllerRevision{} }, list: func() runtime.Object { return &appsv1.ControllerRevisionList{} },
+		empty: func() Object { return &appsv1.ControllerRevision{} },
+		list:  func() runtime.Object { return &appsv1.ControllerRevisionList{} },
 	}
 	sliceKind = &Kind{
-		name: "EndpointSlice", APIVersion: "discovery.k8s.io/v1", Resource: "endpointslices", Client: discoveryClient, derived: true,
-		empty: func() Object { return &discoveryv1.EndpointSlice{} }, list: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
+		name: "EndpointSlice", APIVersion: "discovery.k8s.io/v1", Resource: "endpointslices", Client: discoveryClient,
+		derived: true,
+		empty:   func() Object { return &discoveryv1.EndpointSlice{} },
+		list:    func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
 	}
 )
 
@@ -128,7 +135,8 @@ func (k *Kind) title(namespace, name string) string {
 func (h *Client) get(ctx context.Context, k *Kind, namespace, name string) (Object, error) {
 	found := k.empty()
 
-	err := k.Client(h.API()).Get().NamespaceIfScoped(namespace, !k.Cluster).Resource(k.Resource).Name(name).Do(ctx).Into(found)
+	err := k.Client(h.API()).Get().NamespaceIfScoped(namespace,
+		!k.Cluster).Resource(k.Resource).Name(name).Do(ctx).Into(found)
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -166,13 +174,15 @@ func (h *Client) apply(ctx context.Context, k *Kind, namespace string, body fiel
 	return became, err
 }
 
-// remove deletes one object, and no other that has its name by then. What is gone is fine. The host ends what the object
-// owns in the background.
+// remove deletes one object, and no other that has its name by then. What is gone is fine. The host ends what the
+// object owns in the background.
 func (h *Client) remove(ctx context.Context, k *Kind, o metav1.Object) error {
 	uid, background := o.GetUID(), metav1.DeletePropagationBackground
 
-	err := k.Client(h.API()).Delete().NamespaceIfScoped(o.GetNamespace(), !k.Cluster).Resource(k.Resource).Name(o.GetName()).
-		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}).Do(ctx).Error()
+	err := k.Client(h.API()).Delete().NamespaceIfScoped(o.GetNamespace(),
+		!k.Cluster).Resource(k.Resource).Name(o.GetName()).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}).Do(
+		ctx).Error()
 
 	switch {
 	// A conflict is that of the UID: the object is gone, and there is another one.

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Labels of the objects on a host cluster. Cluster and mark say whose an object is: names of clusters can be the same in
-// two Terraform states, marks, which follow from the secrets, cannot.
+// Labels of the objects on a host cluster. Cluster and mark say whose an object is: names of clusters can be the same
+// in two Terraform states, marks, which follow from the secrets, cannot.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	LabelName      = "app.kubernetes.io/name"
@@ -30,7 +30,8 @@ func (s Spec) identity() map[string]string {
 	return map[string]string{LabelCluster: s.Cluster, LabelMark: s.Mark}
 }
 
-// labels of what the machines of the cluster share. What the user gave does not replace what talosop finds its objects by.
+// labels of what the machines of the cluster share. What the user gave does not replace what talosop finds its objects
+// by.
 func (s Spec) labels() map[string]string {
 	return merged(s.Labels, s.identity(), map[string]string{LabelManagedBy: managedBy, LabelName: appName})
 }

@@ -29,8 +29,8 @@ const (
 	PrivilegedLevel = "privileged"
 )
 
-// Namespace is the one that the machines are in, as it is made. Clusters share a namespace, so that it has no mark: the last
-// of them that made it removes it, see [Client.RemoveShared].
+// Namespace is the one that the machines are in, as it is made. Clusters share a namespace, so that it has no mark: the
+// last of them that made it removes it, see [Client.RemoveShared].
 func (s Spec) namespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Labels: map[string]string{
 		LabelManagedBy: managedBy, EnforceLabel: PrivilegedLevel,
@@ -44,7 +44,8 @@ func (s Spec) EndpointService() *corev1.Service {
 		return nil
 	}
 
-	service := s.service(s.Cluster, s.labels(), s.Endpoint.Type, merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
+	service := s.service(s.Cluster, s.labels(), s.Endpoint.Type,
+		merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
 	service.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
 	// A worker serves nothing before trustd of a control plane has signed its certificate, and the first place where it
 	// looks for one is the endpoint (Talos 1.13, k8s/static_endpoint.go and secrets/api.go).
@@ -61,8 +62,8 @@ func (s Spec) EndpointService() *corev1.Service {
 	return service
 }
 
-// MachineService gives a machine its name in the host's DNS and, where that is the way in, an address outside. It has its pod
-// whether that is ready or not: a machine in maintenance mode is not, and has to be configured.
+// MachineService gives a machine its name in the host's DNS and, where that is the way in, an address outside. It has
+// its pod whether that is ready or not: a machine in maintenance mode is not, and has to be configured.
 func (s Spec) MachineService(m Machine) *corev1.Service {
 	service := s.service(s.HostName(m), s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m), m.Role)
 	service.Spec.PublishNotReadyAddresses = true
@@ -79,19 +80,22 @@ func (s Spec) MachineService(m Machine) *corev1.Service {
 	return service
 }
 
-// peerService gives a control plane an address that outlives its pods, nil for a worker. The members of etcd know each other by addresses,
-// and learn a new one only from a member that has quorum (Talos 1.13, etcd/advertised_peer.go): those that all get other
-// pods at once, when their host restarts, would never find each other again. Its address is [MachineState.PeerAddress].
+// peerService gives a control plane an address that outlives its pods, nil for a worker. The members of etcd know each
+// other by addresses, and learn a new one only from a member that has quorum (Talos 1.13, etcd/advertised_peer.go):
+// those that all get other pods at once, when their host restarts, would never find each other again. Its address is
+// [MachineState.PeerAddress].
 //
-// It is a Service beside that of the machine, whose kind follows the way in: that one has no address, or opens what it has
-// to the outside. The machine announces the address for all that it serves (Talos 1.13, cluster/local_affiliate.go), so all of that is
-// behind it, whether the pod is ready or not. The ports are numbers: names would have to be declared in the pod.
+// It is a Service beside that of the machine, whose kind follows the way in: that one has no address, or opens what it
+// has to the outside. The machine announces the address for all that it serves (Talos 1.13,
+// cluster/local_affiliate.go), so all of that is behind it, whether the pod is ready or not. The ports are numbers:
+// names would have to be declared in the pod.
 func (s Spec) peerService(m Machine) *corev1.Service {
 	if m.Role != ControlPlane {
 		return nil
 	}
 
-	service := s.service(s.HostName(m)+peerSuffix, s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m), m.Role)
+	service := s.service(s.HostName(m)+peerSuffix, s.machineLabels(m), corev1.ServiceTypeClusterIP, s.machineSelector(m),
+		m.Role)
 	service.Spec.PublishNotReadyAddresses = true
 	service.Spec.Ports = append(service.Spec.Ports, servicePort(trustPortName, trustPort),
 		servicePort(etcdClientPortName, etcdClientPort), servicePort(etcdPeerPortName, etcdPeerPort))
@@ -107,15 +111,19 @@ func (s Spec) peerService(m Machine) *corev1.Service {
 	return service
 }
 
-// peerSuffix ends the name of a control plane's Service for its peers. No machine is called so: their names end with numbers.
+// peerSuffix ends the name of a control plane's Service for its peers. No machine is called so: their names end with
+// numbers.
 const peerSuffix = "-peer"
 
 // Services are those of one machine.
 func (s Spec) Services(m Machine) []*corev1.Service {
-	return slices.DeleteFunc([]*corev1.Service{s.MachineService(m), s.peerService(m)}, func(service *corev1.Service) bool { return service == nil })
+	return slices.DeleteFunc([]*corev1.Service{s.MachineService(m), s.peerService(m)},
+		func(service *corev1.Service) bool { return service == nil })
 }
 
-func (s Spec) service(name string, labels map[string]string, kind corev1.ServiceType, selector map[string]string, role Role) *corev1.Service {
+func (s Spec) service(
+	name string, labels map[string]string, kind corev1.ServiceType, selector map[string]string, role Role,
+) *corev1.Service {
 	ports := []corev1.ServicePort{servicePort(talosPortName, talosPort)}
 	if role == ControlPlane {
 		ports = append(ports, servicePort(kubernetesPortName, KubernetesPort))

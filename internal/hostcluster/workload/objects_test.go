@@ -17,8 +17,10 @@ import (
 func specOf(cluster, mark string, pools ...string) Spec {
 	s := Spec{
 		Cluster: cluster, Mark: mark, Namespace: "talos", Domain: "cluster.local", Access: PortForward,
-		Endpoint: &EndpointService{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: "internal", Annotations: map[string]string{"lb": "x"}},
-		Labels:   map[string]string{"team": "blue", LabelCluster: "mine", LabelManagedBy: "me"}, Annotations: map[string]string{"note": "n"},
+		Endpoint: &EndpointService{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: "internal",
+			Annotations: map[string]string{"lb": "x"}},
+		Labels:      map[string]string{"team": "blue", LabelCluster: "mine", LabelManagedBy: "me"},
+		Annotations: map[string]string{"note": "n"},
 	}
 
 	for _, pool := range pools {
@@ -32,11 +34,14 @@ func specOf(cluster, mark string, pools ...string) Spec {
 				Name: pool + "-" + string(rune('0'+n)), Pool: pool, Ordinal: n, Role: role,
 				Image: "registry.example/talos:v1.13.0", PullSecrets: []string{"pull"},
 				Pod: PodSpec{
-					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}},
+					Resources: corev1.ResourceRequirements{
+						Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}},
 					Storage: Storage{
-						Class: "fast", State: resource.MustParse("1Gi"), Var: resource.MustParse("20Gi"), Other: resource.MustParse("100Mi"),
+						Class: "fast", State: resource.MustParse("1Gi"), Var: resource.MustParse("20Gi"),
+						Other: resource.MustParse("100Mi"),
 					},
-					NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []corev1.Toleration{{Key: "talos", Operator: corev1.TolerationOpExists}},
+					NodeSelector:  map[string]string{"disk": "ssd"},
+					Tolerations:   []corev1.Toleration{{Key: "talos", Operator: corev1.TolerationOpExists}},
 					PriorityClass: "high", Annotations: map[string]string{"pod": "p"},
 				},
 			})
@@ -56,21 +61,26 @@ func TestPodsHaveWhatTalosNeeds(t *testing.T) {
 		pod := set.Spec.Template.Spec
 		c := pod.Containers[0]
 
-		if c.Image != m.Image || len(c.Env) != 1 || c.Env[0].Name != "PLATFORM" || c.Env[0].Value != "container" || len(c.Command)+len(c.Args) > 0 {
+		if c.Image != m.Image || len(c.Env) != 1 || c.Env[0].Name != "PLATFORM" || c.Env[0].Value != "container" ||
+			len(c.Command)+len(c.Args) > 0 {
 			t.Errorf("%s runs %+v", m.Name, c)
 		}
 
 		security := c.SecurityContext
-		if !*security.Privileged || !*security.ReadOnlyRootFilesystem || security.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
+		if !*security.Privileged || !*security.ReadOnlyRootFilesystem ||
+			security.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
 			t.Errorf("%s has privileges %+v", m.Name, security)
 		}
 
-		if *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks || pod.HostNetwork || pod.HostPID || *pod.TerminationGracePeriodSeconds < 180 {
+		if *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks || pod.HostNetwork || pod.HostPID ||
+			*pod.TerminationGracePeriodSeconds < 180 {
 			t.Errorf("%s has pod %+v", m.Name, pod)
 		}
 
-		if pod.NodeSelector["disk"] != "ssd" || len(pod.Tolerations) != 1 || pod.PriorityClassName != "high" || pod.ImagePullSecrets[0].Name != "pull" ||
-			c.Resources.Limits.Memory().String() != "4Gi" || set.Spec.Template.Annotations["pod"] != "p" || set.Spec.Template.Annotations["note"] != "n" {
+		if pod.NodeSelector["disk"] != "ssd" || len(pod.Tolerations) != 1 || pod.PriorityClassName != "high" ||
+			pod.ImagePullSecrets[0].Name != "pull" ||
+			c.Resources.Limits.Memory().String() != "4Gi" || set.Spec.Template.Annotations["pod"] != "p" ||
+			set.Spec.Template.Annotations["note"] != "n" {
 			t.Errorf("%s lacks what was chosen: %+v", m.Name, pod)
 		}
 
@@ -89,7 +99,8 @@ func TestPodsHaveWhatTalosNeeds(t *testing.T) {
 	}
 }
 
-// Each path that Talos writes to is a volume, those with data are claims or not as asked, and /opt is none: it has the CNI's programs.
+// Each path that Talos writes to is a volume, those with data are claims or not as asked, and /opt is none: it has the
+// CNI's programs.
 func TestMounts(t *testing.T) {
 	t.Parallel()
 
@@ -112,7 +123,8 @@ func TestMounts(t *testing.T) {
 		for _, c := range s.Claims(m) {
 			claims[c.Name] = c.Spec.Resources.Requests.Storage().String()
 
-			if *c.Spec.StorageClassName != "fast" || !slices.Equal(c.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}) {
+			if *c.Spec.StorageClassName != "fast" ||
+				!slices.Equal(c.Spec.AccessModes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}) {
 				t.Errorf("a claim is %+v", c.Spec)
 			}
 		}
@@ -141,7 +153,8 @@ func TestMounts(t *testing.T) {
 
 		if !ephemeral {
 			maps.Copy(want, map[string]string{
-				"/system/state": "1Gi", "/var": "20Gi", "/etc/cni": "100Mi", "/etc/kubernetes": "100Mi", "/usr/libexec/kubernetes": "100Mi",
+				"/system/state": "1Gi", "/var": "20Gi", "/etc/cni": "100Mi", "/etc/kubernetes": "100Mi",
+				"/usr/libexec/kubernetes": "100Mi",
 			})
 		}
 
@@ -151,15 +164,18 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// No two machines share a pod, whatever the names of clusters and pools, and a cluster of the same name with other secrets is another one.
+// No two machines share a pod, whatever the names of clusters and pools, and a cluster of the same name with other
+// secrets is another one.
 func TestSelectorsMatchOnePodEach(t *testing.T) {
 	t.Parallel()
 
-	clusters := []Spec{specOf("dev", "m", "cp", "batch", "batch-0"), specOf("dev", "other", "cp", "batch"), specOf("dev-batch", "m", "cp", "batch")}
+	clusters := []Spec{specOf("dev", "m", "cp", "batch", "batch-0"), specOf("dev", "other", "cp", "batch"),
+		specOf("dev-batch", "m", "cp", "batch")}
 
 	for i, s := range clusters {
 		for _, m := range s.Machines {
-			for _, selector := range []map[string]string{s.StatefulSet(m).Spec.Selector.MatchLabels, s.MachineService(m).Spec.Selector} {
+			for _, selector := range []map[string]string{s.StatefulSet(m).Spec.Selector.MatchLabels,
+				s.MachineService(m).Spec.Selector} {
 				var matched []string
 
 				for j, other := range clusters {
@@ -194,8 +210,10 @@ func TestServices(t *testing.T) {
 	s := specOf("dev", "m", "cp", "batch")
 	endpoint := s.EndpointService()
 
-	if endpoint.Name != "dev" || endpoint.Spec.PublishNotReadyAddresses || *endpoint.Spec.LoadBalancerClass != "internal" ||
-		!maps.Equal(endpoint.Annotations, map[string]string{"lb": "x", "note": "n"}) || ports(endpoint) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001" {
+	if endpoint.Name != "dev" || endpoint.Spec.PublishNotReadyAddresses ||
+		*endpoint.Spec.LoadBalancerClass != "internal" ||
+		!maps.Equal(endpoint.Annotations, map[string]string{"lb": "x", "note": "n"}) ||
+		ports(endpoint) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001" {
 		t.Errorf("the endpoint is %+v", endpoint)
 	}
 
@@ -224,7 +242,8 @@ func TestServices(t *testing.T) {
 			}
 
 			if service.Spec.Type != kind || (service.Spec.ClusterIP == "None") != (kind == corev1.ServiceTypeClusterIP) ||
-				!service.Spec.PublishNotReadyAddresses || ports(service) != want || service.Name+".talos.svc.cluster.local" != s.Address(m) {
+				!service.Spec.PublishNotReadyAddresses || ports(service) != want ||
+				service.Name+".talos.svc.cluster.local" != s.Address(m) {
 				t.Errorf("with access %s the Service of %s is %+v", access, m.Name, service)
 			}
 		}
@@ -250,8 +269,10 @@ func TestServicesForPeers(t *testing.T) {
 				continue
 			}
 
-			if service.Name != s.HostName(m)+"-peer" || service.Spec.Type != corev1.ServiceTypeClusterIP || service.Spec.ClusterIP != "" ||
-				!service.Spec.PublishNotReadyAddresses || !maps.Equal(service.Spec.Selector, s.machineSelector(m)) || !s.Ours(service) ||
+			if service.Name != s.HostName(m)+"-peer" || service.Spec.Type != corev1.ServiceTypeClusterIP ||
+				service.Spec.ClusterIP != "" ||
+				!service.Spec.PublishNotReadyAddresses || !maps.Equal(service.Spec.Selector, s.machineSelector(m)) ||
+				!s.Ours(service) ||
 				ports(service) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001 etcd-client:2379 etcd-peer:2380" {
 				t.Errorf("with access %s the Service for the peers of %s is %+v", access, m.Name, service)
 			}

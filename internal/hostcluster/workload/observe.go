@@ -76,8 +76,9 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 	}
 
 	return &Inventory{
-		Sets: byNames(sets.Items), Pods: byNames(pods.Items), Claims: byNames(claims.Items), Services: byNames(services.Items),
-		Budgets: budgets,
+		Sets: byNames(sets.Items), Pods: byNames(pods.Items), Claims: byNames(claims.Items),
+		Services: byNames(services.Items),
+		Budgets:  budgets,
 	}, nil
 }
 
@@ -95,9 +96,10 @@ func byNames[T any, P interface {
 	return named
 }
 
-// Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines; more is asked only
-// about what is not as it should be. What the credentials do not let it read beyond the namespace, such as nodes, is left out of the
-// observation. An error means that the host did not answer: nothing follows from that.
+// Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines;
+// more is asked only about what is not as it should be. What the credentials do not let it read beyond the namespace,
+// such as nodes, is left out of the observation. An error means that the host did not answer: nothing follows from
+// that.
 func (h *Client) Observe(ctx context.Context, s Spec) (Observation, error) {
 	found, err := h.Inventory(ctx, s, s.Selector())
 	if err != nil {
@@ -182,7 +184,9 @@ func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o 
 }
 
 // serviceDrift is what differs of a Service, or that it is not there.
-func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service) (drift []Difference, exists bool, err error) {
+func (h *Client) serviceDrift(
+	ctx context.Context, wanted, live *corev1.Service,
+) (drift []Difference, exists bool, err error) {
 	turns, err := convertible(live, wanted)
 
 	switch {
@@ -214,7 +218,9 @@ func (h *Client) serviceDrift(ctx context.Context, wanted, live *corev1.Service)
 }
 
 // observeMachine puts together what there is of a machine.
-func (h *Client) observeMachine(ctx context.Context, s Spec, m Machine, found *Inventory, about *surroundings) (MachineState, error) {
+func (h *Client) observeMachine(
+	ctx context.Context, s Spec, m Machine, found *Inventory, about *surroundings,
+) (MachineState, error) {
 	set, pod := found.Sets[s.HostName(m)], found.Pods[s.PodName(m)]
 	state := MachineState{Exists: set != nil || pod != nil, Complete: true}
 
@@ -255,7 +261,8 @@ func (h *Client) observeServices(ctx context.Context, s Spec, m Machine, found *
 		state.Complete = state.Complete && exists
 	}
 
-	if live := found.Services[s.HostName(m)+peerSuffix]; live != nil && live.DeletionTimestamp == nil && m.Role == ControlPlane {
+	if live := found.Services[s.HostName(m)+peerSuffix]; live != nil && live.DeletionTimestamp == nil &&
+		m.Role == ControlPlane {
 		// Until the host gave it an address, and where somebody took that away, there is none.
 		state.PeerAddress, _ = netip.ParseAddr(live.Spec.ClusterIP)
 	}
@@ -287,7 +294,9 @@ func (state *MachineState) describe(pod *corev1.Pod) {
 }
 
 // observeSet compares the StatefulSet to what is wanted, and the pod to the StatefulSet.
-func (h *Client) observeSet(ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState) error {
+func (h *Client) observeSet(
+	ctx context.Context, s Spec, m Machine, live *appsv1.StatefulSet, pod *corev1.Pod, state *MachineState,
+) error {
 	switch {
 	case live == nil:
 		state.Complete = false
@@ -358,8 +367,8 @@ func (h *Client) compareSet(ctx context.Context, set, live *appsv1.StatefulSet, 
 	return nil
 }
 
-// otherTemplate says whether a pod was made from another template than its StatefulSet has. Which that is is known only once the
-// controller has seen it; until then nothing is said.
+// otherTemplate says whether a pod was made from another template than its StatefulSet has. Which that is is known only
+// once the controller has seen it; until then nothing is said.
 func otherTemplate(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	return taken(set) && pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision
 }

@@ -12,7 +12,8 @@ func TestAddressesOfPods(t *testing.T) {
 	t.Parallel()
 
 	for name, addresses := range map[string][]string{
-		"none yet": nil, "one family": {"10.244.1.2"}, "two families": {"10.244.1.2", "fd00:10:244:1::2"}, "the other one first": {"fd00:10:244:1::2", "10.244.1.2"},
+		"none yet": nil, "one family": {"10.244.1.2"}, "two families": {"10.244.1.2", "fd00:10:244:1::2"},
+		"the other one first": {"fd00:10:244:1::2", "10.244.1.2"},
 	} {
 		pod := &corev1.Pod{}
 

@@ -8,9 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have vanished is for explain,
-// unless a pod still has what was in them.
-func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState) error {
+// observeClaims compares the claims, and says what of them is wanted and can never be had. That claims with data have
+// vanished is for explain, unless a pod still has what was in them.
+func (h *Client) observeClaims(
+	ctx context.Context, s Spec, m Machine, found *Inventory, vanished []string, state *MachineState,
+) error {
 	kept := keepsClaims(found.Pods[s.PodName(m)])
 	state.Stays = append(state.Stays, found.Conflicts(s, m)...)
 
@@ -63,8 +65,8 @@ func (h *Client) observeClaims(ctx context.Context, s Spec, m Machine, found *In
 	return nil
 }
 
-// lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not exist any more.
-// A node that is there but not ready may come back with the volume, so that nothing of it is lost.
+// lost says of a machine's claims which can never be used again: the volume is gone, or it is on a node that does not
+// exist any more. A node that is there but not ready may come back with the volume, so that nothing of it is lost.
 func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lost []Difference, err error) {
 	for _, at := range dataPaths {
 		claim := found.Claims[s.claimName(m, at)]
@@ -102,8 +104,9 @@ func (about *surroundings) lost(s Spec, m Machine, found *Inventory) (lost []Dif
 	return lost, nil
 }
 
-// nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes come and go in the
-// zone of a volume, other labels are given to nodes by the storage itself, and a host that shows no node at all has some.
+// nodeGone says whether a volume is bound to single nodes, none of which exists. It is certain of nothing else: nodes
+// come and go in the zone of a volume, other labels are given to nodes by the storage itself, and a host that shows no
+// node at all has some.
 func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool {
 	if len(nodes) == 0 || len(selector.NodeSelectorTerms) == 0 {
 		return false
@@ -116,7 +119,8 @@ func nodeGone(selector *corev1.NodeSelector, nodes map[string]*corev1.Node) bool
 			})
 		}
 
-		// All of a term is to be met (Kubernetes 1.36, corev1.NodeSelectorTerm), so that one part that cannot be met is enough.
+		// All of a term is to be met (Kubernetes 1.36, corev1.NodeSelectorTerm), so that one part that cannot be met is
+		// enough.
 		if !gone(corev1.LabelHostname, term.MatchExpressions) && !gone(metav1.ObjectNameField, term.MatchFields) {
 			return false
 		}

@@ -7,13 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A volume that is called lost is wiped with its machine. It must be certain: only that a node does not exist is, and not that there is
-// none now in the volume's zone, which scales, nor that the host has no nodes at all.
+// A volume that is called lost is wiped with its machine. It must be certain: only that a node does not exist is, and
+// not that there is none now in the volume's zone, which scales, nor that the host has no nodes at all.
 func TestVolumesAreLostWithTheirNodeAlone(t *testing.T) {
 	t.Parallel()
 
 	node := func(name, hostname string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: hostname}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1.LabelHostname: hostname}}}
 	}
 	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
@@ -26,7 +27,8 @@ func TestVolumesAreLostWithTheirNodeAlone(t *testing.T) {
 	}
 	unknown := in(corev1.LabelHostname, "h3")
 	unknown.Operator = "Like"
-	not := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"h3"}}
+	not := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn,
+		Values: []string{"h3"}}
 	zone, others := in("topology.ebs.csi.aws.com/zone", "eu-1a"), []*corev1.Node{node("n1", "h1"), node("n2", "h2")}
 
 	for name, c := range map[string]struct {
@@ -34,22 +36,32 @@ func TestVolumesAreLostWithTheirNodeAlone(t *testing.T) {
 		nodes []*corev1.Node
 		lost  bool
 	}{
-		"its host is gone":                   {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, others, true},
-		"its host is there":                  {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h2"))}, others, false},
-		"its host has lost its label":        {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "n2"))}, others, false},
-		"its node is gone":                   {[]corev1.NodeSelectorTerm{named("n3")}, others, true},
-		"its node is there":                  {[]corev1.NodeSelectorTerm{named("n1")}, others, false},
-		"its host in its zone is gone":       {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h3"))}, others, true},
-		"its host is in another zone now":    {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h1"))}, others, false},
-		"its zone has no node":               {[]corev1.NodeSelectorTerm{labelled(zone)}, others, false},
-		"a label of the storage is gone":     {[]corev1.NodeSelectorTerm{labelled(in("topology.topolvm.io/node", "n3"))}, others, false},
-		"a host that it is not on":           {[]corev1.NodeSelectorTerm{labelled(not)}, others, false},
-		"an operator of another time":        {[]corev1.NodeSelectorTerm{labelled(unknown)}, others, false},
-		"an empty term":                      {[]corev1.NodeSelectorTerm{{}}, others, false},
-		"one of several hosts":               {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3", "h4"))}, others, false},
-		"its host is gone, or a zone":        {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), labelled(zone)}, others, false},
-		"both its hosts are gone":            {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), named("n4")}, others, true},
-		"the host cluster has no nodes":      {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, nil, false},
+		"its host is gone": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, others,
+			true},
+		"its host is there": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h2"))}, others,
+			false},
+		"its host has lost its label": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "n2"))}, others,
+			false},
+		"its node is gone":  {[]corev1.NodeSelectorTerm{named("n3")}, others, true},
+		"its node is there": {[]corev1.NodeSelectorTerm{named("n1")}, others, false},
+		"its host in its zone is gone": {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h3"))},
+			others, true},
+		"its host is in another zone now": {[]corev1.NodeSelectorTerm{labelled(zone, in(corev1.LabelHostname, "h1"))},
+			others, false},
+		"its zone has no node": {[]corev1.NodeSelectorTerm{labelled(zone)}, others, false},
+		"a label of the storage is gone": {[]corev1.NodeSelectorTerm{labelled(in("topology.topolvm.io/node", "n3"))},
+			others, false},
+		"a host that it is not on":    {[]corev1.NodeSelectorTerm{labelled(not)}, others, false},
+		"an operator of another time": {[]corev1.NodeSelectorTerm{labelled(unknown)}, others, false},
+		"an empty term":               {[]corev1.NodeSelectorTerm{{}}, others, false},
+		"one of several hosts": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3", "h4"))},
+			others, false},
+		"its host is gone, or a zone": {
+			[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), labelled(zone)}, others, false},
+		"both its hosts are gone": {
+			[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3")), named("n4")}, others, true},
+		"the host cluster has no nodes": {[]corev1.NodeSelectorTerm{labelled(in(corev1.LabelHostname, "h3"))}, nil,
+			false},
 		"a volume for which nothing is said": {nil, others, false},
 	} {
 		t.Run(name, func(t *testing.T) {

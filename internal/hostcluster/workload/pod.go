@@ -12,21 +12,23 @@ const (
 	ContainerName = "talos"
 
 	// graceSeconds is what a pod has to end. On SIGTERM machined runs its shutdown sequence without a drain (Talos 1.13,
-	// v1alpha1_controller.go ListenForEvents): it waits for the kubelet's own graceful shutdown (30 s each for its finalizers and its
-	// pods, constants.KubeletShutdownGracePeriod), stops the pods of the pod network and then the others (30 s each), ends the services, etcd
-	// among them (15 s), and syncs the file systems (30 s). A pod that is done sooner is gone sooner; one that is killed earlier
-	// takes etcd with it in the middle of a write.
+	// v1alpha1_controller.go ListenForEvents): it waits for the kubelet's own graceful shutdown (30 s each for its
+	// finalizers and its pods, constants.KubeletShutdownGracePeriod), stops the pods of the pod network and then the
+	// others (30 s each), ends the services, etcd among them (15 s), and syncs the file systems (30 s). A pod that is done
+	// sooner is gone sooner; one that is killed earlier takes etcd with it in the middle of a write.
 	graceSeconds = 240
 )
 
-// StatefulSet keeps the pod of a machine. There is one for each machine and it has one replica: it never has a second pod on the same volumes, and
-// what is to be rolled is decided machine by machine. It replaces no pod by itself (OnDelete): that is a
-// disruption, which the planner orders. Its claims are objects of their own, because volumeClaimTemplates can never be changed.
+// StatefulSet keeps the pod of a machine. There is one for each machine and it has one replica: it never has a second
+// pod on the same volumes, and what is to be rolled is decided machine by machine. It replaces no pod by itself
+// (OnDelete): that is a disruption, which the planner orders. Its claims are objects of their own, because
+// volumeClaimTemplates can never be changed.
 func (s Spec) StatefulSet(m Machine) *appsv1.StatefulSet {
 	one := int32(1)
 
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m), Namespace: s.Namespace, Labels: s.machineLabels(m), Annotations: merged(s.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m), Namespace: s.Namespace, Labels: s.machineLabels(m),
+			Annotations: merged(s.Annotations)},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:            &one,
 			ServiceName:         s.HostName(m),
@@ -69,7 +71,8 @@ func (s Spec) podSpec(m Machine) corev1.PodSpec {
 	for _, path := range dataPaths {
 		source := emptyDir()
 		if !m.Pod.Storage.Ephemeral {
-			source = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.claimName(m, path)}}
+			source = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: s.claimName(m, path)}}
 		}
 
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volumeName(path), VolumeSource: source})
@@ -78,8 +81,8 @@ func (s Spec) podSpec(m Machine) corev1.PodSpec {
 	return spec
 }
 
-// spread keeps machines of one role on different nodes where the host has them, so that a node that is lost takes no quorum along.
-// It only prefers that: a host of one node has to do.
+// spread keeps machines of one role on different nodes where the host has them, so that a node that is lost takes no
+// quorum along. It only prefers that: a host of one node has to do.
 func (s Spec) spread(m Machine) []corev1.TopologySpreadConstraint {
 	return []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,

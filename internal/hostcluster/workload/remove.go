@@ -19,10 +19,10 @@ import (
 // postmortem is how long the search for the reason of a failure may take after time is up.
 const postmortem = 5 * time.Second
 
-// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It returns when nothing
-// with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what was interrupted is finished by
-// the next call. Objects of the same names that are not ours are not touched. When one of two control planes is removed, the budget
-// becomes that of a single one.
+// Remove deletes everything that a machine has on the host: StatefulSet, pod, claims with their data, and Services. It
+// returns when nothing with the machine's labels is left. Destructive, and idempotent: what is gone is fine, and what
+// was interrupted is finished by the next call. Objects of the same names that are not ours are not touched. When one
+// of two control planes is removed, the budget becomes that of a single one.
 //
 // The machine has to be out of its cluster by then: nothing here asks etcd.
 func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
@@ -51,11 +51,11 @@ func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
 	return nil
 }
 
-// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and, where the Spec asks
-// for its making, the namespace if talosop made it and nothing else is in it. It returns when they are gone, but for a budget that the
-// credentials may not delete, which stays and is told of. It refuses while there are control planes of the cluster, whatever the Spec
-// says of them. Workers that are left are without a cluster: they stay, and so does the namespace, and
-// the error is a [WorkersLeftError] when all else is done. Idempotent.
+// RemoveShared deletes what the machines of a cluster share: the Service and the budget of the control planes and,
+// where the Spec asks for its making, the namespace if talosop made it and nothing else is in it. It returns when they
+// are gone, but for a budget that the credentials may not delete, which stays and is told of. It refuses while there
+// are control planes of the cluster, whatever the Spec says of them. Workers that are left are without a cluster: they
+// stay, and so does the namespace, and the error is a [WorkersLeftError] when all else is done. Idempotent.
 func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
 	found, err := h.Inventory(ctx, s, s.Selector())
 	if err != nil {
@@ -68,7 +68,8 @@ func (h *Client) RemoveShared(ctx context.Context, s Spec) error {
 			s.Cluster, s.Namespace, h, strings.Join(slices.Concat(planes, workers), ", "))
 	}
 
-	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, ServiceKind, BudgetKind, revisionKind, sliceKind); err != nil {
+	if err := h.clear(ctx, s, s.Selector()+",!"+LabelMachine, ServiceKind, BudgetKind, revisionKind,
+		sliceKind); err != nil {
 		return fmt.Errorf("remove what the machines of %s share: %w", s.Cluster, err)
 	}
 
@@ -95,7 +96,8 @@ func (e *WorkersLeftError) Error() string {
 	return fmt.Sprintf("there are still workers in namespace %s: %s", e.Namespace, strings.Join(e.Workers, ", "))
 }
 
-// machines are those of which there is anything, by the labels of their objects. What is not certain to be a worker may be a control plane.
+// machines are those of which there is anything, by the labels of their objects. What is not certain to be a worker may
+// be a control plane.
 func (i *Inventory) machines() (planes, workers []string) {
 	left := map[string]bool{}
 
@@ -155,8 +157,9 @@ func (i *Inventory) all() (objects []Object) {
 	return objects
 }
 
-// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none. That is asked
-// again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be deleted stays.
+// clear deletes the objects of some kinds that are ours and that a selector matches, and returns when there are none.
+// That is asked again and again, so that what a controller makes meanwhile goes, too. What is optional and may not be
+// deleted stays.
 func (h *Client) clear(ctx context.Context, s Spec, selector string, kinds ...*Kind) error {
 	var pod *corev1.Pod
 
@@ -229,9 +232,10 @@ func (h *Client) discard(ctx context.Context, k *Kind, o Object) (stays bool, er
 	return false, err
 }
 
-// inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be wanted again, it is better
-// to have its configuration and no data of etcd, with which Talos joins anew where the others have a quorum (see [Client.vanished]), than data
-// of a member that is not in etcd any more and no configuration.
+// inOrder are the objects that are ours, the claim of /var first: should this end in the middle and the machine be
+// wanted again, it is better to have its configuration and no data of etcd, with which Talos joins anew where the
+// others have a quorum (see [Client.vanished]), than data of a member that is not in etcd any more and no
+// configuration.
 func inOrder(s Spec, objects []Object) []Object {
 	ours := slices.DeleteFunc(objects, func(o Object) bool { return !s.Ours(o) })
 	first := volumeName(varPath) + "-"
@@ -250,8 +254,8 @@ func inOrder(s Spec, objects []Object) []Object {
 	return ours
 }
 
-// list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because they remove it, nor
-// what is not made without the right to read it.
+// list is what a selector matches of a kind. What only the host's own controllers make need not be readable, because
+// they remove it, nor what is not made without the right to read it.
 func (h *Client) list(ctx context.Context, k *Kind, namespace, selector string) ([]Object, error) {
 	list := k.list()
 

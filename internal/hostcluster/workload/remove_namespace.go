@@ -28,7 +28,8 @@ var inEveryNamespace = map[schema.GroupResource][]string{
 	{Group: "discovery.k8s.io", Resource: "endpointslices"}: nil,
 }
 
-// removeNamespace deletes a namespace that talosop made when there is nothing else in it. When that is not certain it stays.
+// removeNamespace deletes a namespace that talosop made when there is nothing else in it. When that is not certain it
+// stays.
 func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 	live, err := h.get(ctx, namespaceKind, "", s.Namespace)
 
@@ -61,8 +62,8 @@ func (h *Client) removeNamespace(ctx context.Context, s Spec) error {
 	return h.awaitGone(ctx, namespaceKind, live)
 }
 
-// somethingIn names the first thing in a namespace that the host did not put there by itself, empty when there is none. What may not be
-// listed might be there, and counts.
+// somethingIn names the first thing in a namespace that the host did not put there by itself, empty when there is none.
+// What may not be listed might be there, and counts.
 func (h *Client) somethingIn(ctx context.Context, namespace string) (string, error) {
 	lists, err := h.API().Discovery().ServerPreferredNamespacedResources()
 
@@ -121,7 +122,8 @@ func (h *Client) somethingIn(ctx context.Context, namespace string) (string, err
 // listsAtOnce bounds the requests under way for one namespace.
 const listsAtOnce = 8
 
-// besides names one object of a kind in a namespace that is not one of the host's own, of which there are less than are asked for.
+// besides names one object of a kind in a namespace that is not one of the host's own, of which there are less than are
+// asked for.
 func besides(ctx context.Context, objects metadata.ResourceInterface, resource string, own []string) (string, error) {
 	found, err := objects.List(ctx, metav1.ListOptions{Limit: int64(len(own) + 1)})
 

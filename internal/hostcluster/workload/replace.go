@@ -11,11 +11,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// Replace gives a machine's StatefulSet the wanted template and deletes its pod when that was made from another one, which is how a machine gets
-// another version of Talos. It returns when that pod is gone; the host makes the next one. The pod is ended as Talos wants it,
-// within its grace period. Disruptive, and idempotent: a pod that is already right stays, and what was interrupted anywhere is
-// finished by the next call. Claims are kept. Errors are final (wait.IsPermanent) for what [Client.Ensure] refuses, for a machine
-// that the Spec does not have, and for one whose claims were deleted: its pod is all that keeps them, and stays.
+// Replace gives a machine's StatefulSet the wanted template and deletes its pod when that was made from another one,
+// which is how a machine gets another version of Talos. It returns when that pod is gone; the host makes the next one.
+// The pod is ended as Talos wants it, within its grace period. Disruptive, and idempotent: a pod that is already right
+// stays, and what was interrupted anywhere is finished by the next call. Claims are kept. Errors are final
+// (wait.IsPermanent) for what [Client.Ensure] refuses, for a machine that the Spec does not have, and for one whose
+// claims were deleted: its pod is all that keeps them, and stays.
 func (h *Client) Replace(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {
@@ -59,8 +60,9 @@ func (h *Client) Replace(ctx context.Context, s Spec, machine string) error {
 	return h.endPod(ctx, s, m, func(pod *corev1.Pod) bool { return otherTemplate(set, pod) })
 }
 
-// Restart deletes the pod of a machine, gracefully, and returns when it is gone; the host makes the next one from the template that the StatefulSet
-// has. Disruptive. A machine without a pod is left to the host. That of a machine whose claims were deleted stays, as with [Client.Replace].
+// Restart deletes the pod of a machine, gracefully, and returns when it is gone; the host makes the next one from the
+// template that the StatefulSet has. Disruptive. A machine without a pod is left to the host. That of a machine whose
+// claims were deleted stays, as with [Client.Replace].
 func (h *Client) Restart(ctx context.Context, s Spec, machine string) error {
 	m, _, err := h.lookAt(ctx, s, machine)
 	if err != nil {
@@ -70,10 +72,11 @@ func (h *Client) Restart(ctx context.Context, s Spec, machine string) error {
 	return h.endPod(ctx, s, m, func(*corev1.Pod) bool { return true })
 }
 
-// Wipe deletes the claims of a machine with its pod, and makes both anew, so that the machine comes back blank, as after a reset on metal.
-// It returns when the old ones are gone and the new claims are made; all that the machine had is lost. Destructive. From its first
-// change on it is recorded in the StatefulSet that the machine is to be wiped: what was interrupted is finished by the next Wipe,
-// Replace or Ensure, and a machine never comes back with some of its volumes and not the others.
+// Wipe deletes the claims of a machine with its pod, and makes both anew, so that the machine comes back blank, as
+// after a reset on metal. It returns when the old ones are gone and the new claims are made; all that the machine had
+// is lost. Destructive. From its first change on it is recorded in the StatefulSet that the machine is to be wiped:
+// what was interrupted is finished by the next Wipe, Replace or Ensure, and a machine never comes back with some of its
+// volumes and not the others.
 func (h *Client) Wipe(ctx context.Context, s Spec, machine string) error {
 	m, found, err := h.lookAt(ctx, s, machine)
 	if err != nil {
@@ -181,8 +184,8 @@ func (h *Client) awaitTaken(ctx context.Context, set *appsv1.StatefulSet) (*apps
 	return set, nil
 }
 
-// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it are made again
-// where an empty one does: the next pod waits for them.
+// endPod deletes the pod of a machine when it is to go, and waits for one that goes anyhow. Claims that went with it
+// are made again where an empty one does: the next pod waits for them.
 func (h *Client) endPod(ctx context.Context, s Spec, m Machine, goes func(*corev1.Pod) bool) error {
 	o, err := h.get(ctx, PodKind, s.Namespace, s.PodName(m))
 	if err != nil {
@@ -228,7 +231,8 @@ func (h *Client) renewClaims(ctx context.Context, s Spec, m Machine) error {
 		return err
 	}
 
-	return h.ensureClaims(ctx, s, m, found, func(live *corev1.PersistentVolumeClaim) bool { return live == nil || live.DeletionTimestamp != nil })
+	return h.ensureClaims(ctx, s, m, found,
+		func(live *corev1.PersistentVolumeClaim) bool { return live == nil || live.DeletionTimestamp != nil })
 }
 
 // awaitPodGone says why a pod does not go, which is its node as a rule.

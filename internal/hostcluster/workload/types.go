@@ -78,8 +78,8 @@ type Machine struct {
 	Pod         PodSpec
 	// Leaving is true for one that is to go.
 	Leaving bool
-	// PeerAddress is the one at which the etcd of other control planes knows this one, if that is known: its Service gets it again
-	// when it has to be made anew. See [MachineState.PeerAddress].
+	// PeerAddress is the one at which the etcd of other control planes knows this one, if that is known: its Service gets
+	// it again when it has to be made anew. See [MachineState.PeerAddress].
 	PeerAddress netip.Addr
 }
 
@@ -110,8 +110,8 @@ type Observation struct {
 	Machines map[string]MachineState
 	// Missing and Drift are about what machines share: objects that are not there, and fields that somebody else changed.
 	Missing, Drift []Difference
-	// Orphans are machines of the same pools that the host has something of and the Spec does not name, by their names on the
-	// host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
+	// Orphans are machines of the same pools that the host has something of and the Spec does not name, by their names on
+	// the host without the cluster's (cp-3): an apply that was killed before it could say what it made leaves such.
 	Orphans []string
 }
 
@@ -123,10 +123,11 @@ type MachineState struct {
 	Complete bool
 	// Pod is the name of its pod, PodUID tells one pod from the next. Empty without a pod.
 	Pod, PodUID string
-	// PodIPs are the pod's addresses, one of each family that the host has, the one that it prefers first. Empty while it has none.
+	// PodIPs are the pod's addresses, one of each family that the host has, the one that it prefers first. Empty while it
+	// has none.
 	PodIPs []string
-	// PeerAddress of a control plane leads to its pod, whichever that is: the address of a Service of its own, which lives as long as
-	// the machine. Not valid for workers, and before there is one.
+	// PeerAddress of a control plane leads to its pod, whichever that is: the address of a Service of its own, which lives
+	// as long as the machine. Not valid for workers, and before there is one.
 	PeerAddress netip.Addr
 	// Container identifies the run of Talos: it changes with every start. Empty while none runs.
 	Container string
@@ -144,8 +145,9 @@ type MachineState struct {
 	Stays []Difference
 	// Diagnosis says why the pod does not run, with the last event; empty when it does.
 	Diagnosis string
-	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any more, or is on a
-	// node that does not; or somebody deleted the claim, with what the machine had in it, and no pod keeps it.
+	// VolumesLost is true when a claim of the machine can certainly never be used again: its volume does not exist any
+	// more, or is on a node that does not; or somebody deleted the claim, with what the machine had in it, and no pod
+	// keeps it.
 	VolumesLost bool
 }
 
@@ -186,8 +188,8 @@ func merged(of ...map[string]string) map[string]string {
 // Forwards says whether connections go through the host's API.
 func (s Spec) Forwards() bool { return s.Access == PortForward || s.Access == "" }
 
-// NameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it: dev-cp-0.prod.svc. It says
-// whether anything was there.
+// NameOf takes off what names of Services have behind, as resolvers of pods in the namespace would add it:
+// dev-cp-0.prod.svc. It says whether anything was there.
 func (s Spec) NameOf(host string) (name string, full bool) {
 	host = strings.TrimSuffix(host, ".")
 

@@ -127,7 +127,8 @@ func New(o Options) (*Client, error) {
 
 	c := &Client{Options: o.withoutCredentials(), Cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
 	c.connect = func(base string) *Server {
-		return &Server{URL: base, http: newTransport(o, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})}
+		return &Server{URL: base, http: newTransport(o,
+			&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})}
 	}
 
 	for _, u := range urls {

@@ -87,7 +87,8 @@ func (c *Client) Faithful(ctx context.Context) *Failover {
 // typed is the transport of the client's own requests.
 func (c *Client) typed(servers func() []*Server) *Failover {
 	return &Failover{
-		client: c, servers: servers, ctx: context.Background(), attempt: c.Options.Attempt, total: c.Options.Call, conflicts: true,
+		client: c, servers: servers, ctx: context.Background(), attempt: c.Options.Attempt, total: c.Options.Call,
+		conflicts: true,
 	}
 }
 
@@ -124,7 +125,8 @@ func (f *Failover) Answered(err error) error {
 // CannotAnswer reports whether the API says that it cannot say anything just now.
 func CannotAnswer(status apierrors.APIStatus) bool {
 	switch status.Status().Code {
-	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true
 	default:
 		return false
@@ -251,7 +253,8 @@ func (f *Failover) inTurn(r *http.Request, body []byte) (refusal *http.Response,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	f.last = &noAnswerError{text: OneLine(errors.Join(reasons...)), ended: context.Cause(r.Context()), unreachable: unreachable}
+	f.last = &noAnswerError{text: OneLine(errors.Join(reasons...)), ended: context.Cause(r.Context()),
+		unreachable: unreachable}
 
 	return nil, f.last
 }
@@ -324,7 +327,9 @@ func (s *stream) Close() error {
 
 // exchange makes a request to one server and reads the whole answer, so that a connection
 // that is lost on the way is an error, too. It ends when nothing moves for the time given.
-func (s *Server) exchange(r *http.Request, body []byte, bound time.Duration) (response *http.Response, answer []byte, err error) {
+func (s *Server) exchange(
+	r *http.Request, body []byte, bound time.Duration,
+) (response *http.Response, answer []byte, err error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	silence := time.AfterFunc(bound, func() { cancel(fmt.Errorf("no answer within %s", bound)) })
 	streams := false
@@ -415,7 +420,8 @@ func (f *Failover) tryAgain(r *http.Request, code int, answer []byte) error {
 	}
 
 	switch {
-	case strings.HasPrefix(verdict.ErrStatus.Message, untyped), apierrors.HasStatusCause(verdict, policyv1.DisruptionBudgetCause):
+	case strings.HasPrefix(verdict.ErrStatus.Message, untyped),
+		apierrors.HasStatusCause(verdict, policyv1.DisruptionBudgetCause):
 		return nil
 	case code >= http.StatusInternalServerError, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return verdict

@@ -216,7 +216,8 @@ func checkURLs(name string, cluster *clientcmdapi.Cluster) error {
 	case err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http":
 		return fmt.Errorf("the server of cluster %s is not an http(s) URL", name)
 	case server.User != nil:
-		return fmt.Errorf("the server of cluster %s has credentials in its URL; they belong to a user of the kubeconfig", name)
+		return fmt.Errorf("the server of cluster %s has credentials in its URL; they belong to a user of the kubeconfig",
+			name)
 	}
 
 	proxy, err := url.Parse(cluster.ProxyURL)

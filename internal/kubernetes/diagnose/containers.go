@@ -30,14 +30,16 @@ func Runs(pod *corev1.Pod, image string) error {
 		return fmt.Errorf("the pod still has image %s", pod.Spec.Containers[0].Image)
 	}
 
-	status := condition(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == pod.Spec.Containers[0].Name })
+	status := condition(pod.Status.ContainerStatuses,
+		func(s corev1.ContainerStatus) bool { return s.Name == pod.Spec.Containers[0].Name })
 	if err := running(status); err != nil {
 		return err
 	}
 
 	if !nodes.PodReady(pod) {
 		reason := "the pod is not ready"
-		if c := condition(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); c != nil {
+		if c := condition(pod.Status.Conditions,
+			func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); c != nil {
 			reason += Because(c.Reason, c.Message)
 		}
 

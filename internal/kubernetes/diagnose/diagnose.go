@@ -165,8 +165,11 @@ func (d *Diagnosis) blame(ctx context.Context, n *NotReady, selector *metav1.Lab
 
 // PodsOf are the pods that a workload selects; it has to select some (Kubernetes 1.36,
 // apis/apps/validation).
-func (d *Diagnosis) PodsOf(ctx context.Context, namespace string, selector *metav1.LabelSelector) ([]corev1.Pod, error) {
-	list, err := d.api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
+func (d *Diagnosis) PodsOf(
+	ctx context.Context, namespace string, selector *metav1.LabelSelector,
+) ([]corev1.Pod, error) {
+	list, err := d.api.CoreV1().Pods(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {
 		return nil, fmt.Errorf("list its pods: %w", api.WithoutURL(err))
 	}
@@ -176,8 +179,11 @@ func (d *Diagnosis) PodsOf(ctx context.Context, namespace string, selector *meta
 
 // newestReplicas is the name of the ReplicaSet of a Deployment's present template: it, and not the
 // Deployment, has the events about pods that cannot be made. Empty when there is none yet.
-func (d *Diagnosis) newestReplicas(ctx context.Context, ref objects.Reference, selector *metav1.LabelSelector) (name string, err error) {
-	list, err := d.api.AppsV1().ReplicaSets(ref.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
+func (d *Diagnosis) newestReplicas(
+	ctx context.Context, ref objects.Reference, selector *metav1.LabelSelector,
+) (name string, err error) {
+	list, err := d.api.AppsV1().ReplicaSets(ref.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {
 		return "", fmt.Errorf("list its ReplicaSets: %w", api.WithoutURL(err))
 	}
@@ -206,7 +212,8 @@ func (d *Diagnosis) newestReplicas(ctx context.Context, ref objects.Reference, s
 // event about itself.
 func (d *Diagnosis) Job(ctx context.Context, namespace, job string) ([]NotReady, error) {
 	// The label is the Job controller's (Kubernetes 1.27 and newer, batch/v1 JobNameLabel).
-	list, err := d.api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
+	list, err := d.api.CoreV1().Pods(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + job})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s/%s: %w", namespace, job, api.WithoutURL(err))
 	}

@@ -46,7 +46,8 @@ func Last(events []corev1.Event) string {
 		return cmp.Or(eventTime(&a).Compare(eventTime(&b)), later, cmp.Compare(a.Name, b.Name))
 	})
 
-	return fmt.Sprintf("%s %s: %s (%s)", last.Type, last.Reason, strings.TrimSpace(last.Message), eventTime(&last).UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s %s: %s (%s)", last.Type, last.Reason, strings.TrimSpace(last.Message),
+		eventTime(&last).UTC().Format(time.RFC3339))
 }
 
 // eventTime is when an event happened last: which field says so depends on the library that

@@ -29,7 +29,8 @@ func (d *Diagnosis) logOf(ctx context.Context, pod *corev1.Pod, problem podProbl
 	var log []byte
 
 	log, err := d.api.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: problem.container, Previous: problem.previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
+		Container: problem.container, Previous: problem.previous, TailLines: new(int64(logLines)),
+		LimitBytes: new(int64(logBytes)),
 	}).DoRaw(ctx)
 	if err != nil {
 		return "", err

@@ -77,7 +77,8 @@ func problemOf(pod *corev1.Pod) podProblem {
 	case ready != nil && ready.Status != corev1.ConditionTrue:
 		problem := podProblem{weight: unready, text: "the pod is not ready" + Because(ready.Reason, ready.Message)}
 
-		if s := condition(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }); s != nil && s.State.Running != nil {
+		if s := condition(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }); s != nil &&
+			s.State.Running != nil {
 			problem.text, problem.container = problem.text+lastEnd(s), s.Name
 		}
 

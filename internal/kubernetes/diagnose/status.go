@@ -84,7 +84,8 @@ func replacedByOthers(object map[string]any) map[string]any {
 
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	replicas, _, _ := unstructured.NestedInt64(object, "spec", "replicas")
-	_ = unstructured.SetNestedMap(u.Object, map[string]any{"rollingUpdate": map[string]any{"partition": replicas}}, "spec", "updateStrategy")
+	_ = unstructured.SetNestedMap(u.Object, map[string]any{"rollingUpdate": map[string]any{"partition": replicas}}, "spec",
+		"updateStrategy")
 
 	if wanted, known, _ := unstructured.NestedInt64(object, "status", "desiredNumberScheduled"); known {
 		_ = unstructured.SetNestedField(u.Object, wanted, "status", "updatedNumberScheduled")
@@ -129,7 +130,8 @@ func ofJob(job *batchv1.Job) statusFound {
 }
 
 func ofService(service *corev1.Service) statusFound {
-	if service.Spec.Type != corev1.ServiceTypeLoadBalancer || len(service.Status.LoadBalancer.Ingress)+len(service.Spec.ExternalIPs) > 0 {
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer ||
+		len(service.Status.LoadBalancer.Ingress)+len(service.Spec.ExternalIPs) > 0 {
 		return statusFound{}
 	}
 

@@ -227,7 +227,8 @@ func (h *holder) free(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		h.progress(fmt.Sprintf("the lock of the cluster could not be given back, it expires in %s: %s", h.duration, api.OneLine(err)))
+		h.progress(fmt.Sprintf("the lock of the cluster could not be given back, it expires in %s: %s", h.duration,
+			api.OneLine(err)))
 	}
 }
 

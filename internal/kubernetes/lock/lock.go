@@ -108,7 +108,9 @@ func (l *Lock) identity() string {
 // disrupted from then on. release gives the lock back within a few seconds, ctx may
 // have ended by then; it has to be called once, lost or not. A release that does not
 // reach the API costs the next one the lock's duration.
-func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error) {
+func (l *Lock) Acquire(
+	ctx context.Context, waiting func(holder string),
+) (lost <-chan struct{}, release func(), err error) {
 	if waiting == nil {
 		waiting = func(string) {}
 	}
@@ -126,7 +128,8 @@ func (l *Lock) Acquire(ctx context.Context, waiting func(holder string)) (lost <
 	if err := h.acquire(ctx, waiting, l.asked); err != nil {
 		leave()
 
-		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease, api.WithoutURL(err))
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease,
+			api.WithoutURL(err))
 	}
 
 	// What is under way when ctx ends is still to be finished under the lock.

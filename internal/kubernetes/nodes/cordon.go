@@ -96,7 +96,8 @@ func mark(value *string, spec *nodeSpecPatch) *nodePatch {
 // changeNode patches a node as change says, nil for not at all, on the condition that
 // the node still is what change saw; it reads again when it is not.
 func (n *Nodes) changeNode(ctx context.Context, name string, change func(*corev1.Node) *nodePatch) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call, fmt.Errorf("the node kept changing for %s", n.api.Options.Call))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call,
+		fmt.Errorf("the node kept changing for %s", n.api.Options.Call))
 	defer cancel()
 
 	var result error

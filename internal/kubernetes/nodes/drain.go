@@ -205,7 +205,9 @@ func (d *draining) describe(ctx context.Context, pods []corev1.Pod) string {
 
 // reason says why a pod is still there. The API names the budget in the way only in
 // prose, so it is looked up.
-func (d *draining) reason(ctx context.Context, pod *corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget) string {
+func (d *draining) reason(
+	ctx context.Context, pod *corev1.Pod, budgets map[string][]policyv1.PodDisruptionBudget,
+) string {
 	err := d.refused[nameOf(pod)]
 
 	switch {
@@ -259,7 +261,8 @@ func covers(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 
 func describeBudget(b *policyv1.PodDisruptionBudget) string {
 	return fmt.Sprintf("PodDisruptionBudget %s/%s: allowed disruptions %d, %d of %d healthy, %d needed",
-		b.Namespace, b.Name, b.Status.DisruptionsAllowed, b.Status.CurrentHealthy, b.Status.ExpectedPods, b.Status.DesiredHealthy)
+		b.Namespace, b.Name, b.Status.DisruptionsAllowed, b.Status.CurrentHealthy, b.Status.ExpectedPods,
+		b.Status.DesiredHealthy)
 }
 
 func nameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -23,10 +23,10 @@ type Nodes struct{ api *api.Client }
 // New is for the cluster of a client; it does no I/O.
 func New(c *api.Client) *Nodes { return &Nodes{c} }
 
-// Observe lists the nodes, with one request, ordered by name, and with two more the
-// pods of the control plane on them and kube-proxy's image, if [api.Options.StaticPods] asks for it. An API that does not
-// answer, or refuses, is described by Reachable and Cause. The list may be a moment
-// old: it comes from the API server's cache, which costs etcd nothing.
+// Observe lists the nodes, with one request, ordered by name, and with two more the pods of the control plane on them
+// and kube-proxy's image, if [api.Options.StaticPods] asks for it. An API that does not answer, or refuses, is
+// described by Reachable and Cause. The list may be a moment old: it comes from the API server's cache, which costs
+// etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
 	list, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -94,7 +94,8 @@ func Of(node *corev1.Node) cluster.Node {
 // cache that [Nodes.Observe] reads from follows etcd with a delay. Removing one
 // that is gone is not an error.
 func (n *Nodes) DeleteNode(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call, fmt.Errorf("still listed after %s", n.api.Options.Call))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.api.Options.Call,
+		fmt.Errorf("still listed after %s", n.api.Options.Call))
 	defer cancel()
 
 	err := n.api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})

@@ -19,7 +19,8 @@ const controlPlanePods = "tier=control-plane"
 
 // observeStaticPods adds the control plane's pods to their nodes, with one request.
 func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) error {
-	list, err := n.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: controlPlanePods, ResourceVersion: "0"})
+	list, err := n.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: controlPlanePods, ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list the pods of the control plane: %w", api.WithoutURL(err))
 	}
@@ -57,7 +58,8 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) err
 // kubeProxy is the image of the DaemonSet that Talos's bootstrap manifests make of kube-proxy
 // (Talos 1.13, k8s/templates.go); empty where there is none.
 func (n *Nodes) kubeProxy(ctx context.Context) (string, error) {
-	daemons, err := n.api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(cluster.KubeProxy), metav1.GetOptions{ResourceVersion: "0"})
+	daemons, err := n.api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(cluster.KubeProxy),
+		metav1.GetOptions{ResourceVersion: "0"})
 
 	switch {
 	case apierrors.IsNotFound(err):

@@ -29,7 +29,9 @@ import (
 // An object that the API would not let become what is given, because a field is immutable or a
 // webhook refuses it, gives an error with the API's reasons: that one object cannot be compared. An
 // error is [api.ErrNoAnswer] when nothing is known of the object.
-func (o *Objects) CompareObject(ctx context.Context, object map[string]any) (live map[string]any, differences []Difference, err error) {
+func (o *Objects) CompareObject(
+	ctx context.Context, object map[string]any,
+) (live map[string]any, differences []Difference, err error) {
 	ref := ReferenceTo(object)
 	try := &attempt{o, o.api.Faithful(ctx)}
 
@@ -60,7 +62,9 @@ func (o *Objects) CompareObject(ctx context.Context, object map[string]any) (liv
 const compareAttempts = 3
 
 // become asks what an object would be after it was changed to what is given.
-func (a *attempt) become(ctx context.Context, live *unstructured.Unstructured, given map[string]any) (map[string]any, error) {
+func (a *attempt) become(
+	ctx context.Context, live *unstructured.Unstructured, given map[string]any,
+) (map[string]any, error) {
 	wanted, err := a.apply(ctx, given, true)
 
 	var refusal apierrors.APIStatus

@@ -103,7 +103,8 @@ func differ(found []Difference, keys []string, live, wanted any) []Difference {
 	}
 
 	if !isMap || !areMaps {
-		return append(found, Difference{Keys: slices.Clone(keys), Path: PathOf(keys), Found: compact(live), Wanted: compact(wanted)})
+		return append(found, Difference{Keys: slices.Clone(keys), Path: PathOf(keys), Found: compact(live),
+			Wanted: compact(wanted)})
 	}
 
 	below := slices.Collect(maps.Keys(lives))

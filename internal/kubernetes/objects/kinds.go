@@ -96,7 +96,8 @@ func (a *attempt) kindOf(ctx context.Context, ref Reference) (schema.GroupVersio
 }
 
 func unknownKind(version schema.GroupVersion, ref Reference) error {
-	return &meta.NoKindMatchError{GroupKind: version.WithKind(ref.Kind).GroupKind(), SearchedVersions: []string{version.Version}}
+	return &meta.NoKindMatchError{GroupKind: version.WithKind(ref.Kind).GroupKind(),
+		SearchedVersions: []string{version.Version}}
 }
 
 // discover asks which kinds there are, none when there is no such version of a group.

@@ -93,7 +93,8 @@ func (a *attempt) namespacedKinds() (map[schema.GroupVersionKind]schema.GroupVer
 
 	kinds := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"create", "delete", "list"}}, lists) {
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"create", "delete", "list"}},
+		lists) {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return nil, err

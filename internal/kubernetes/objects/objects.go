@@ -108,7 +108,8 @@ func (o *Objects) CreateObject(ctx context.Context, object map[string]any) (map[
 	var created *unstructured.Unstructured
 
 	err := try.on(ctx, ref, func(resources dynamic.ResourceInterface) (err error) {
-		created, err = resources.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldManager: objectManager})
+		created, err = resources.Create(ctx, &unstructured.Unstructured{Object: object},
+			metav1.CreateOptions{FieldManager: objectManager})
 
 		return err
 	})

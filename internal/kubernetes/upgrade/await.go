@@ -21,13 +21,12 @@ const lastEventTimeout = 5 * time.Second
 // AwaitComponent waits until a component of Kubernetes runs on a node with an image, which
 // is the full reference that the machine's configuration has, for [api.Options.Await].
 //
-// A component of the control plane is its mirror pod: the image is in its specification, its
-// container runs and it is Ready. The API server has to tell the version of the image on the
-// node's own address as well, which no status can be late about; where that address cannot
-// be reached from here, the pod's status decides, which [api.Options.Progress] is told, once it
-// was the same for [api.Options.Steady]. The kubelet is its Node: the version of the image, and
-// Ready, if any node of the cluster is. An image whose tag is no version is not compared with one. kube-proxy runs on no
-// node of its own, there is nothing to wait for.
+// A component of the control plane is its mirror pod: the image is in its specification, its container runs and it is
+// Ready. The API server has to tell the version of the image on the node's own address as well, which no status can be
+// late about; where that address cannot be reached from here, the pod's status decides, which [api.Options.Progress] is
+// told, once it was the same for [api.Options.Steady]. The kubelet is its Node: the version of the image, and Ready, if
+// any node of the cluster is. An image whose tag is no version is not compared with one. kube-proxy runs on no node of
+// its own, there is nothing to wait for.
 //
 // The error names the pod, the node, what is missing and the last event. It is permanent
 // where waiting is no use: an image reference that the kubelet cannot read, or one that it
@@ -197,8 +196,10 @@ func (a *awaited) apiServer(ctx context.Context) error {
 
 	if !a.told {
 		a.told = true
-		a.upgrade.api.Options.Progress(fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it runs %s",
-			a.node, api.OneLine(errors.Join(unreachable...)), metav1.NamespaceSystem, a.pod(), a.image))
+		a.upgrade.api.Options.Progress(
+			fmt.Sprintf("%s: its own address cannot be reached from here (%s), so the status of pod %s/%s decides whether it "+
+				"runs %s",
+				a.node, api.OneLine(errors.Join(unreachable...)), metav1.NamespaceSystem, a.pod(), a.image))
 	}
 
 	return nil

@@ -34,7 +34,8 @@ const (
 // the sources that could not be asked, and says nothing about the obstacles beside it, which
 // the others found.
 func (u *Upgrade) UpgradeChecks(
-	ctx context.Context, hops [][2]string, controlPlanes, workers []string, of func(ctx context.Context, node string) (state.State, error),
+	ctx context.Context, hops [][2]string, controlPlanes, workers []string,
+	of func(ctx context.Context, node string) (state.State, error),
 ) (Obstacles, error) {
 	steps, err := stepsOf(hops)
 	if err != nil {
@@ -129,7 +130,8 @@ func silent(string, ...any) {}
 
 // settingsOf checks the components of one machine.
 func settingsOf(
-	ctx context.Context, steps []step, node string, controlPlane bool, of func(ctx context.Context, node string) (state.State, error),
+	ctx context.Context, steps []step, node string, controlPlane bool,
+	of func(ctx context.Context, node string) (state.State, error),
 ) (Obstacles, error) {
 	var found Obstacles
 
@@ -170,11 +172,13 @@ func settings(removed upgrade.ComponentRemovedItemsError, s step) Obstacles {
 		name, prefix string
 		items        []upgrade.ComponentItem
 	}{
-		{"flag", "--", removed.CLIFlags}, {"feature gate", "", removed.FeatureGates}, {"admission plugin", "", removed.AdmissionFlags},
+		{"flag", "--", removed.CLIFlags}, {"feature gate", "", removed.FeatureGates},
+		{"admission plugin", "", removed.AdmissionFlags},
 	} {
 		for _, item := range kind.items {
 			found.Settings = append(found.Settings, RemovedSetting{
-				Kind: kind.name, Name: kind.prefix + item.Value, Component: item.Component, Nodes: []string{item.Node}, RemovedIn: s.to.String(),
+				Kind: kind.name, Name: kind.prefix + item.Value, Component: item.Component, Nodes: []string{item.Node},
+				RemovedIn: s.to.String(),
 			})
 		}
 	}
@@ -220,7 +224,8 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 				errs = append(errs, err)
 			}
 
-			found.Resources = append(found.Resources, RemovedResource{Resource: resource, Objects: names, Count: count, RemovedIn: s.to.String()})
+			found.Resources = append(found.Resources,
+				RemovedResource{Resource: resource, Objects: names, Count: count, RemovedIn: s.to.String()})
 		}
 	}
 
@@ -256,7 +261,8 @@ func namesOf(ctx context.Context, objects dynamic.Interface, resource string) ([
 // apiServers are all API servers of the cluster, by their own addresses as far as known:
 // each counts the requests that came to it.
 func (u *Upgrade) apiServers(ctx context.Context) ([]*api.Server, error) {
-	list, err := u.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: api.ControlPlaneLabel})
+	list, err := u.api.CoreV1().Nodes().List(ctx,
+		metav1.ListOptions{ResourceVersion: "0", LabelSelector: api.ControlPlaneLabel})
 	if err != nil {
 		// There is nobody to ask.
 		return nil, fmt.Errorf("list the control planes: %w", api.WithoutURL(err))

@@ -72,12 +72,14 @@ func (u *Upgrade) SyncManifests(ctx context.Context, objects []map[string]any, t
 
 // applyFunc brings objects to the cluster and returns those it changed that are waited for
 // because of that, also beside an error.
-type applyFunc func(ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
+type applyFunc func(ctx context.Context, requests *api.Failover,
+	objects []*unstructured.Unstructured) (object.ObjMetadataSet, error)
 
 func (u *Upgrade) syncManifests(ctx context.Context, objects []map[string]any, apply applyFunc) error {
 	changed := object.ObjMetadataSet{}
 
-	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+u.api.Options.Await, fmt.Errorf("not within %s", syncBound+u.api.Options.Await))
+	bounded, cancel := context.WithTimeoutCause(ctx, syncBound+u.api.Options.Await,
+		fmt.Errorf("not within %s", syncBound+u.api.Options.Await))
 	defer cancel()
 
 	err := u.api.Until(bounded, func(ctx context.Context) error {
@@ -177,7 +179,8 @@ func manifestsOf(objects []map[string]any) []*unstructured.Unstructured {
 
 func (u *Upgrade) manager(ctx context.Context, requests *api.Failover) (*ssa.Manager, error) {
 	return ssa.NewManager(ctx, requests.Config(),
-		constants.KubernetesFieldManagerName, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
+		constants.KubernetesFieldManagerName, constants.KubernetesInventoryNamespace,
+		constants.KubernetesBootstrapManifestsInventoryName)
 }
 
 // applyManifests is Talos 1.13, pkg/cluster/kubernetes/talos_managed.go syncManifestsSSA.
@@ -257,7 +260,8 @@ func (u *Upgrade) reconciled(ctx context.Context, objects object.ObjMetadataSet)
 		}
 		defer manager.Close()
 
-		err = manager.Wait(ctx, objects, ssa.WaitOptions{Interval: u.api.Options.Poll, Timeout: time.Until(end), FailFast: true})
+		err = manager.Wait(ctx, objects,
+			ssa.WaitOptions{Interval: u.api.Options.Poll, Timeout: time.Until(end), FailFast: true})
 
 		switch {
 		case err == nil:

@@ -33,7 +33,8 @@ type RemovedSetting struct {
 
 // String is a line for a person.
 func (s RemovedSetting) String() string {
-	return fmt.Sprintf("%s %s of %s on %s is removed in Kubernetes %s", s.Kind, s.Name, s.Component, strings.Join(s.Nodes, ", "), s.RemovedIn)
+	return fmt.Sprintf("%s %s of %s on %s is removed in Kubernetes %s", s.Kind, s.Name, s.Component,
+		strings.Join(s.Nodes, ", "), s.RemovedIn)
 }
 
 // RemovedResource is a resource that a version of Kubernetes removed, with objects.
@@ -127,6 +128,7 @@ func (o *Obstacles) sort() {
 
 // compareSettings orders settings whatever the nodes are.
 func compareSettings(a, b RemovedSetting) int {
-	return cmp.Or(strings.Compare(a.Component, b.Component), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+	return cmp.Or(strings.Compare(a.Component, b.Component), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Name, b.Name),
 		strings.Compare(a.RemovedIn, b.RemovedIn))
 }

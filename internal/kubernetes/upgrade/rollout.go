@@ -73,7 +73,9 @@ func (p progress) note(r *rollout) bool {
 
 // behind returns the workloads that are not as they should be, whether any of all came
 // nearer to that, and an error that says what is missing or cannot be known.
-func (u *Upgrade) behind(ctx context.Context, workloads []workload, seen progress) (behind []*rollout, nearer bool, err error) {
+func (u *Upgrade) behind(
+	ctx context.Context, workloads []workload, seen progress,
+) (behind []*rollout, nearer bool, err error) {
 	var missing []string
 
 	for _, w := range workloads {

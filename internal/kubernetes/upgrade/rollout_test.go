@@ -39,8 +39,9 @@ func proxySet(wanted, updated, available int32) *appsv1.DaemonSet {
 func dnsDeployment(change func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "coredns", UID: "dns", Generation: 2},
-		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "dns"}}},
-		Status:     appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "dns"}}},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2},
 	}
 	change(d)
 
@@ -58,7 +59,8 @@ func conditionOf(ok bool) corev1.ConditionStatus {
 func nodeThat(name string, ready bool) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: conditionOf(ready)}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: conditionOf(ready)}}},
 	}
 }
 
@@ -80,7 +82,8 @@ func proxyPod(node, revision string, ready bool) *corev1.Pod {
 func revisionOf(revision int64, hash string) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: proxy.namespace, Name: hash, Labels: map[string]string{"app": "proxy", appsv1.ControllerRevisionHashLabelKey: hash},
+			Namespace: proxy.namespace, Name: hash,
+			Labels:          map[string]string{"app": "proxy", appsv1.ControllerRevisionHashLabelKey: hash},
 			OwnerReferences: []metav1.OwnerReference{{UID: "proxy", Controller: new(true)}},
 		},
 		Revision: revision,
@@ -90,7 +93,8 @@ func revisionOf(revision int64, hash string) *appsv1.ControllerRevision {
 // clientOf is a client of an API that has objects.
 func clientOf(given ...runtime.Object) (*Upgrade, *fake.Clientset) {
 	kube := fake.NewClientset(given...)
-	c := &api.Client{Interface: kube, Options: api.Options{Call: 10 * time.Second, Attempt: 5 * time.Second, Await: 5 * time.Minute, Poll: time.Second}}
+	c := &api.Client{Interface: kube,
+		Options: api.Options{Call: 10 * time.Second, Attempt: 5 * time.Second, Await: 5 * time.Minute, Poll: time.Second}}
 
 	return New(c, nodes.New(c), diagnose.New(c, objects.New(c))), kube
 }
@@ -130,10 +134,12 @@ func TestRollout_withoutProgress(t *testing.T) {
 
 	waiting := proxyPod("cp-1", "new", false)
 	waiting.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName", Message: "no such image"}},
+		Name: "main", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "InvalidImageName", Message: "no such image"}},
 	}}
 	failed := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: proxy.namespace, Name: "1"}, Type: "Warning", Reason: "Failed", Message: "cannot pull",
+		ObjectMeta: metav1.ObjectMeta{Namespace: proxy.namespace, Name: "1"}, Type: "Warning", Reason: "Failed",
+		Message:        "cannot pull",
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: waiting.Name},
 	}
 
@@ -181,7 +187,8 @@ func TestRollout_withoutProgress(t *testing.T) {
 				}
 
 				for _, part := range []string{
-					test.want, "no progress within 5m0s", "; pod kube-system/kube-proxy-cp-1 on node cp-1: container main waits: InvalidImageName (no such image)",
+					test.want, "no progress within 5m0s",
+					"; pod kube-system/kube-proxy-cp-1 on node cp-1: container main waits: InvalidImageName (no such image)",
 					"; last event about Pod kube-proxy-cp-1: Warning Failed: cannot pull",
 				} {
 					if !strings.Contains(err.Error(), part) {
@@ -189,7 +196,8 @@ func TestRollout_withoutProgress(t *testing.T) {
 					}
 				}
 
-				if took := time.Since(began); took < test.until+client.api.Options.Await || took > test.until+client.api.Options.Await+2*client.api.Options.Poll {
+				if took := time.Since(began); took < test.until+client.api.Options.Await ||
+					took > test.until+client.api.Options.Await+2*client.api.Options.Poll {
 					t.Errorf("it took %s, want %s after the last progress", took, client.api.Options.Await)
 				}
 			})
@@ -222,7 +230,8 @@ func TestRollout_withoutAnAPI(t *testing.T) {
 				switch {
 				case back < client.api.Options.Await && err != nil:
 					t.Errorf("an API that came back: %v", err)
-				case back > client.api.Options.Await && (err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), gone.Error())):
+				case back > client.api.Options.Await &&
+					(err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), gone.Error())):
 					t.Errorf("error %v, want one that may be repeated, with the reason", err)
 				}
 			})
@@ -261,13 +270,16 @@ func TestRollout_besideNodesThatAreNotReady(t *testing.T) {
 		want    string
 	}{
 		"the dead node's is old": {[]runtime.Object{
-			up1, up2, dead, proxySet(3, 2, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "new", true), proxyPod("dead", "old", false),
+			up1, up2, dead, proxySet(3, 2, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "new", true),
+			proxyPod("dead", "old", false),
 		}, ""},
 		"the dead node's is new, another one old": {[]runtime.Object{
-			up1, up2, dead, proxySet(3, 2, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "old", true), proxyPod("dead", "new", false),
+			up1, up2, dead, proxySet(3, 2, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "old", true),
+			proxyPod("dead", "new", false),
 		}, missing},
 		"another one is not ready": {[]runtime.Object{
-			up1, up2, dead, proxySet(3, 3, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "new", false), proxyPod("dead", "new", true),
+			up1, up2, dead, proxySet(3, 3, 2), proxyPod("up-1", "new", true), proxyPod("up-2", "new", false),
+			proxyPod("dead", "new", true),
 		}, missing},
 		"another one ends": {[]runtime.Object{
 			up1, up2, dead, proxySet(3, 2, 2), proxyPod("up-1", "new", true), ending, proxyPod("dead", "old", false),
@@ -328,7 +340,8 @@ func TestRollout_counts(t *testing.T) {
 		"given up": {dns, dnsDeployment(func(d *appsv1.Deployment) {
 			d.Status.UpdatedReplicas = 0
 			d.Status.Conditions = []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "timed out"},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+					Message: "timed out"},
 			}
 		}), "not updated: 2 of 2 pods, still to end: 2 old pods: ProgressDeadlineExceeded (timed out)"},
 	} {

@@ -149,7 +149,8 @@ func rolloutOfDeployment(w workload, d *appsv1.Deployment) *rollout {
 	r := &rollout{
 		of: w, selector: d.Spec.Selector,
 		epoch:    epoch{d.UID, d.Generation, s.ObservedGeneration, wanted},
-		outdated: max(0, wanted-s.UpdatedReplicas), unavailable: max(0, wanted-s.AvailableReplicas), left: max(0, s.Replicas-s.UpdatedReplicas),
+		outdated: max(0, wanted-s.UpdatedReplicas), unavailable: max(0, wanted-s.AvailableReplicas),
+		left: max(0, s.Replicas-s.UpdatedReplicas),
 	}
 
 	r.describe()

@@ -20,12 +20,15 @@ import (
 
 // look refreshes what is known of a release. gone is whether there is nothing of it any more.
 // Trouble is a warning, and leaves the state as it is.
-func (r *addonResource) look(ctx context.Context, state *addonModel, applied *addonApplied) (gone bool, diags diag.Diagnostics) {
+func (r *addonResource) look(
+	ctx context.Context, state *addonModel, applied *addonApplied,
+) (gone bool, diags diag.Diagnostics) {
 	seen, err := r.see(ctx, *state, *applied)
 	if err != nil {
 		return false, diag.Diagnostics{warning("Addon could not be looked at", state.Release(), finding.Report{
 			Attempted: "look at release " + state.Release().String(), Cause: CauseLines(err.Error()),
-			Now: []string{"the addon is taken to be as it was last seen"}, Next: "Check that the cluster answers with what is configured, and plan again.",
+			Now:  []string{"the addon is taken to be as it was last seen"},
+			Next: "Check that the cluster answers with what is configured, and plan again.",
 		}.String())}
 	}
 
@@ -47,9 +50,11 @@ func (r *addonResource) look(ctx context.Context, state *addonModel, applied *ad
 
 	switch {
 	case unfinished(seen.last):
-		diags.Append(warning("Addon is not finished", state.Release(), finding.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
+		diags.Append(warning("Addon is not finished", state.Release(),
+			finding.Report{Cause: seen.drift, Next: "The next apply goes on from there."}.String()))
 	case len(seen.drift) > 0:
-		diags.Append(warning("Addon is not as it was made", state.Release(), finding.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
+		diags.Append(warning("Addon is not as it was made", state.Release(),
+			finding.Report{Cause: seen.drift, Next: "The next apply puts it right."}.String()))
 	}
 
 	return false, diags
@@ -109,7 +114,9 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 
 // drift compares a release with what the last apply made of it. repair is whether equal inputs
 // would not put it right by themselves.
-func (m addonModel) drift(ctx context.Context, cluster providerdata.ReleaseKeeper, have release.Observation, applied addonApplied) (drift []string, repair bool, err error) {
+func (m addonModel) drift(
+	ctx context.Context, cluster providerdata.ReleaseKeeper, have release.Observation, applied addonApplied,
+) (drift []string, repair bool, err error) {
 	last, _ := have.Last()
 
 	secrets, err := m.hidden(ctx, last.Values)
@@ -158,15 +165,20 @@ func revisionDrift(last release.Revision, applied addonApplied) []string {
 	case unfinished(last) && last.Status == release.Failed:
 		return []string{fmt.Sprintf("the last apply failed: revision %d is failed (helm history says why)", last.Number)}
 	case unfinished(last):
-		return []string{fmt.Sprintf("the last apply is not finished: revision %d is %s, because it was interrupted or goes on elsewhere", last.Number, last.Status)}
+		return []string{fmt.Sprintf("the last apply is not finished: revision %d is %s, because it was interrupted or goes "+
+			"on elsewhere", last.Number, last.Status)}
 	case other && last.Status != release.Deployed:
-		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number, applied.Revision, last.Status)}
+		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number,
+			applied.Revision, last.Status)}
 	case other && last.Inputs != "" && last.Inputs == applied.Inputs:
-		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback", last.Number, applied.Revision, applied.Revision)}
+		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback",
+			last.Number, applied.Revision, applied.Revision)}
 	case other && last.Inputs != "":
-		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of", last.Number, applied.Revision)}
+		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of",
+			last.Number, applied.Revision)}
 	case other:
-		return []string{fmt.Sprintf("revision is %d instead of %d: it was not made by talosop (see helm history)", last.Number, applied.Revision)}
+		return []string{fmt.Sprintf("revision is %d instead of %d: it was not made by talosop (see helm history)",
+			last.Number, applied.Revision)}
 	case last.Status != release.Deployed:
 		return []string{fmt.Sprintf("status is %s instead of %s", last.Status, release.Deployed)}
 	default:
@@ -176,7 +188,9 @@ func revisionDrift(last release.Revision, applied addonApplied) []string {
 
 // otherValues says how the values of a release differ from those that were applied. With values of former
 // revisions in them nobody can tell.
-func (m addonModel) otherValues(spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets) []string {
+func (m addonModel) otherValues(
+	spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets,
+) []string {
 	if applied.Inputs == "" || spec.Options.Reuse != release.ReuseNothing {
 		return nil
 	}
@@ -204,7 +218,8 @@ func (m addonModel) driftOptions(ctx context.Context, secrets values.Secrets) re
 
 	for _, ignored := range tf.Listed[ignoreDriftModel](ctx, r, m.IgnoreDrift) {
 		o.Ignore = append(o.Ignore, release.Ignore{
-			Kind: r.Text(ignored.Kind), Name: r.Text(ignored.Name), Namespace: r.Text(ignored.Namespace), Paths: r.Texts(ignored.Paths),
+			Kind: r.Text(ignored.Kind), Name: r.Text(ignored.Name), Namespace: r.Text(ignored.Namespace),
+			Paths: r.Texts(ignored.Paths),
 		})
 	}
 

@@ -92,7 +92,9 @@ func kubeconfigOfEnvironment() (string, error) {
 }
 
 // ImportState reads a release that exists, whoever made it.
-func (r *addonResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *addonResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, err := readAddonImport(req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(addonNotImported("read the import id", err, "Give "+importOfAddon+"."))
@@ -121,7 +123,8 @@ func (r *addonResource) ImportState(ctx context.Context, req resource.ImportStat
 // importedPlace is a model that says nothing but what the id does.
 func (r *addonResource) importedPlace(ctx context.Context, request addonImport) (addonModel, diag.Diagnostics) {
 	model := saysNothing(ctx)
-	model.Name, model.Namespace = types.StringValue(request.Name), types.StringValue(cmp.Or(request.Namespace, defaultAddonNamespace))
+	model.Name, model.Namespace = types.StringValue(request.Name),
+		types.StringValue(cmp.Or(request.Namespace, defaultAddonNamespace))
 
 	if request.Secrets != "" {
 		handle, diags := r.importedHandle(ctx, request)
@@ -138,8 +141,9 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 	}
 
 	if err != nil {
-		return model, diag.Diagnostics{addonNotImported("find the kubeconfig", err, "Name one file in KUBECONFIG, or in the import id: "+
-			`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
+		return model, diag.Diagnostics{
+			addonNotImported("find the kubeconfig", err, "Name one file in KUBECONFIG, or in the import id: "+
+				`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
 	}
 
 	var diags diag.Diagnostics
@@ -189,7 +193,8 @@ func saysNothing(ctx context.Context) addonModel {
 	list := func(name string) types.List { return types.ListNull(addonType(ctx, name)) }
 	null := func(name string) types.Object { return types.ObjectNull(addonType(ctx, name).AttrTypes) }
 
-	m := addonModel{Cluster: null("cluster"), Kubeconfig: null("kubeconfig"), IgnoreDrift: list("ignore_drift"), Timeouts: tf.NoTimeouts(ctx)}
+	m := addonModel{Cluster: null("cluster"), Kubeconfig: null("kubeconfig"), IgnoreDrift: list("ignore_drift"),
+		Timeouts: tf.NoTimeouts(ctx)}
 	m.Registry, m.Timeout = null("registry"), tf.Duration{GoDuration: timetypes.NewGoDurationNull()}
 	m.Values, m.ValuesWO = types.ListNull(types.StringType), types.ListNull(types.StringType)
 	m.Set, m.SetSensitive, m.Patches = list("set"), list("set_sensitive"), list("patches")
@@ -198,21 +203,25 @@ func saysNothing(ctx context.Context) addonModel {
 }
 
 // adopt reads the release into the model.
-func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonImport) (addonApplied, diag.Diagnostics) {
+func (r *addonResource) adopt(
+	ctx context.Context, m *addonModel, request addonImport,
+) (addonApplied, diag.Diagnostics) {
 	fail := func(attempted string, err error, next string) (addonApplied, diag.Diagnostics) {
 		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err, next)}
 	}
 
 	to, err := m.way(ctx)
 	if err != nil {
-		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
+		return fail("reach the cluster", err,
+			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
 	}
 
 	ctx = to.mask(ctx)
 
 	from, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
 	if err != nil {
-		return fail("reach the cluster", err, "Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
+		return fail("reach the cluster", err,
+			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")
 	}
 
 	have, err := from.Observe(ctx, m.Release())
@@ -223,7 +232,8 @@ func (r *addonResource) adopt(ctx context.Context, m *addonModel, request addonI
 	last, exists := have.Last()
 	if !exists || last.Status == release.Uninstalled {
 		return fail("read release "+m.Release().String(), errors.New("the cluster has no such release"),
-			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that there are.")
+			"Correct the namespace or the name in the import id: `helm list --all --all-namespaces` shows the releases that "+
+				"there are.")
 	}
 
 	if err := m.take(request, last); err != nil {
@@ -289,12 +299,15 @@ func whole(value any) any {
 
 // compareChart takes the digest of the chart that the id names, when the release proves to be made
 // of it: it renders to the same objects.
-func (r *addonResource) compareChart(ctx context.Context, m *addonModel, from providerdata.ReleaseKeeper, have release.Observation) diag.Diagnostics {
+func (r *addonResource) compareChart(
+	ctx context.Context, m *addonModel, from providerdata.ReleaseKeeper, have release.Observation,
+) diag.Diagnostics {
 	doubt := func(reason string) diag.Diagnostics {
 		return diag.Diagnostics{warning("Chart of an addon is taken on trust", m.Release(), finding.Report{
 			Attempted: fmt.Sprintf("compare chart %s with what is installed", m.chartText()), Cause: strings.Split(reason, "\n"),
-			Now:  []string{"the release is imported; chart_digest is null"},
-			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade takes the chart as it is then.",
+			Now: []string{"the release is imported; chart_digest is null"},
+			Next: "As long as the configuration names the installed version, nothing follows from that. The next upgrade " +
+				"takes the chart as it is then.",
 		}.String())}
 	}
 
@@ -333,7 +346,8 @@ const importAgain = "Correct the cause and import again."
 
 func addonNotImported(attempted string, err error, next string) diag.Diagnostic {
 	return tf.Unable("import", addonObject, finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"},
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
+		Now:  []string{"nothing was imported, and nothing was changed"},
 		Next: next,
 	})
 }

@@ -122,10 +122,12 @@ func (m addonModel) Release() release.Name {
 // unseenAddon is what is not known before an install.
 func unseenAddon() addonSeenModel {
 	return addonSeenModel{
-		ID: types.StringUnknown(), Revision: types.Int64Unknown(), Status: types.StringUnknown(), ChartName: types.StringUnknown(),
+		ID: types.StringUnknown(), Revision: types.Int64Unknown(), Status: types.StringUnknown(),
+		ChartName:    types.StringUnknown(),
 		ChartVersion: types.StringUnknown(), AppVersion: types.StringUnknown(), ChartDigest: types.StringUnknown(),
-		Objects: types.ListUnknown(types.StringType), FirstDeployed: timetypes.NewRFC3339Unknown(), LastDeployed: timetypes.NewRFC3339Unknown(),
-		Notes: types.StringUnknown(), Drift: tf.TextList(nil),
+		Objects: types.ListUnknown(types.StringType), FirstDeployed: timetypes.NewRFC3339Unknown(),
+		LastDeployed: timetypes.NewRFC3339Unknown(),
+		Notes:        types.StringUnknown(), Drift: tf.TextList(nil),
 	}
 }
 
@@ -138,7 +140,8 @@ func (m *addonModel) Fill(r release.Revision) {
 
 	m.ID = types.StringValue(m.Release().String())
 	m.Revision, m.Status = types.Int64Value(int64(r.Number)), types.StringValue(r.Status)
-	m.ChartName, m.ChartVersion, m.AppVersion = tf.TextOrNull(r.ChartName), tf.TextOrNull(r.ChartVersion), tf.TextOrNull(r.AppVersion)
+	m.ChartName, m.ChartVersion, m.AppVersion = tf.TextOrNull(r.ChartName), tf.TextOrNull(r.ChartVersion),
+		tf.TextOrNull(r.AppVersion)
 	m.Objects = tf.TextList(objects)
 	m.FirstDeployed, m.LastDeployed = tf.MomentOrNull(r.FirstDeployed), tf.MomentOrNull(r.LastDeployed)
 	m.Notes = tf.TextOrNull(r.Notes)

@@ -74,8 +74,11 @@ func (m addonModel) way(ctx context.Context) (Way, error) {
 	endpoints := slices.Sorted(slices.Values(p.Endpoints))
 
 	return Way{
-		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()}, endpoints...)...), Mark: bundle.Mark(),
-		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint, version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
+		key: tf.DigestOf(append([]string{"handle", p.Settings.Endpoint, handle.Secrets.ValueString()},
+			endpoints...)...),
+		Mark:      bundle.Mark(),
+		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint,
+		version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
 		client: func(ctx context.Context, m *providerdata.ProviderData) (*kubernetes.Client, error) {
 			c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 

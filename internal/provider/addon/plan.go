@@ -23,7 +23,9 @@ import (
 // ModifyPlan decides by configuration and state what an apply will do, so that both planning passes
 // agree; what only the network knows is a warning, or an error about what cannot succeed. The one
 // exception is a chart that changed under its version, where there is nothing else to do.
-func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *addonResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	var plan, state, given addonModel
 
 	if req.Plan.Raw.IsNull() {
@@ -68,7 +70,9 @@ func (r *addonResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 }
 
 // planInPlace fills in what an update does.
-func (r *addonResource) planInPlace(ctx context.Context, plan *addonModel, given, state addonModel, applied addonApplied) diag.Diagnostics {
+func (r *addonResource) planInPlace(
+	ctx context.Context, plan *addonModel, given, state addonModel, applied addonApplied,
+) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	v := plan.planUpdate(ctx, state, applied)
@@ -185,7 +189,8 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 
 // sameSource is whether the chart comes from where it came from.
 func (m addonModel) sameSource(state addonModel) bool {
-	return m.Chart.Equal(state.Chart) && m.Repository.Equal(state.Repository) && m.Version.Equal(state.Version) && m.Devel.Equal(state.Devel) &&
+	return m.Chart.Equal(state.Chart) && m.Repository.Equal(state.Repository) && m.Version.Equal(state.Version) &&
+		m.Devel.Equal(state.Devel) &&
 		m.DependencyUpdate.Equal(state.DependencyUpdate)
 }
 
@@ -198,7 +203,8 @@ func (m addonModel) mayBeImported(state addonModel) bool {
 
 	name := path.Base(strings.TrimRight(m.Chart.ValueString(), "/"))
 
-	return name == state.ChartName.ValueString() && strings.TrimPrefix(m.Version.ValueString(), "v") == strings.TrimPrefix(state.ChartVersion.ValueString(), "v")
+	return name == state.ChartName.ValueString() &&
+		strings.TrimPrefix(m.Version.ValueString(), "v") == strings.TrimPrefix(state.ChartVersion.ValueString(), "v")
 }
 
 // keepSpelling keeps values as they were written where what is written now means the same, so that comments and format
@@ -226,9 +232,11 @@ func (m *addonModel) keepSpelling(state addonModel) {
 // changesNothing is whether a plan is what is in state.
 func (m addonModel) changesNothing(state addonModel) bool {
 	for _, pair := range [][2]attr.Value{
-		{m.Cluster, state.Cluster}, {m.Kubeconfig, state.Kubeconfig}, {m.CreateNamespace, state.CreateNamespace}, {m.Namespace, state.Namespace},
+		{m.Cluster, state.Cluster}, {m.Kubeconfig, state.Kubeconfig}, {m.CreateNamespace, state.CreateNamespace},
+		{m.Namespace, state.Namespace},
 		{m.Values, state.Values}, {m.Set, state.Set}, {m.SetSensitive, state.SetSensitive}, {m.Patches, state.Patches},
-		{m.DriftDetection, state.DriftDetection}, {m.IgnoreDrift, state.IgnoreDrift}, {m.KeepHistory, state.KeepHistory}, {m.Adopt, state.Adopt},
+		{m.DriftDetection, state.DriftDetection}, {m.IgnoreDrift, state.IgnoreDrift}, {m.KeepHistory, state.KeepHistory},
+		{m.Adopt, state.Adopt},
 		{m.OnUnreachable, state.OnUnreachable}, {m.OnIncomplete, state.OnIncomplete}, {m.Timeouts, state.Timeouts},
 		{m.Verify, state.Verify}, {m.Keyring, state.Keyring}, {m.Registry, state.Registry},
 	} {
@@ -300,12 +308,16 @@ func (r *addonResource) moved(ctx context.Context, plan, given, state addonModel
 
 	switch {
 	case pin.Version != before:
-		return tf.Verdict{Takes: "the chart has another version"}, diag.Diagnostics{warning("Addon has another chart", plan.Release(),
-			fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(), pin.Version, before))}
+		return tf.Verdict{Takes: "the chart has another version"},
+			diag.Diagnostics{warning("Addon has another chart", plan.Release(),
+				fmt.Sprintf("%s is version %s by now, and %s is installed. The apply upgrades the release.", plan.chartText(),
+					pin.Version, before))}
 	case digest != "" && pin.Digest != digest:
-		return tf.Verdict{Takes: "the chart has another content"}, diag.Diagnostics{warning("Addon has another chart", plan.Release(),
-			fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The apply upgrades the release. Where nobody "+
-				"is known to have published it anew, ask first.", plan.chartText(), pin.Version, pin.Digest, digest))}
+		return tf.Verdict{Takes: "the chart has another content"},
+			diag.Diagnostics{warning("Addon has another chart", plan.Release(),
+				fmt.Sprintf("%s has another content than before under the same version %s: its digest is %s, and was %s. The "+
+					"apply upgrades the release. Where nobody "+
+					"is known to have published it anew, ask first.", plan.chartText(), pin.Version, pin.Digest, digest))}
 	default:
 		return tf.Verdict{}, nil
 	}
@@ -331,7 +343,8 @@ func (p *chartProblem) warning(m addonModel) diag.Diagnostic {
 	_, next := p.place(m)
 
 	return warning("Chart of an addon could not be looked at", m.Release(), finding.Report{
-		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed", Cause: CauseLines(p.cause.Error()),
-		Now: []string{"the chart is taken to be the same"}, Next: next,
+		Attempted: "look whether chart " + m.chartText() + " is still the one that is installed",
+		Cause:     CauseLines(p.cause.Error()),
+		Now:       []string{"the chart is taken to be the same"}, Next: next,
 	}.String())
 }

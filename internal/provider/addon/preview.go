@@ -188,7 +188,8 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 	}
 
 	want := release.Wanted{
-		Name: p.Spec.Name, Inputs: release.Inputs(p.Spec, p.chart.Digest), Intent: release.Intent{Create: true}, Held: true, Timeout: p.Spec.Options.Timeout,
+		Name: p.Spec.Name, Inputs: release.Inputs(p.Spec, p.chart.Digest), Intent: release.Intent{Create: true}, Held: true,
+		Timeout: p.Spec.Options.Timeout,
 	}
 
 	switch d := release.Decide(want, have, time.Now()); d.Step {
@@ -211,16 +212,20 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 func (p *preview) exists(err error) diag.Diagnostic {
 	return warning("Addon exists already", p.Spec.Name, finding.Report{
 		Cause: CauseLines(p.Spec.Secrets.Redact(err.Error())),
-		Next:  "The apply fails unless the release goes before, as that of a resource that is replaced does. " + nextAfter(err),
+		Next: "The apply fails unless the release goes before, as that of a resource that is replaced does. " +
+			nextAfter(err),
 	}.String())
 }
 
 // takenOver warns of a release that the create finds to be just what it would make.
 func (p *preview) takenOver() diag.Diagnostic {
 	return warning("Addon is taken over", p.Spec.Name, finding.Report{
-		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is killed before it stores its state"},
-		Now:   []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it is and changes nothing in the cluster"},
-		Next:  "If another resource or another state manages it, remove this one: destroying one of them removes the release for both.",
+		Cause: []string{"a release of this name exists that talosop made of the same inputs, as an apply does that is " +
+			"killed before it stores its state"},
+		Now: []string{"unless it goes before, as that of a resource that is replaced does, the apply takes it over as it " +
+			"is and changes nothing in the cluster"},
+		Next: "If another resource or another state manages it, remove this one: destroying one of them removes the " +
+			"release for both.",
 	}.String())
 }
 
@@ -250,7 +255,8 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 // unasked is a cluster that could not be asked.
 func (p *preview) unasked() diag.Diagnostic {
 	return warning("Cluster of an addon could not be asked", p.Spec.Name, finding.Report{
-		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())), Now: []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
+		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())),
+		Now:   []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
 	}.String())
 }
 
@@ -258,7 +264,8 @@ func (p *preview) unasked() diag.Diagnostic {
 func (p *preview) wayOut() string {
 	switch {
 	case errors.Is(p.Trouble, fs.ErrNotExist):
-		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes it, it is not read before."
+		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes " +
+			"it, it is not read before."
 	case errors.Is(p.Trouble, errNoWay):
 		return "Correct what is configured in kubeconfig or cluster."
 	case errors.Is(p.Trouble, kubernetes.ErrNoAnswer), errors.Is(p.Trouble, context.DeadlineExceeded):
@@ -282,7 +289,8 @@ func (p *preview) version(ctx context.Context) string {
 // particulars are what an error says beside its kind, which is told anyway.
 func particulars(err error) string {
 	text := err.Error()
-	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes, release.ErrPatch, release.ErrOwned} {
+	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes,
+		release.ErrPatch, release.ErrOwned} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 
@@ -297,13 +305,16 @@ func (p *preview) refused(err error) diag.Diagnostic {
 
 	switch {
 	case errors.Is(err, release.ErrChart):
-		return tf.Invalid(path.Root("chart"), "chart", "found a file of "+chart+" that is not what Kubernetes can have: "+text,
+		return tf.Invalid(path.Root("chart"), "chart",
+			"found a file of "+chart+" that is not what Kubernetes can have: "+text,
 			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
 	case errors.Is(err, release.ErrValues):
 		return tf.Invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
-			"allowed is what its values.schema.json describes", "correct the values that are named, or set skip_schema_validation = true to trust them")
+			"allowed is what its values.schema.json describes",
+			"correct the values that are named, or set skip_schema_validation = true to trust them")
 	case errors.Is(err, release.ErrTemplate) && p.pending == "":
-		return tf.Invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text, "allowed are values with which they render",
+		return tf.Invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text,
+			"allowed are values with which they render",
 			"correct what is named, most often in values")
 	case errors.Is(err, release.ErrKubernetes):
 		return tf.Invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
@@ -318,7 +329,8 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	default:
 		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
 			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
-			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())), Next: "The apply tries again, and fails when the cause is still there.",
+			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())),
+			Next:      "The apply tries again, and fails when the cause is still there.",
 		}.String())
 	}
 }

@@ -58,8 +58,9 @@ func addonTwice(m addonModel) diag.Diagnostic {
 func addonReplanned(m addonModel, chart *release.Package) diag.Diagnostic {
 	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, finding.Report{
 		Attempted: "fetch chart " + m.chartText() + " for release " + m.Release().String(),
-		Cause:     []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version, m.ChartName.ValueString(), m.ChartVersion.ValueString())},
-		Now:       []string{"nothing was changed"}, Next: "Plan again with the version that is there.",
+		Cause: []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version,
+			m.ChartName.ValueString(), m.ChartVersion.ValueString())},
+		Now: []string{"nothing was changed"}, Next: "Plan again with the version that is there.",
 	})
 }
 
@@ -163,12 +164,14 @@ func addonCause(err error) string {
 func nextAfter(err error) string {
 	switch {
 	case errors.Is(err, release.ErrExists):
-		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an import block. Or set adopt = true to " +
+		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an " +
+			"import block. Or set adopt = true to " +
 			"take it over and upgrade it at once; or choose another name."
 	case errors.Is(err, release.ErrBusy):
 		return "Wait until whoever works on it is done, and apply again."
 	case errors.Is(err, release.ErrUnreadable):
-		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made them."
+		return "Look at the Secrets of the release (`kubectl get secret -l owner=helm`) with the version of helm that made " +
+			"them."
 	case errors.Is(err, release.ErrOwned):
 		return "Set take_ownership = true to make them part of this release, or remove them."
 	case errors.Is(err, kubernetes.ErrNoAnswer):
@@ -205,9 +208,10 @@ func warning(summary string, of release.Name, detail string) diag.Diagnostic {
 func addonKept(m addonModel) diag.Diagnostic {
 	return warning("Addon stays installed", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(),
-		Cause:     []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release over in this run"},
-		Now:       []string{"the release is as it was, and belongs to the other resource alone"},
-		Next:      "To install it anew, replace it without create_before_destroy.",
+		Cause: []string{"another talosop_addon, such as a replacement with create_before_destroy, took the release " +
+			"over in this run"},
+		Now:  []string{"the release is as it was, and belongs to the other resource alone"},
+		Next: "To install it anew, replace it without create_before_destroy.",
 	}.String())
 }
 
@@ -215,8 +219,10 @@ func addonKept(m addonModel) diag.Diagnostic {
 func addonForgotten(m addonModel, err error) diag.Diagnostic {
 	return warning("Addon was forgotten", m.Release(), finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(err.Error()),
-		Now:  []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, the release does, too"},
-		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.Release().Namespace + "`, or import it.",
+		Now: []string{"the resource is out of state, because on_unreachable is \"forget\"; if the cluster still exists, " +
+			"the release does, too"},
+		Next: "If it comes back, uninstall it with `helm uninstall " + m.Name.ValueString() + " -n " + m.Release().Namespace +
+			"`, or import it.",
 	}.String())
 }
 
@@ -234,7 +240,8 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 	}
 
 	if errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay) {
-		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and apply before the destroy, or take the " +
+		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +
+			"apply before the destroy, or take the " +
 			"resource out of state (`terraform state rm`)."
 	}
 
@@ -246,8 +253,9 @@ func (p *chartProblem) diagnostic(m addonModel) diag.Diagnostic {
 	at, next := p.place(m)
 
 	return tf.UnableAt(at, "fetch", "chart", finding.Report{
-		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.Release()), Cause: CauseLines(p.cause.Error()),
-		Now: []string{"nothing was changed in the cluster"}, Next: next,
+		Attempted: fmt.Sprintf("fetch chart %s for release %s", m.chartText(), m.Release()),
+		Cause:     CauseLines(p.cause.Error()),
+		Now:       []string{"nothing was changed in the cluster"}, Next: next,
 	})
 }
 

@@ -47,18 +47,26 @@ func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest
 
 func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics. What goes into it decides: an apply runs Helm when " +
-			"the chart, its values, `patches` or an option that changes what is rendered are others than before, or when somebody changed the release or its " +
-			"objects (`drift`). A plan says by object what changes, as a warning, and finds mistakes of the chart and the values when it can reach " +
-			"them.\n\nAn apply that was interrupted or failed is recovered by the next one, whatever state Helm's records were left in, and leaves nothing " +
-			"running. The releases are Helm's own: `helm list`, `helm history` and `helm rollback` work on them, and one that `helm` installed is taken over " +
-			"by an import.\n\nOn a cluster that is made in the same run, the addon waits for the handle, so that one apply makes a cluster without a " +
+		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics. What goes into " +
+			"it decides: an apply runs Helm when " +
+			"the chart, its values, `patches` or an option that changes what is rendered are others than before, or when " +
+			"somebody changed the release or its " +
+			"objects (`drift`). A plan says by object what changes, as a warning, and finds mistakes of the chart and the " +
+			"values when it can reach " +
+			"them.\n\nAn apply that was interrupted or failed is recovered by the next one, whatever state Helm's records " +
+			"were left in, and leaves nothing " +
+			"running. The releases are Helm's own: `helm list`, `helm history` and `helm rollback` work on them, and one that " +
+			"`helm` installed is taken over " +
+			"by an import.\n\nOn a cluster that is made in the same run, the addon waits for the handle, so that one apply " +
+			"makes a cluster without a " +
 			"network plugin and the addon that brings it.",
 		Attributes: addonAttributes(ctx),
 	}
 }
 
-func (r *addonResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *addonResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var config addonModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -232,7 +240,8 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 // insist repeats an uninstall that got no answer for a while: a release is not forgotten because of a
 // moment's silence.
 func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout, fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Addons.UnreachableTimeout,
+		fmt.Errorf("not within %s", r.Addons.UnreachableTimeout))
 	defer cancel()
 
 	err := wait.Until(ctx, cmp.Or(r.Interval, addonPause), func(ctx context.Context) error {
@@ -263,7 +272,8 @@ func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Way)
 	}
 
 	return cluster.Remove(ctx, state.Release(), release.RemoveOptions{
-		KeepHistory: state.KeepHistory.ValueBool(), DisableHooks: spec.Options.DisableHooks, Wait: spec.Options.Wait, Timeout: spec.Options.Timeout,
+		KeepHistory: state.KeepHistory.ValueBool(), DisableHooks: spec.Options.DisableHooks, Wait: spec.Options.Wait,
+		Timeout: spec.Options.Timeout,
 		Secrets: spec.Secrets,
 	})
 }

@@ -133,7 +133,8 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 		r.take(plan, last)
 	}
 
-	switch refused := errors.Is(err, release.ErrExists) || errors.Is(err, release.ErrBusy) || errors.Is(err, release.ErrUnreadable); {
+	switch refused := errors.Is(err, release.ErrExists) || errors.Is(err, release.ErrBusy) ||
+		errors.Is(err, release.ErrUnreadable); {
 	case err == nil && !exists:
 		return false, diag.Diagnostics{tf.Bug(fmt.Sprintf("release %s was installed and has no history", r.Spec.Name))}
 	case err == nil:
@@ -141,14 +142,16 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case refused:
 		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
 	case !exists:
-		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
+		return false, diag.Diagnostics{
+			addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
 	case r.reached(outcome):
 		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
 	case plan.OnIncomplete.ValueString() == tf.OnIncompleteWarn:
 		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
 	default:
 		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,
-			"The resource is tainted: the next apply uninstalls what is there, and installs anew. `untaint` it, or set on_incomplete = \"warn\", to go on in place.")}
+			"The resource is tainted: the next apply uninstalls what is there, and installs anew. `untaint` it, or set "+
+				"on_incomplete = \"warn\", to go on in place.")}
 	}
 }
 
@@ -193,13 +196,16 @@ func (r *addonRun) besides(outcome release.Outcome) diag.Diagnostics {
 
 	if steps := len(outcome.Done); steps > 1 {
 		diags.Append(warning("Addon took more than one step", r.Spec.Name, finding.Report{
-			Now: r.redacted(outcome.Done), Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace + "` shows the revisions.",
+			Now: r.redacted(outcome.Done),
+			Next: "Nothing has to be done. `helm history " + r.Spec.Name.Name + " -n " + r.Spec.Namespace +
+				"` shows the revisions.",
 		}.String()))
 	}
 
 	if len(outcome.Notices) > 0 {
 		diags.Append(warning("Addon is deployed, with something left to look at", r.Spec.Name, finding.Report{
-			Cause: r.redacted(outcome.Notices), Next: "Look at what is named. The next apply that changes the addon tries again.",
+			Cause: r.redacted(outcome.Notices),
+			Next:  "Look at what is named. The next apply that changes the addon tries again.",
 		}.String()))
 	}
 
@@ -221,7 +227,8 @@ func (r *addonRun) take(plan *addonModel, last release.Revision) {
 	plan.Fill(last)
 	plan.ChartDigest, plan.Drift = tf.TextOrNull(r.chart.Digest), tf.TextList(nil)
 	r.applied = addonApplied{
-		Revision: last.Number, Chart: chartOf(last), Inputs: release.Inputs(r.Spec, r.chart.Digest), Digest: r.chart.Digest, Claim: r.applied.Claim,
+		Revision: last.Number, Chart: chartOf(last), Inputs: release.Inputs(r.Spec, r.chart.Digest), Digest: r.chart.Digest,
+		Claim: r.applied.Claim,
 	}
 }
 
@@ -238,7 +245,8 @@ type chartProblem struct {
 
 // chartTrouble tells what may pass from what does not.
 func chartTrouble(source chart.Source, err error) *chartProblem {
-	passes := errors.Is(err, chart.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	passes := errors.Is(err, chart.ErrUnreachable) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 
 	return &chartProblem{source: source, cause: err, definite: !passes}
 }

@@ -34,28 +34,39 @@ func truthAttribute(description, change string) schema.BoolAttribute {
 // addonRendering decides what becomes of a chart.
 func addonRendering() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left alone, for those who bring them "+
+		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left "+
+			"alone, for those who bring them "+
 			"otherwise.", nextUpgrade),
-		"upgrade_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
-			"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a chart may meet old ones; on the "+
-			"other hand a new definition may drop fields that are in use. They are never deleted.", nextUpgrade),
-		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with it, and compared for drift. They stay "+
+		"upgrade_crds": truthAttribute(
+			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
+				"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a "+
+				"chart may meet old ones; on the "+
+				"other hand a new definition may drop fields that are in use. They are never deleted.", nextUpgrade),
+		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with "+
+			"it, and compared for drift. They stay "+
 			"when the release goes, because the objects of their kinds would go with them.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
-		"disable_openapi_validation": truthAttribute("Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
-			"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it does not know, which is in "+
-			"the log.", touchesNothing),
-		"skip_schema_validation": truthAttribute("Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
-		"enable_dns":             truthAttribute("Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.", upgradesRelease),
-		"sub_notes":              truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
+		"disable_openapi_validation": truthAttribute(
+			"Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
+				"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it "+
+				"does not know, which is in "+
+				"the log.", touchesNothing),
+		"skip_schema_validation": truthAttribute(
+			"Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
+		"enable_dns": truthAttribute(
+			"Whether templates may look up names in DNS (`getHostByName`), from the computer that runs Terraform.",
+			upgradesRelease),
+		"sub_notes": truthAttribute("Whether `notes` has those of subcharts, too.", nextUpgrade),
 		"description": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Text of the revision, as `helm history` shows it. Default: Helm's own." + nextUpgrade,
 		},
-		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the defaults that the chart had then. What is "+
+		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the defaults "+
+			"that the chart had then. What is "+
 			"taken out of the configuration then stays; not together with `reset_then_reuse_values`.", upgradesRelease),
-		"reset_then_reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the defaults of the new chart. What is "+
-			"taken out of the configuration then stays; not together with `reuse_values`.", upgradesRelease),
+		"reset_then_reuse_values": truthAttribute(
+			"Whether values of the revision before go below the given ones, with the defaults of the new chart. What is "+
+				"taken out of the configuration then stays; not together with `reuse_values`.", upgradesRelease),
 	}
 }
 
@@ -64,35 +75,49 @@ func addonUpgrading() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"wait": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether installs and upgrades end when the objects are ready: pods run, volumes are bound, services have addresses. Without, " +
-				"the apply ends when the API has taken the objects, and does not see what fails later. An uninstall waits likewise until they are gone. " +
+			MarkdownDescription: "Whether installs and upgrades end when the objects are ready: pods run, volumes are bound, " +
+				"services have addresses. Without, " +
+				"the apply ends when the API has taken the objects, and does not see what fails later. An uninstall waits " +
+				"likewise until they are gone. " +
 				"Default: `true`." + nextUpgrade,
 		},
 		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
 		"timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`. `timeouts` bounds the whole. Default: `" +
+			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`. `timeouts` bounds " +
+				"the whole. Default: `" +
 				defaultAddonTimeout + "`." + nextUpgrade,
 		},
-		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a failed upgrade goes back to the last "+
-			"revision that was deployed, and a failed first install is uninstalled, unless objects of it were there before; both after the reasons "+
-			"of its pods were collected for the error. Needs `wait`. Without it, what was made stays as it is, and the next apply goes on from "+
-			"there; so it does after a run that was interrupted or killed, with `atomic`, too, which undoes only what fails.", nextUpgrade),
+		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
+			"failed upgrade goes back to the last "+
+			"revision that was deployed, and a failed first install is uninstalled, unless objects of it were there before; "+
+			"both after the reasons "+
+			"of its pods were collected for the error. Needs `wait`. Without it, what was made stays as it is, and the next "+
+			"apply goes on from "+
+			"there; so it does after a run that was interrupted or killed, with `atomic`, too, which undoes only what fails.",
+			nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
-		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become part of this one. **Uninstalling it "+
+		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become "+
+			"part of this one. **Uninstalling it "+
 			"deletes them.**", nextUpgrade),
-		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what that means for pods and volumes.",
+		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what "+
+			"that means for pods and volumes.",
 			nextUpgrade),
 		"max_history": schema.Int64Attribute{
 			Optional: true,
-			MarkdownDescription: "How many revisions Helm keeps of the release, each in a Secret with the whole manifest; 0 for all. Default: `10`." +
+			MarkdownDescription: "How many revisions Helm keeps of the release, each in a Secret with the whole manifest; 0 " +
+				"for all. Default: `10`." +
 				nextUpgrade,
 		},
-		"keep_history": truthAttribute("Whether an uninstall keeps the revisions, so that `helm history` still shows them. An addon of that name is then "+
-			"installed over them.", touchesNothing),
-		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades it to what the configuration "+
-			"says. Without it the plan warns of such a release, and the apply refuses it with an error that names the import, which shows first what "+
-			"would change. One that talosop made is taken over without it when chart, values, patches and options are the same, or when it was never "+
+		"keep_history": truthAttribute(
+			"Whether an uninstall keeps the revisions, so that `helm history` still shows them. An addon of that name is then "+
+				"installed over them.", touchesNothing),
+		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades "+
+			"it to what the configuration "+
+			"says. Without it the plan warns of such a release, and the apply refuses it with an error that names the import, "+
+			"which shows first what "+
+			"would change. One that talosop made is taken over without it when chart, values, patches and options are the "+
+			"same, or when it was never "+
 			"deployed: a run was killed before its state was stored. Otherwise it is refused likewise.", touchesNothing),
 	}
 }
@@ -103,14 +128,19 @@ func addonCare() map[string]schema.Attribute {
 		"drift_detection": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(driftObjects, driftPresence, driftRelease)},
-			MarkdownDescription: "How closely a refresh looks whether the release is as it was made: `release` compares Helm's record (revision, status, " +
-				"values), `presence` looks in addition whether all objects are there, and `objects` whether the fields that the chart renders are as it " +
-				"renders them, with a server-side dry run for each object. Jobs with `ttlSecondsAfterFinished` and Pods that end by themselves may be " +
-				"missing. What differs is in `drift`, and the next apply upgrades the release. Default: `objects`." + touchesNothing,
+			MarkdownDescription: "How closely a refresh looks whether the release is as it was made: `release` compares " +
+				"Helm's record (revision, status, " +
+				"values), `presence` looks in addition whether all objects are there, and `objects` whether the fields that the " +
+				"chart renders are as it " +
+				"renders them, with a server-side dry run for each object. Jobs with `ttlSecondsAfterFinished` and Pods that end " +
+				"by themselves may be " +
+				"missing. What differs is in `drift`, and the next apply upgrades the release. Default: `objects`." +
+				touchesNothing,
 		},
 		"ignore_drift": schema.ListNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, or replicas that an autoscaler " +
+			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, " +
+				"or replicas that an autoscaler " +
 				"sets. An element matches when all that it gives does." + touchesNothing,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
@@ -118,7 +148,8 @@ func addonCare() map[string]schema.Attribute {
 				"namespace": ignoreAttribute("Namespace of the object, or a pattern such as `team-*`."),
 				"paths": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas`, with `*` for any one field or element. Default: the whole " +
+					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas`, with `*` for any one field " +
+						"or element. Default: the whole " +
 						"object, also when it is missing." + touchesNothing,
 				},
 			}},
@@ -126,16 +157,21 @@ func addonCare() map[string]schema.Attribute {
 		"on_unreachable": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(onUnreachableError, onUnreachableForget)},
-			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; `forget` asks for half a minute, then " +
-				"ends with a warning and leaves the release where it is, which is right for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
+			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; " +
+				"`forget` asks for half a minute, then " +
+				"ends with a warning and leaves the release where it is, which is right for clusters that are gone. It has to be " +
+				"applied before the destroy. Default: `error`." +
 				touchesNothing,
 		},
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
-			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the resource as tainted: the next apply " +
-				"uninstalls what is there, and installs anew. `warn` stores the resource with its `status` and a warning, and the next apply goes on in " +
-				"place, keeping what is there; combine it with a postcondition on `status`. Where `atomic` has uninstalled what failed, there is " +
+			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the " +
+				"resource as tainted: the next apply " +
+				"uninstalls what is there, and installs anew. `warn` stores the resource with its `status` and a warning, and " +
+				"the next apply goes on in " +
+				"place, keeping what is there; combine it with a postcondition on `status`. Where `atomic` has uninstalled what " +
+				"failed, there is " +
 				"nothing to store: either is an error, and the next apply installs. Default: `error`." + touchesNothing,
 		},
 	}
@@ -160,27 +196,33 @@ func addonResults() map[string]schema.Attribute {
 			Computed:            true,
 			MarkdownDescription: "Number of the revision, as `helm history` shows it.",
 		},
-		"status": text("Status of the revision in the words of Helm: `deployed` when all is well. Anything else is drift, and the next apply recovers the " +
+		"status": text("Status of the revision in the words of Helm: `deployed` when all is well. Anything else is drift, " +
+			"and the next apply recovers the " +
 			"release."),
 		"chart_name":    text("Name of the chart that is installed."),
 		"chart_version": text("Version of the chart that is installed."),
 		"app_version":   text("Version of what the chart installs, as the chart says; null when it does not."),
-		"chart_digest": text("Digest of the package of the chart, such as `sha256:0f…`, which repositories and registries name, too; of a chart in a folder " +
-			"that of its files. A plan upgrades the release when the chart has another one by then, under the same version or not. Null after an import, until " +
+		"chart_digest": text("Digest of the package of the chart, such as `sha256:0f…`, which repositories and registries " +
+			"name, too; of a chart in a folder " +
+			"that of its files. A plan upgrades the release when the chart has another one by then, under the same version or " +
+			"not. Null after an import, until " +
 			"an apply, when the chart was not compared."),
 		"objects": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of hooks.",
+			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of " +
+				"hooks.",
 		},
 		"first_deployed": moment("When the release was installed (RFC 3339, UTC)."),
 		"last_deployed":  moment("When the revision was made (RFC 3339, UTC)."),
 		"notes": schema.StringAttribute{
 			Computed: true, Sensitive: true,
-			MarkdownDescription: "Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are stored.",
+			MarkdownDescription: "Notes of the chart, as `helm` prints them after an install. They may hold secrets, and are " +
+				"stored.",
 		},
 		"drift": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "How the release is not as it was made, as of the last refresh: what somebody else changed or removed. The next apply upgrades " +
+			MarkdownDescription: "How the release is not as it was made, as of the last refresh: what somebody else changed " +
+				"or removed. The next apply upgrades " +
 				"the release, which puts it right.",
 		},
 	}

@@ -52,7 +52,8 @@ func (m addonValuesModel) Given(ctx context.Context, r *tf.Reader, secret types.
 
 func (s settingModel) setting(r *tf.Reader, sensitive bool) values.Setting {
 	return values.Setting{
-		Name: r.Text(s.Name), Value: r.Text(s.Value), Type: values.Type(cmp.Or(r.Text(s.Type), string(values.Auto))), Sensitive: sensitive,
+		Name: r.Text(s.Name), Value: r.Text(s.Value), Type: values.Type(cmp.Or(r.Text(s.Type), string(values.Auto))),
+		Sensitive: sensitive,
 	}
 }
 
@@ -73,7 +74,8 @@ func (p addonPatchModel) patch(r *tf.Reader) postrender.Patch {
 	if target := (tf.Fields{Reader: r, Attributes: p.Target}); !p.Target.IsNull() {
 		patch.Target = &postrender.Target{
 			Group: target.Text("group"), Version: target.Text("version"), Kind: target.Text("kind"), Name: target.Text("name"),
-			Namespace: target.Text("namespace"), LabelSelector: target.Text("label_selector"), AnnotationSelector: target.Text("annotation_selector"),
+			Namespace: target.Text("namespace"), LabelSelector: target.Text("label_selector"),
+			AnnotationSelector: target.Text("annotation_selector"),
 		}
 	}
 
@@ -82,11 +84,14 @@ func (p addonPatchModel) patch(r *tf.Reader) postrender.Patch {
 
 func (m addonOptionsModel) options(r *tf.Reader) release.Options {
 	options := release.Options{
-		Wait: r.Truth(m.Wait, true), WaitForJobs: r.Truth(m.WaitForJobs, false), Timeout: m.waitTimeout(r), RollbackOnFailure: r.Truth(m.Atomic, false),
-		SkipCRDs: r.Truth(m.SkipCRDs, false), UpgradeCRDs: r.Truth(m.UpgradeCRDs, false), IncludeCRDs: r.Truth(m.IncludeCRDs, false),
+		Wait: r.Truth(m.Wait, true), WaitForJobs: r.Truth(m.WaitForJobs, false), Timeout: m.waitTimeout(r),
+		RollbackOnFailure: r.Truth(m.Atomic, false),
+		SkipCRDs:          r.Truth(m.SkipCRDs, false), UpgradeCRDs: r.Truth(m.UpgradeCRDs, false),
+		IncludeCRDs:  r.Truth(m.IncludeCRDs, false),
 		DisableHooks: r.Truth(m.DisableHooks, false), SkipSchemaValidation: r.Truth(m.SkipSchemaValidation, false),
 		TakeOwnership: r.Truth(m.TakeOwnership, false), Force: r.Truth(m.Force, false),
-		CleanupOnFail: r.Truth(m.CleanupOnFail, false), EnableDNS: r.Truth(m.EnableDNS, false), SubNotes: r.Truth(m.SubNotes, false),
+		CleanupOnFail: r.Truth(m.CleanupOnFail, false), EnableDNS: r.Truth(m.EnableDNS, false),
+		SubNotes:   r.Truth(m.SubNotes, false),
 		MaxHistory: defaultMaxHistory, Description: r.Text(m.Description),
 	}
 
@@ -121,10 +126,13 @@ func (m addonChartModel) source(secret types.Object) (source chart.Source, unkno
 
 	source = chart.Source{
 		Chart: r.Text(m.Chart), Repository: r.Text(m.Repository), Version: r.Text(m.Version), Devel: r.Truth(m.Devel, false),
-		Username: server.Text("username"), Password: credentials.Text("password"), PassCredentials: server.Truth("pass_credentials", false),
-		CA: server.Text("ca"), ClientCertificate: server.Text("client_certificate"), ClientKey: credentials.Text("client_key"),
+		Username: server.Text("username"), Password: credentials.Text("password"),
+		PassCredentials: server.Truth("pass_credentials", false),
+		CA:              server.Text("ca"), ClientCertificate: server.Text("client_certificate"),
+		ClientKey:             credentials.Text("client_key"),
 		InsecureSkipTLSVerify: server.Truth("insecure_skip_tls_verify", false), PlainHTTP: server.Truth("plain_http", false),
-		UpdateDependencies: r.Truth(m.DependencyUpdate, false), Verify: r.Truth(m.Verify, false), Keyring: fromHome(r.Text(m.Keyring)),
+		UpdateDependencies: r.Truth(m.DependencyUpdate, false), Verify: r.Truth(m.Verify, false),
+		Keyring: fromHome(r.Text(m.Keyring)),
 	}
 
 	return source, r.Unknown
@@ -132,7 +140,8 @@ func (m addonChartModel) source(secret types.Object) (source chart.Source, unkno
 
 // pathChart is whether a chart is on this computer.
 func pathChart(chart string) bool {
-	return chart == "." || chart == ".." || strings.HasPrefix(chart, "./") || strings.HasPrefix(chart, "../") || filepath.IsAbs(chart)
+	return chart == "." || chart == ".." || strings.HasPrefix(chart, "./") || strings.HasPrefix(chart, "../") ||
+		filepath.IsAbs(chart)
 }
 
 // fromHome is a path with the home folder for a leading ~, where there is one.

@@ -47,7 +47,8 @@ func (m addonModel) validate(ctx context.Context) diag.Diagnostics {
 // known is whether there is a value, and it is known.
 func known(v types.String) bool { return !v.IsNull() && !v.IsUnknown() }
 
-// called names an argument of this addon, for warnings: Terraform shows only the first of those that have the same summary.
+// called names an argument of this addon, for warnings: Terraform shows only the first of those that have the same
+// summary.
 func (m addonModel) called(argument string) string {
 	if known(m.Name) && !m.Namespace.IsUnknown() {
 		return argument + " of addon " + m.Release().String()
@@ -68,7 +69,8 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 		}
 
 		return diag.Diagnostics{tf.Invalid(frameworkpath.Root("cluster"), "cluster", found, "allowed is exactly one of them",
-			"give the handle of a cluster, cluster = talosop_control_plane.….cluster, or a kubeconfig for a cluster without one")}
+			"give the handle of a cluster, cluster = talosop_control_plane.….cluster, or a kubeconfig for a cluster without "+
+				"one")}
 	}
 
 	if m.Cluster.IsNull() {
@@ -85,9 +87,11 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 		}
 	}
 
-	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) && (err != nil || server.Scheme != "https" || server.Host == "") {
-		diags.Append(tf.Invalid(at, "cluster.endpoint", "found "+finding.Quote(handle.Endpoint.ValueString()), "allowed is an https URL, such as "+
-			"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
+	if server, err := url.Parse(handle.Endpoint.ValueString()); known(handle.Endpoint) &&
+		(err != nil || server.Scheme != "https" || server.Host == "") {
+		diags.Append(tf.Invalid(at, "cluster.endpoint", "found "+finding.Quote(handle.Endpoint.ValueString()),
+			"allowed is an https URL, such as "+
+				"https://10.0.0.10:6443", "give the URL of the Kubernetes API"))
 	}
 
 	clusterhandle.EndpointsOf(handle, &diags)
@@ -109,9 +113,11 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 			found = "found neither path nor content"
 		}
 
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig", found, "allowed is exactly one of them", "give the path of the file, or what is in it")}
+		return diag.Diagnostics{tf.Invalid(at, "kubeconfig", found, "allowed is exactly one of them",
+			"give the path of the file, or what is in it")}
 	case content.IsNull() && strings.TrimSpace(path.ValueString()) == "":
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.path", "found an empty one", "allowed is the path of a file", "give it, such as ./kubeconfig")}
+		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.path", "found an empty one", "allowed is the path of a file",
+			"give it, such as ./kubeconfig")}
 	case content.IsNull():
 		return nil
 	}
@@ -121,8 +127,10 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 		return nil
 	}
 
-	if _, err := (kubernetes.Kubeconfig{Content: []byte(content.ValueString()), Context: chosen.ValueString()}).Facts(); err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(), "allowed is a whole kubeconfig",
+	if _, err := (kubernetes.Kubeconfig{Content: []byte(content.ValueString()),
+		Context: chosen.ValueString()}).Facts(); err != nil {
+		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(),
+			"allowed is a whole kubeconfig",
 			"give what is in the file; its path belongs into path")}
 	}
 
@@ -134,10 +142,12 @@ func (m addonModel) validateNames() diag.Diagnostics {
 
 	if name := m.Name.ValueString(); known(m.Name) && (!releaseName.MatchString(name) || len(name) > longestRelease) {
 		diags.Append(tf.Invalid(frameworkpath.Root("name"), "name", "found "+finding.Quote(name),
-			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits, hyphens and dots, with a letter or a digit at the ends", longestRelease), "choose such a name"))
+			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits, hyphens and dots, with a letter or a digit at the ends",
+				longestRelease), "choose such a name"))
 	}
 
-	if namespace := m.Namespace.ValueString(); known(m.Namespace) && (!tf.Label.MatchString(namespace) || len(namespace) > 63) {
+	if namespace := m.Namespace.ValueString(); known(m.Namespace) &&
+		(!tf.Label.MatchString(namespace) || len(namespace) > 63) {
 		diags.Append(tf.Invalid(frameworkpath.Root("namespace"), "namespace", "found "+finding.Quote(namespace),
 			"allowed are 1 to 63 lower-case letters, digits and hyphens, and no hyphen at the ends", "choose such a name"))
 	}
@@ -156,20 +166,24 @@ func (m addonModel) validateChart() diag.Diagnostics {
 
 	switch {
 	case strings.TrimSpace(chart) == "":
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found an empty one", "allowed is the name of a chart, an oci:// reference, a URL or a path", "name the chart")}
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found an empty one",
+			"allowed is the name of a chart, an oci:// reference, a URL or a path", "name the chart")}
 	case !m.Repository.IsNull() && isURL:
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a URL without repository",
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" beside repository",
+			"allowed is the name of a chart in it, or a URL without repository",
 			"remove repository, or the URL from chart")}
 	case !m.Repository.IsNull() && pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found the path "+finding.Quote(chart)+" beside repository", "allowed is the name of a chart in it, or a path without "+
-			"repository", "remove repository to take the chart from the path")}
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found the path "+finding.Quote(chart)+" beside repository",
+			"allowed is the name of a chart in it, or a path without "+
+				"repository", "remove repository to take the chart from the path")}
 	case !m.Repository.IsNull():
 		return m.validateURL(frameworkpath.Root("repository"), "repository", repository)
 	case isURL:
 		return m.validateURL(at, "chart", chart)
 	case !pathChart(chart):
-		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" without repository", "allowed is a name with repository, an oci:// reference, an https:// "+
-			"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
+		return diag.Diagnostics{tf.Invalid(at, "chart", "found "+finding.Quote(chart)+" without repository",
+			"allowed is a name with repository, an oci:// reference, an https:// "+
+				"URL, or a path that begins with ./, ../ or /", "give the repository; or, for a folder, write ./"+chart)}
 	default:
 		return nil
 	}
@@ -180,14 +194,18 @@ func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.D
 
 	switch {
 	case err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "oci"}, parsed.Scheme):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text), "allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
+		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text),
+			"allowed is a URL that begins with https:// or oci://", "copy it from the page of the chart")}
 	case parsed.User != nil:
-		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it", "allowed is one without, because URLs are shown and stored",
+		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it",
+			"allowed is one without, because URLs are shown and stored",
 			"give them as registry.username and registry.password")}
 	case parsed.Scheme == "http":
-		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text), "Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
+		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text),
+			"Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
 	case parsed.Scheme == "oci" && strings.Contains(path.Base(parsed.Path), ":"):
-		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag", "allowed is a reference without one", "give the tag as version")}
+		return diag.Diagnostics{tf.Invalid(at, what, "found "+finding.Quote(text)+" with a tag",
+			"allowed is a reference without one", "give the tag as version")}
 	default:
 		return nil
 	}
@@ -205,23 +223,28 @@ func (m addonModel) validateVersion() diag.Diagnostics {
 			return nil
 		}
 
-		return diag.Diagnostics{tf.Questionable(at, m.called("version"), "found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
+		return diag.Diagnostics{tf.Questionable(at, m.called("version"),
+			"found "+finding.Quote(m.Version.ValueString())+" for a chart on this computer",
 			"A chart on this computer has one version, and this one counts for nothing", "Remove version")}
 	}
 
 	if m.Version.IsNull() {
-		return diag.Diagnostics{tf.Questionable(frameworkpath.Root("chart"), m.called("version"), "found none for chart "+finding.Quote(m.chartText()),
-			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to", "Pin a version")}
+		return diag.Diagnostics{tf.Questionable(frameworkpath.Root("chart"), m.called("version"),
+			"found none for chart "+finding.Quote(m.chartText()),
+			"Every plan takes the newest version that there is, so that an addon may be upgraded when nobody meant to",
+			"Pin a version")}
 	}
 
 	if _, err := semver.NewConstraint(m.Version.ValueString()); err != nil {
-		return diag.Diagnostics{tf.Invalid(at, "version", "found "+finding.Quote(m.Version.ValueString()), "allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
-			">= 1.2, < 2", "write it as the repository lists it")}
+		return diag.Diagnostics{tf.Invalid(at, "version", "found "+finding.Quote(m.Version.ValueString()),
+			"allowed is a version such as 1.18.2, or a range such as ~1.18 or "+
+				">= 1.2, < 2", "write it as the repository lists it")}
 	}
 
 	if m.Devel.ValueBool() {
 		if _, err := semver.NewVersion(m.Version.ValueString()); err == nil {
-			return diag.Diagnostics{tf.Questionable(frameworkpath.Root("devel"), m.called("devel"), "found it with the exact version "+finding.Quote(m.Version.ValueString()),
+			return diag.Diagnostics{tf.Questionable(frameworkpath.Root("devel"), m.called("devel"),
+				"found it with the exact version "+finding.Quote(m.Version.ValueString()),
 				"An exact version is what it is, and devel counts for nothing", "Remove devel")}
 		}
 	}
@@ -250,16 +273,20 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 			found, missing = missing, found
 		}
 
-		diags.Append(tf.Invalid(at, "registry", "found registry."+found+" without registry."+missing, "allowed are both together, or neither",
+		diags.Append(tf.Invalid(at, "registry", "found registry."+found+" without registry."+missing,
+			"allowed are both together, or neither",
 			"give registry."+missing+", too"))
 	}
 
-	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() && !m.DependencyUpdate.IsUnknown() {
-		diags.Append(tf.Questionable(at, m.called("registry"), "found it for a chart on this computer", "Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
+	if !m.Chart.IsUnknown() && pathChart(m.Chart.ValueString()) && !m.DependencyUpdate.ValueBool() &&
+		!m.DependencyUpdate.IsUnknown() {
+		diags.Append(tf.Questionable(at, m.called("registry"), "found it for a chart on this computer",
+			"Nobody is asked for such a chart, and it counts for nothing", "Remove registry"))
 	}
 
 	if server.Truth("insecure_skip_tls_verify", false) && !server.Absent("ca") {
-		diags.Append(tf.Invalid(at, "registry", "found registry.insecure_skip_tls_verify beside registry.ca", "allowed is one of them",
+		diags.Append(tf.Invalid(at, "registry", "found registry.insecure_skip_tls_verify beside registry.ca",
+			"allowed is one of them",
 			"remove registry.insecure_skip_tls_verify: with ca the server's certificate can be verified"))
 	}
 

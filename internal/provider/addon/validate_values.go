@@ -28,13 +28,17 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 		first, second types.Bool
 		why           string
 	}{
-		{"include_crds", "skip_crds", m.IncludeCRDs, m.SkipCRDs, "one puts the definitions into the release, the other leaves them alone"},
-		{"include_crds", "upgrade_crds", m.IncludeCRDs, m.UpgradeCRDs, "as part of the release the definitions are upgraded with it"},
+		{"include_crds", "skip_crds", m.IncludeCRDs, m.SkipCRDs,
+			"one puts the definitions into the release, the other leaves them alone"},
+		{"include_crds", "upgrade_crds", m.IncludeCRDs, m.UpgradeCRDs,
+			"as part of the release the definitions are upgraded with it"},
 		{"skip_crds", "upgrade_crds", m.SkipCRDs, m.UpgradeCRDs, "one leaves the definitions alone, the other applies them"},
-		{"reuse_values", "reset_then_reuse_values", m.ReuseValues, m.ResetThenReuseValues, "they differ in whose defaults count"},
+		{"reuse_values", "reset_then_reuse_values", m.ReuseValues, m.ResetThenReuseValues,
+			"they differ in whose defaults count"},
 	} {
 		if pair.first.ValueBool() && pair.second.ValueBool() {
-			diags.Append(tf.Invalid(frameworkpath.Root(pair.a), pair.a, "found it together with "+pair.b, "allowed is one of them: "+pair.why, "remove one of them"))
+			diags.Append(tf.Invalid(frameworkpath.Root(pair.a), pair.a, "found it together with "+pair.b,
+				"allowed is one of them: "+pair.why, "remove one of them"))
 		}
 	}
 
@@ -42,18 +46,21 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 
 	for name, v := range map[string]types.Bool{"atomic": m.Atomic, "wait_for_jobs": m.WaitForJobs} {
 		if v.ValueBool() && !waits {
-			diags.Append(tf.Invalid(frameworkpath.Root(name), name, "found it with wait = false", "allowed is "+name+" with wait, which sees what fails", "remove wait = false"))
+			diags.Append(tf.Invalid(frameworkpath.Root(name), name, "found it with wait = false",
+				"allowed is "+name+" with wait, which sees what fails", "remove wait = false"))
 		}
 	}
 
 	if n := m.MaxHistory.ValueInt64(); n < 0 || n > 1000 {
-		diags.Append(tf.Invalid(frameworkpath.Root("max_history"), "max_history", fmt.Sprintf("found %d", n), "allowed is 0 to 1000, with 0 for all", "leave it out for 10"))
+		diags.Append(tf.Invalid(frameworkpath.Root("max_history"), "max_history", fmt.Sprintf("found %d", n),
+			"allowed is 0 to 1000, with 0 for all", "leave it out for 10"))
 	}
 
 	diags.Append(longerThan("timeout", m.Timeout, time.Second)...)
 
 	if m.Verify.ValueBool() && m.Keyring.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring", "allowed are both together",
+		diags.Append(tf.Invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring",
+			"allowed are both together",
 			"give keyring, the path of a file with public keys that `gpg --export` wrote"))
 	}
 
@@ -71,7 +78,8 @@ func longerThan(name string, v tf.Duration, least time.Duration) diag.Diagnostic
 		return nil // its type speaks of what is no duration
 	}
 
-	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+finding.Quote(v.ValueString()), fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
+	return diag.Diagnostics{tf.Invalid(frameworkpath.Root(name), name, "found "+finding.Quote(v.ValueString()),
+		fmt.Sprintf("allowed is %s or more", least), "write such as 10m")}
 }
 
 func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
@@ -80,19 +88,25 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 	for i, ignored := range tf.Listed[ignoreDriftModel](ctx, &tf.Reader{}, m.IgnoreDrift) {
 		at := frameworkpath.Root("ignore_drift").AtListIndex(i)
 
-		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name, "namespace": ignored.Namespace} {
+		for name, v := range map[string]types.String{"kind": ignored.Kind, "name": ignored.Name,
+			"namespace": ignored.Namespace} {
 			if _, err := path.Match(v.ValueString(), ""); err != nil {
-				diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found %s %s in ignore_drift[%d]", name, finding.Quote(v.ValueString()), i), "allowed is a name, or a pattern such as web-*", "close the bracket"))
+				diags.Append(tf.Invalid(at, "ignore_drift",
+					fmt.Sprintf("found %s %s in ignore_drift[%d]", name, finding.Quote(v.ValueString()), i),
+					"allowed is a name, or a pattern such as web-*", "close the bracket"))
 			}
 		}
 
 		if ignored.Kind.IsNull() && ignored.Name.IsNull() && ignored.Namespace.IsNull() && ignored.Paths.IsNull() {
-			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found nothing in ignore_drift[%d]", i), "allowed is at least one of kind, name, namespace and paths",
+			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found nothing in ignore_drift[%d]", i),
+				"allowed is at least one of kind, name, namespace and paths",
 				"say what is ignored; drift_detection = \"release\" looks at no objects"))
 		}
 
-		if paths, known := tf.KnownStrings(ignored.Paths); known && !ignored.Paths.IsNull() && (len(paths) == 0 || slices.Contains(paths, "")) {
-			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found empty paths in ignore_drift[%d]", i), "allowed are fields such as spec.replicas", "leave paths out for the whole object"))
+		if paths, known := tf.KnownStrings(ignored.Paths); known && !ignored.Paths.IsNull() &&
+			(len(paths) == 0 || slices.Contains(paths, "")) {
+			diags.Append(tf.Invalid(at, "ignore_drift", fmt.Sprintf("found empty paths in ignore_drift[%d]", i),
+				"allowed are fields such as spec.replicas", "leave paths out for the whole object"))
 		}
 	}
 
@@ -102,18 +116,22 @@ func (m addonModel) validateIgnored(ctx context.Context) diag.Diagnostics {
 // validateValues checks each document and each setting by itself, so that the wrong one is named,
 // and then all together.
 func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
-	diags := m.validateDocuments("values", m.Values, func(text string) values.Given { return values.Given{Documents: []string{text}} })
-	diags.Append(m.validateDocuments("values_wo", m.ValuesWO, func(text string) values.Given { return values.Given{Secret: []string{text}} })...)
+	diags := m.validateDocuments("values", m.Values,
+		func(text string) values.Given { return values.Given{Documents: []string{text}} })
+	diags.Append(m.validateDocuments("values_wo", m.ValuesWO,
+		func(text string) values.Given { return values.Given{Secret: []string{text}} })...)
 	diags.Append(m.validateSettings(ctx, "set", m.Set, false)...)
 	diags.Append(m.validateSettings(ctx, "set_sensitive", m.SetSensitive, true)...)
 
 	if !m.ValuesWO.IsNull() && m.ValuesWOVersion.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo without values_wo_version", "allowed are both together: a plan cannot "+
-			"see write-only values", "give values_wo_version, such as 1, and change it with the values"))
+		diags.Append(tf.Invalid(frameworkpath.Root("values_wo"), "values_wo", "found values_wo without values_wo_version",
+			"allowed are both together: a plan cannot "+
+				"see write-only values", "give values_wo_version, such as 1, and change it with the values"))
 	}
 
 	if m.ValuesWO.IsNull() && !m.ValuesWOVersion.IsNull() {
-		diags.Append(tf.Invalid(frameworkpath.Root("values_wo_version"), "values_wo_version", "found values_wo_version without values_wo", "allowed are both together, or neither",
+		diags.Append(tf.Invalid(frameworkpath.Root("values_wo_version"), "values_wo_version",
+			"found values_wo_version without values_wo", "allowed are both together, or neither",
 			"give values_wo, an empty list for none any more, or remove values_wo_version"))
 	}
 
@@ -124,7 +142,8 @@ func (m addonModel) validateValues(ctx context.Context) diag.Diagnostics {
 	r := &tf.Reader{}
 	if all := m.Given(ctx, r, m.ValuesWO); !r.Unknown {
 		if _, _, err := values.Merge(all); err != nil {
-			diags.Append(tf.Invalid(frameworkpath.Root("values"), "values", err.Error(), "allowed are values that fit together", "correct what is named"))
+			diags.Append(tf.Invalid(frameworkpath.Root("values"), "values", err.Error(), "allowed are values that fit together",
+				"correct what is named"))
 		}
 	}
 
@@ -157,7 +176,8 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 		}
 
 		if _, _, err := values.Merge(given(text.ValueString())); err != nil {
-			diags.Append(tf.Invalid(frameworkpath.Root(name).AtListIndex(i), name, fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
+			diags.Append(tf.Invalid(frameworkpath.Root(name).AtListIndex(i), name,
+				fmt.Sprintf("found in %s[%d]%s", name, i, mistakeIn(err)),
 				"allowed is a YAML mapping, such as image: {tag: v1}", "correct it; yamlencode() writes YAML, and file() reads it"))
 		}
 	}
@@ -168,7 +188,9 @@ func (m addonModel) validateDocuments(name string, list types.List, given func(s
 // settingTypes are those that a setting may have.
 var settingTypes = []string{string(values.Auto), string(values.String), string(values.Literal), string(values.JSON)}
 
-func (m addonModel) validateSettings(ctx context.Context, name string, list types.List, sensitive bool) diag.Diagnostics {
+func (m addonModel) validateSettings(
+	ctx context.Context, name string, list types.List, sensitive bool,
+) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	for i, s := range tf.Listed[settingModel](ctx, &tf.Reader{}, list) {
@@ -182,8 +204,10 @@ func (m addonModel) validateSettings(ctx context.Context, name string, list type
 		}
 
 		if n := utf8.RuneCountInString(s.Value.ValueString()); sensitive && n > 0 && n < shortestMask {
-			diags.Append(tf.Questionable(at, m.called(one), fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
-				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it outside of Secrets",
+			diags.Append(tf.Questionable(at, m.called(one),
+				fmt.Sprintf("found a text of fewer than %d characters", shortestMask),
+				"So short a text cannot be told from any other, and plans, errors and logs show it where the chart puts it "+
+					"outside of Secrets",
 				"Use a longer one; what is not secret belongs into set"))
 		}
 
@@ -221,7 +245,8 @@ func (m addonModel) validatePatches(ctx context.Context) diag.Diagnostics {
 				err = mistake.Err
 			}
 
-			diags.Append(tf.Invalid(frameworkpath.Root("patches").AtListIndex(i), "patches", fmt.Sprintf("found in patches[%d]: %s", i, err),
+			diags.Append(tf.Invalid(frameworkpath.Root("patches").AtListIndex(i), "patches",
+				fmt.Sprintf("found in patches[%d]: %s", i, err),
 				"allowed is a strategic merge patch of one object, or JSON 6902 operations with a target", "correct it"))
 		}
 	}

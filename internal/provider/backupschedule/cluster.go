@@ -116,7 +116,8 @@ func (s *Scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[
 }
 
 func (s *Scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
-	return s.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Spec.Namespace}, s.Spec.Selector())
+	return s.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Spec.Namespace},
+		s.Spec.Selector())
 }
 
 // refusal says why a Talos ServiceAccount has no credentials, empty when it has.
@@ -163,7 +164,9 @@ func (s *Scheduler) refuseForeign(ctx context.Context) error {
 
 // Establish makes everything what the schedule says; a first time nothing of it may be somebody else's. It is
 // idempotent. begun is false as long as nothing was changed.
-func (s *Scheduler) Establish(ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool) (begun bool, err error) {
+func (s *Scheduler) Establish(
+	ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool,
+) (begun bool, err error) {
 	if err := s.awaitTalos(ctx, s.served); err != nil {
 		return false, err
 	}

@@ -47,7 +47,9 @@ func readScheduleImport(id string) (scheduleImport, error) {
 
 // ImportState takes over the objects of a schedule. What they are made with is not read: the next apply makes them
 // what the configuration says, as does a create that finds objects of a former one.
-func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *etcdBackupScheduleResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, err := readScheduleImport(req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(notImported("read the import id", err))
@@ -106,7 +108,8 @@ func (r *etcdBackupScheduleResource) ImportState(ctx context.Context, req resour
 func notImported(attempted string, err error) diag.Diagnostic {
 	return tf.Unable("import", scheduleObject, finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
-		Next: "Give a JSON object such as " + importOfSchedule + ", with namespace where it is not " + defaultScheduleNamespace + ".",
+		Next: "Give a JSON object such as " + importOfSchedule + ", with namespace where it is not " +
+			defaultScheduleNamespace + ".",
 	})
 }
 
@@ -117,10 +120,14 @@ func importedSchedule(ctx context.Context, request scheduleImport) etcdBackupSch
 	tolerations, _ := etcdBackupScheduleAttributes(ctx)["tolerations"].GetType().(types.ListType)
 
 	return etcdBackupScheduleModel{
-		Name: types.StringValue(request.Name), Namespace: tf.TextOrNull(request.Namespace), S3: null("s3"), Encryption: null("encryption"), Retain: null("retain"),
-		Image: null("image"), History: null("history"), Resources: null("resources"), NodeSelector: types.MapNull(types.StringType),
-		Tolerations: types.ListNull(tolerations.ElemType), StartingDeadline: tf.Duration{GoDuration: timetypes.NewGoDurationNull()}, RunTimeout: tf.Duration{GoDuration: timetypes.NewGoDurationNull()},
-		Timeouts: tf.NoTimeouts(ctx),
+		Name: types.StringValue(request.Name), Namespace: tf.TextOrNull(request.Namespace), S3: null("s3"),
+		Encryption: null("encryption"), Retain: null("retain"),
+		Image: null("image"), History: null("history"), Resources: null("resources"),
+		NodeSelector:     types.MapNull(types.StringType),
+		Tolerations:      types.ListNull(tolerations.ElemType),
+		StartingDeadline: tf.Duration{GoDuration: timetypes.NewGoDurationNull()},
+		RunTimeout:       tf.Duration{GoDuration: timetypes.NewGoDurationNull()},
+		Timeouts:         tf.NoTimeouts(ctx),
 	}
 }
 

@@ -71,8 +71,10 @@ const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 // unseenSchedule is what is not known before an apply.
 func unseenSchedule() scheduleSeenModel {
 	return scheduleSeenModel{
-		ID: types.StringUnknown(), KeyPrefix: types.StringUnknown(), NextRun: timetypes.NewRFC3339Unknown(), LastRun: timetypes.NewRFC3339Unknown(),
-		LastSuccess: timetypes.NewRFC3339Unknown(), LastFailure: types.StringUnknown(), Active: types.Int64Unknown(), Kept: types.Int64Unknown(),
+		ID: types.StringUnknown(), KeyPrefix: types.StringUnknown(), NextRun: timetypes.NewRFC3339Unknown(),
+		LastRun:     timetypes.NewRFC3339Unknown(),
+		LastSuccess: timetypes.NewRFC3339Unknown(), LastFailure: types.StringUnknown(), Active: types.Int64Unknown(),
+		Kept:    types.Int64Unknown(),
 		Expired: tf.TextList(nil), Drift: tf.TextList(nil),
 	}
 }
@@ -83,9 +85,11 @@ func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unk
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	s = schedule.Spec{
-		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name), Mark: handleMark(r, handle),
+		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
+		Mark:     handleMark(r, handle),
 		Schedule: r.Text(m.Schedule), TimeZone: r.Text(m.TimeZone), Suspend: r.Truth(m.Suspend, false),
-		Compress: r.Text(m.Compression) == etcdbackup.CompressionZstd, StartingDeadline: r.Duration(m.StartingDeadline), NodeSelector: r.TextMap(m.NodeSelector),
+		Compress: r.Text(m.Compression) == etcdbackup.CompressionZstd, StartingDeadline: r.Duration(m.StartingDeadline),
+		NodeSelector: r.TextMap(m.NodeSelector),
 	}
 
 	m.Bucket(r, &s)
@@ -123,10 +127,12 @@ func (m etcdBackupScheduleModel) Bucket(r *tf.Reader, s *schedule.Spec) {
 
 func (m etcdBackupScheduleModel) Pod(ctx context.Context, r *tf.Reader, s *schedule.Spec) {
 	r.Unknown = r.Unknown || m.Image.IsUnknown() || m.History.IsUnknown() || m.Resources.IsUnknown()
-	image, history, resources := tf.Fields{Reader: r, Attributes: m.Image}, tf.Fields{Reader: r, Attributes: m.History}, tf.Fields{Reader: r, Attributes: m.Resources}
+	image, history, resources := tf.Fields{Reader: r, Attributes: m.Image}, tf.Fields{Reader: r, Attributes: m.History},
+		tf.Fields{Reader: r, Attributes: m.Resources}
 
 	s.Image = schedule.Image{
-		Repository: cmp.Or(image.Text("repository"), schedule.DefaultRepository), Tag: cmp.Or(image.Text("tag"), schedule.DefaultTag),
+		Repository: cmp.Or(image.Text("repository"), schedule.DefaultRepository),
+		Tag:        cmp.Or(image.Text("tag"), schedule.DefaultTag),
 		PullSecret: image.Text("pull_secret"),
 	}
 
@@ -138,7 +144,8 @@ func (m etcdBackupScheduleModel) Pod(ctx context.Context, r *tf.Reader, s *sched
 		}
 	}
 
-	for name, list := range map[string]*corev1.ResourceList{"requests": &s.Resources.Requests, "limits": &s.Resources.Limits} {
+	for name, list := range map[string]*corev1.ResourceList{"requests": &s.Resources.Requests,
+		"limits": &s.Resources.Limits} {
 		if v, ok := resources.Attributes.Attributes()[name].(types.Map); ok {
 			*list = clusterhandle.Quantities(r.TextMap(v))
 		}
@@ -156,7 +163,8 @@ func (m etcdBackupScheduleModel) Pod(ctx context.Context, r *tf.Reader, s *sched
 }
 
 func defaultTolerations() []corev1.Toleration {
-	return []corev1.Toleration{{Key: controlPlaneTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	return []corev1.Toleration{{Key: controlPlaneTaint, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}}
 }
 
 // retention is what retain says; ok is false when it says nothing.
@@ -177,12 +185,15 @@ func scheduleCredentials(ctx context.Context, config tfsdk.Config) (schedule.Cre
 	b := tf.Fields{Reader: &tf.Reader{}, Attributes: bucket}
 
 	return schedule.Credentials{
-		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"), SessionToken: b.Text("session_token"),
+		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"),
+		SessionToken: b.Text("session_token"),
 	}, diags
 }
 
 // deadline bounds an operation by its timeout.
-func (m etcdBackupScheduleModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func (m etcdBackupScheduleModel) deadline(
+	ctx context.Context, op tf.Operation, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
 	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
 }
 

@@ -15,7 +15,9 @@ import (
 )
 
 // ModifyPlan decides by configuration and state alone.
-func (r *etcdBackupScheduleResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *etcdBackupScheduleResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	var plan, state etcdBackupScheduleModel
 
 	if req.Plan.Raw.IsNull() {

@@ -49,18 +49,28 @@ type etcdBackupScheduleResource struct {
 	providerdata.ConfiguredResource
 }
 
-func (r *etcdBackupScheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *etcdBackupScheduleResource) Metadata(
+	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
 }
 
-func (r *etcdBackupScheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *etcdBackupScheduleResource) Schema(
+	ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse,
+) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a CronJob of " +
-			"[talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the Talos ServiceAccount that allows it to take " +
-			"them (role `os:etcd:backup`) and a Secret with the access to the bucket. What somebody changes or removes of these is shown in `drift` and " +
-			"put right by the next apply. Destroying the resource removes exactly what it made; the snapshots stay.\n\nTalos has to let pods of the " +
-			"namespace use its API. That takes a patch of the configuration of every control plane, which the resource never makes by " +
-			"itself:\n\n```yaml\n" + talosAccessPatch(defaultScheduleNamespace) + "```\n\nUnlike those of `talosop_etcd_backup`, these snapshots are " +
+		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a CronJob " +
+			"of " +
+			"[talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the Talos " +
+			"ServiceAccount that allows it to take " +
+			"them (role `os:etcd:backup`) and a Secret with the access to the bucket. What somebody changes or removes of " +
+			"these is shown in `drift` and " +
+			"put right by the next apply. Destroying the resource removes exactly what it made; the snapshots stay.\n\nTalos " +
+			"has to let pods of the " +
+			"namespace use its API. That takes a patch of the configuration of every control plane, which the resource never " +
+			"makes by " +
+			"itself:\n\n```yaml\n" + talosAccessPatch(defaultScheduleNamespace) +
+			"```\n\nUnlike those of `talosop_etcd_backup`, these snapshots are " +
 			"not verified when they are taken, and are not recorded. `restore_from` verifies them all the same.",
 		Attributes: etcdBackupScheduleAttributes(ctx),
 	}
@@ -69,11 +79,14 @@ func (r *etcdBackupScheduleResource) Schema(ctx context.Context, _ resource.Sche
 // talosAccessPatch is what the configuration of control planes needs (Talos 1.13,
 // v1alpha1.KubernetesTalosAPIAccessConfig).
 func talosAccessPatch(namespace string) string {
-	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " + schedule.Role +
+	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " +
+		schedule.Role +
 		"\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
 }
 
-func (r *etcdBackupScheduleResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *etcdBackupScheduleResource) Create(
+	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
+) {
 	var plan etcdBackupScheduleModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -86,7 +99,9 @@ func (r *etcdBackupScheduleResource) Create(ctx context.Context, req resource.Cr
 	}
 }
 
-func (r *etcdBackupScheduleResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *etcdBackupScheduleResource) Update(
+	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
+) {
 	var plan, state etcdBackupScheduleModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -133,7 +148,8 @@ func (r *etcdBackupScheduleResource) settle(
 
 	ctx = store.MaskCredentials(ctx, s3Credentials(credentials))
 
-	begun, err := s.Establish(ctx, credentials, state == nil, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+	begun, err := s.Establish(ctx, credentials, state == nil,
+		plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
 	if err != nil {
 		next := "Correct the cause and apply again; what was made stays and is used."
 
@@ -160,9 +176,10 @@ func (r *etcdBackupScheduleResource) settle(
 	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
 		if err := s.runNow(ctx, wish.ValueString()); err != nil {
 			diags.Append(tf.Unable("run", scheduleObject, finding.Report{
-				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster), Cause: strings.Split(err.Error(), "\n"),
-				Now:  []string{"the schedule itself is as configured"},
-				Next: "Correct the cause and apply again: the run is tried anew.",
+				Attempted: fmt.Sprintf("take a snapshot of cluster %q now, as run_now wants", s.Spec.Cluster),
+				Cause:     strings.Split(err.Error(), "\n"),
+				Now:       []string{"the schedule itself is as configured"},
+				Next:      "Correct the cause and apply again: the run is tried anew.",
 			}))
 
 			plan.RunNow = ran
@@ -173,7 +190,8 @@ func (r *etcdBackupScheduleResource) settle(
 
 	seen, err := s.observe(ctx)
 	if plan.Fill(s.Spec, seen); err != nil {
-		diags.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
+		diags.Append(tf.Warn("Unable to observe etcd backup schedule",
+			finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}
 
 	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
@@ -250,8 +268,10 @@ func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
 
 // allow says what lets Talos give credentials.
 func (s *Scheduler) allow() string {
-	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such as in config_patches of " +
-		"talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches of each talosop_machine that is one:\n\n" +
+	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such " +
+		"as in config_patches of " +
+		"talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches of each talosop_machine " +
+		"that is one:\n\n" +
 		talosAccessPatch(s.Spec.Namespace)
 }
 
@@ -260,7 +280,9 @@ func (s *Scheduler) String() string {
 	return fmt.Sprintf("schedule %s/%s of cluster %q", s.Spec.Namespace, s.Spec.Name, s.Spec.Cluster)
 }
 
-func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *etcdBackupScheduleResource) Delete(
+	ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse,
+) {
 	var state etcdBackupScheduleModel
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -286,17 +308,21 @@ func (r *etcdBackupScheduleResource) Delete(ctx context.Context, req resource.De
 	switch {
 	case err != nil:
 		resp.Diagnostics.Append(ScheduleFailed("delete", s, err,
-			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing else is left of it."))
+			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing "+
+				"else is left of it."))
 	case len(stays) > 0:
 		resp.Diagnostics.Append(tf.Warn("Namespace of an etcd backup schedule is kept", finding.Report{
 			Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
-			Now: []string{"the schedule itself is removed"}, Next: "The last schedule in it takes it along once it holds nothing else.",
+			Now:  []string{"the schedule itself is removed"},
+			Next: "The last schedule in it takes it along once it holds nothing else.",
 		}.String()))
 	}
 }
 
 // scheduler prepares work on the cluster of a model that is fully known.
-func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackupScheduleModel) (*Scheduler, func(), diag.Diagnostics) {
+func (r *etcdBackupScheduleResource) scheduler(
+	ctx context.Context, m etcdBackupScheduleModel,
+) (*Scheduler, func(), diag.Diagnostics) {
 	spec, _, diags := m.Spec(ctx)
 
 	handle, bundle, more := clusterhandle.ClusterOf(ctx, m.Cluster)
@@ -308,12 +334,14 @@ func (r *etcdBackupScheduleResource) scheduler(ctx context.Context, m etcdBackup
 		return nil, nil, diags
 	}
 
-	c, err := r.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+	c, err := r.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
-	return &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod, Pause: cmp.Or(r.Interval, schedulePause)}, c.Close, diags
+	return &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod,
+		Pause: cmp.Or(r.Interval, schedulePause)}, c.Close, diags
 }
 
 // ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.

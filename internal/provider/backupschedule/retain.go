@@ -47,7 +47,9 @@ func (r *etcdBackupScheduleResource) snapshotsOf(
 }
 
 // count looks for what retain lets go, for a refresh.
-func (r *etcdBackupScheduleResource) count(ctx context.Context, s schedule.Spec, m *etcdBackupScheduleModel) diag.Diagnostics {
+func (r *etcdBackupScheduleResource) count(
+	ctx context.Context, s schedule.Spec, m *etcdBackupScheduleModel,
+) diag.Diagnostics {
 	m.Kept, m.Expired = types.Int64Null(), tf.TextList(nil)
 
 	retention, ok := m.retention(ctx)
@@ -73,14 +75,17 @@ func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diag
 	return tf.Warn("Unable to list snapshots of a schedule", finding.Report{
 		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", from, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
-		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and delete there; or remove retain, " +
+		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and " +
+			"delete there; or remove retain, " +
 			"and give the bucket a lifecycle rule."),
 	}.String())
 }
 
 // thinOut deletes what retain lets go. Where retain is as it was, that is what the plan has
 // shown, and is let go still.
-func (r *etcdBackupScheduleResource) thinOut(ctx context.Context, s schedule.Spec, plan, state *etcdBackupScheduleModel) diag.Diagnostics {
+func (r *etcdBackupScheduleResource) thinOut(
+	ctx context.Context, s schedule.Spec, plan, state *etcdBackupScheduleModel,
+) diag.Diagnostics {
 	plan.Kept = types.Int64Null()
 
 	retention, ok := plan.retention(ctx)

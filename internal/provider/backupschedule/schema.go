@@ -47,13 +47,15 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at " +
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+				"object written by hand with at " +
 				"least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of another cluster, replace the resource.",
 			Attributes: clusterhandle.BoundHandle(),
 		},
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "Name of the schedule, of its CronJob and of the folder of its snapshots, such as `nightly`: at most " +
+			MarkdownDescription: "Name of the schedule, of its CronJob and of the folder of its snapshots, such as `nightly`: " +
+				"at most " +
 				fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
 		},
 		"namespace": schema.StringAttribute{
@@ -63,17 +65,20 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile `restricted`. One that was made goes with " +
+			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile " +
+				"`restricted`. One that was made goes with " +
 				"the last schedule in it, unless it holds anything else. Default: `true`.",
 		},
 		"schedule": schema.StringAttribute{
 			Required: true,
-			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or `@hourly`, `@daily`, `@every 6h` and " +
+			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
+				"`@hourly`, `@daily`, `@every 6h` and " +
 				"the like, as Kubernetes takes it." + nextRun,
 		},
 		"time_zone": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: that of the " +
+			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
+				"that of the " +
 				"kube-controller-manager, as a rule UTC." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
@@ -91,7 +96,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"retain": scheduleRetainAttribute(),
 		"run_now": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot at once and waits for it, in " +
+			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot " +
+				"at once and waits for it, in " +
 				"a Job that is made from the CronJob. When it fails, the error has what its pods say. Removing it does nothing.",
 		},
 		"timeouts": scheduleTimeouts(ctx),
@@ -101,7 +107,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 // scheduleBucketAttribute is `s3` with what talos-backup can be told, and with the key that
 // goes into a Secret of the cluster.
 func scheduleBucketAttribute() schema.Attribute {
-	all := store.BucketAttributes(" A change counts for the snapshots taken from then on; the ones in the former place stay.", nextRun)
+	all := store.BucketAttributes(" A change counts for the snapshots taken from then on; the ones in the former place "+
+		"stay.", nextRun)
 	attributes := map[string]schema.Attribute{}
 
 	for _, name := range scheduleBucket {
@@ -110,43 +117,55 @@ func scheduleBucketAttribute() schema.Attribute {
 
 	attributes["prefix"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots are at " +
-			"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken from then on; the ones in the former " +
+		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
+			"are at " +
+			"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken from " +
+			"then on; the ones in the former " +
 			"place stay.",
 	}
 	attributes["region"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Needed without `endpoint`. Default: `us-east-1` with `endpoint`." +
+		MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Needed without `endpoint`. Default: " +
+			"`us-east-1` with `endpoint`." +
 			nextRun,
 	}
 	attributes["endpoint"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of the cluster reach it. " +
-			"`retain` asks there, too. Default: that of AWS in the region. A change counts for the snapshots taken from then on; the ones in the former " +
+		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of " +
+			"the cluster reach it. " +
+			"`retain` asks there, too. Default: that of AWS in the region. A change counts for the snapshots taken from then " +
+			"on; the ones in the former " +
 			"place stay.",
 	}
 	attributes["path_style"] = schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the host name. Default: `true` " +
-			"with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun." + nextRun,
+		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
+			"host name. Default: `true` " +
+			"with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: the path, but for AWS, " +
+			"Google and Aliyun." + nextRun,
 	}
 
 	for name, description := range map[string]string{
-		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a Secret of the namespace and need " +
-			"only be allowed to put objects below `key_prefix`. Without one, the pods have to have an identity of their own, such as that of the machine.",
+		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a " +
+			"Secret of the namespace and need " +
+			"only be allowed to put objects below `key_prefix`. Without one, the pods have to have an identity of their own, " +
+			"such as that of the machine.",
 		"secret_access_key": "The access key itself.",
-		"session_token":     "Session token of temporary credentials, which come with one and end soon: rather give a key that does not.",
+		"session_token": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
+			"that does not.",
 	} {
 		attributes[name] = schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: name != "access_key_id",
-			MarkdownDescription: description + " Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
+			MarkdownDescription: description +
+				" Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
 				"`credentials_version` with it.",
 		}
 	}
 
 	attributes["credentials_version"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the key that is configured into " +
+		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the " +
+			"key that is configured into " +
 			"the cluster.",
 	}
 
@@ -160,10 +179,14 @@ func scheduleBucketAttribute() schema.Attribute {
 func scheduleRetainAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh looks for those that go and " +
-			"shows them in `expired`, and the apply that follows deletes them, oldest first and never the newest. So it needs an apply now and then, and " +
-			"credentials for the bucket where Terraform runs: those of `s3` of the provider, or what the default chain of the AWS SDK finds; the key of " +
-			"the schedule itself is never used for it and need not be allowed to delete. Without them, or when the bucket does not answer, there is a " +
+		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh " +
+			"looks for those that go and " +
+			"shows them in `expired`, and the apply that follows deletes them, oldest first and never the newest. So it needs " +
+			"an apply now and then, and " +
+			"credentials for the bucket where Terraform runs: those of `s3` of the provider, or what the default chain of the " +
+			"AWS SDK finds; the key of " +
+			"the schedule itself is never used for it and need not be allowed to delete. Without them, or when the bucket " +
+			"does not answer, there is a " +
 			"warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
@@ -181,12 +204,14 @@ func scheduleRetainAttribute() schema.Attribute {
 func scheduleEncryptionAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a snapshot holds every Secret of " +
+		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a " +
+			"snapshot holds every Secret of " +
 			"it. Either `recipients`, or `disabled` for snapshots in clear text.",
 		Attributes: map[string]schema.Attribute{
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with the secret key opens the " +
+				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
+					"the secret key opens the " +
 					"snapshots." + nextRun,
 			},
 			"disabled": schema.BoolAttribute{
@@ -207,11 +232,13 @@ func schedulePodAttributes() map[string]schema.Attribute {
 	}
 	oneOf := func(description string, allowed ...string) schema.StringAttribute {
 		return schema.StringAttribute{
-			Optional: true, MarkdownDescription: description + nextRun, Validators: []validator.String{stringvalidator.OneOf(allowed...)},
+			Optional: true, MarkdownDescription: description + nextRun,
+			Validators: []validator.String{stringvalidator.OneOf(allowed...)},
 		}
 	}
 	count := func(description string) schema.Int64Attribute {
-		return schema.Int64Attribute{Optional: true, MarkdownDescription: fmt.Sprintf("%s Default: `%d`.", description, defaultHistory)}
+		return schema.Int64Attribute{Optional: true,
+			MarkdownDescription: fmt.Sprintf("%s Default: `%d`.", description, defaultHistory)}
 	}
 
 	return map[string]schema.Attribute{
@@ -220,9 +247,11 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "The image of talos-backup.",
 			Attributes: map[string]schema.Attribute{
 				"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`."),
-				"tag": text("Tag, with `@sha256:…` behind it for a digest. Releases up to `v0.1.0-beta.3` cannot compress, and some S3 servers refuse them. " +
+				"tag": text("Tag, with `@sha256:…` behind it for a digest. Releases up to `v0.1.0-beta.3` cannot compress, and " +
+					"some S3 servers refuse them. " +
 					"Default: `" + schedule.DefaultTag + "`."),
-				"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. Default: none."),
+				"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
+					"Default: none."),
 			},
 		},
 		"history": schema.SingleNestedAttribute{
@@ -235,17 +264,20 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		},
 		"starting_deadline": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, because Kubernetes looks that " +
+			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, " +
+				"because Kubernetes looks that " +
 				"often. Default: any time." + nextRun,
 		},
 		"run_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs overlap, so one that hangs would " +
+			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs " +
+				"overlap, so one that hangs would " +
 				"keep all later ones from beginning. Default: `" + defaultRunTimeout + "`." + nextRun,
 		},
 		"resources": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node first, up to three times with " +
+			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node " +
+				"first, up to three times with " +
 				"`compression` and `encryption`. Default: nothing.",
 			Attributes: map[string]schema.Attribute{
 				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
@@ -255,15 +287,18 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		"node_selector": quantities("Labels of the nodes that the pods may run on. Default: any node."),
 		"tolerations": schema.ListNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without workers are backed up, too; an " +
+			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
+				"workers are backed up, too; an " +
 				"empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
 				"operator": oneOf("`Exists` or `Equal`. Default: `Equal`.", "Exists", "Equal"),
 				"value":    text("Value of the taint, for `Equal`. Default: none."),
-				"effect":   oneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them.", "NoSchedule", "PreferNoSchedule", "NoExecute"),
-				"toleration_seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long `NoExecute` is tolerated. Default: for " +
-					"ever." + nextRun},
+				"effect": oneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them.", "NoSchedule",
+					"PreferNoSchedule", "NoExecute"),
+				"toleration_seconds": schema.Int64Attribute{Optional: true,
+					MarkdownDescription: "How long `NoExecute` is tolerated. Default: for " +
+						"ever." + nextRun},
 			}},
 		},
 	}
@@ -272,7 +307,8 @@ func schedulePodAttributes() map[string]schema.Attribute {
 func scheduleTimeouts(ctx context.Context) schema.Attribute {
 	return tf.TimeoutsAttribute(ctx, "", map[string]string{
 		"create": "Time for making everything, and for the run that `run_now` asks for. Default: `30m`.",
-		"read":   "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes nothing.",
+		"read": "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes " +
+			"nothing.",
 		"update": "Time for bringing a change to the cluster, and for the run that `run_now` asks for. Default: `30m`.",
 		"delete": "Time for removing everything. Default: `30m`.",
 	})
@@ -285,27 +321,36 @@ func scheduleResults() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true, MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between " +
-			"them."},
-		"key_prefix": schema.StringAttribute{Computed: true, MarkdownDescription: "What the keys of the snapshots begin with: " +
-			"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. " +
-			"`restore_from` takes such a key."},
-		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is suspended."),
-		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster knows."),
-		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the cluster knows. A `check` on " +
+		"id": schema.StringAttribute{Computed: true,
+			MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between " +
+				"them."},
+		"key_prefix": schema.StringAttribute{Computed: true,
+			MarkdownDescription: "What the keys of the snapshots begin with: " +
+				"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and " +
+				"`.age` for what was done to it. " +
+				"`restore_from` takes such a key."},
+		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is " +
+			"suspended."),
+		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster " +
+			"knows."),
+		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the " +
+			"cluster knows. A `check` on " +
 			"it tells when backups stopped."),
-		"last_failure": schema.StringAttribute{Computed: true, MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, " +
-			"its Job and the reason. Null for none."},
+		"last_failure": schema.StringAttribute{Computed: true,
+			MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, " +
+				"its Job and the reason. Null for none."},
 		"active": schema.Int64Attribute{Computed: true, MarkdownDescription: "How many runs have not ended."},
-		"kept": schema.Int64Attribute{Computed: true, MarkdownDescription: "How many snapshots of the schedule the bucket holds. Null without `retain`, " +
-			"and when the bucket could not be asked."},
+		"kept": schema.Int64Attribute{Computed: true,
+			MarkdownDescription: "How many snapshots of the schedule the bucket holds. Null without `retain`, " +
+				"and when the bucket could not be asked."},
 		"expired": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them.",
 		},
 		"drift": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What somebody else changed or removed of what the resource made. The next apply puts it right.",
+			MarkdownDescription: "What somebody else changed or removed of what the resource made. The next apply puts it " +
+				"right.",
 		},
 	}
 }

@@ -22,7 +22,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-func (r *etcdBackupScheduleResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *etcdBackupScheduleResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var config etcdBackupScheduleModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -62,7 +64,8 @@ func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnos
 		}
 
 		diags.Append(tf.Invalid(path.Root(name.attribute), name.attribute, "found "+finding.Quote(text),
-			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", name.longest), "choose such a name"))
+			fmt.Sprintf("allowed are 1 to %d lower-case letters, digits and hyphens, and no hyphen at the ends", name.longest),
+			"choose such a name"))
 	}
 
 	if secrets := handle.Secrets; !secrets.IsUnknown() && !m.Cluster.IsUnknown() {
@@ -72,8 +75,10 @@ func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnos
 	}
 
 	// It is a folder of the bucket, and part of the name of a file in the pod.
-	if name := handle.Name.ValueString(); !handle.Name.IsUnknown() && (strings.Contains(name, "/") || strings.Trim(name, ".") == "") {
-		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name), "allowed is a name without slashes: it is a folder in the bucket",
+	if name := handle.Name.ValueString(); !handle.Name.IsUnknown() &&
+		(strings.Contains(name, "/") || strings.Trim(name, ".") == "") {
+		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name),
+			"allowed is a name without slashes: it is a folder in the bucket",
 			"use the name that the cluster has"))
 	}
 
@@ -91,8 +96,9 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 
 	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
 		if err := schedule.CheckTimeZone(text); err != nil {
-			diags.Append(tf.Invalid(path.Root("time_zone"), "time_zone", "found "+finding.Quote(text), "allowed is a name of the IANA database, such as Europe/Berlin "+
-				"or Etc/UTC",
+			diags.Append(tf.Invalid(path.Root("time_zone"), "time_zone", "found "+finding.Quote(text),
+				"allowed is a name of the IANA database, such as Europe/Berlin "+
+					"or Etc/UTC",
 				"leave it out for that of the kube-controller-manager, as a rule UTC"))
 		}
 	}
@@ -114,7 +120,8 @@ func atLeast(name string, v tf.Duration, least time.Duration) diag.Diagnostics {
 		return nil // its type speaks of what is no duration
 	}
 
-	return diag.Diagnostics{tf.Invalid(path.Root(name), name, "found "+finding.Quote(v.ValueString()), fmt.Sprintf("allowed are whole seconds, %s or more", least),
+	return diag.Diagnostics{tf.Invalid(path.Root(name), name, "found "+finding.Quote(v.ValueString()),
+		fmt.Sprintf("allowed are whole seconds, %s or more", least),
 		"write such as 10m")}
 }
 
@@ -127,8 +134,9 @@ func (m etcdBackupScheduleModel) validateBucket() diag.Diagnostics {
 
 	// talos-backup makes the name of AWS's server of the region (commit 0b3984d, pkg/s3/s3.go).
 	if b := (tf.Fields{Reader: &tf.Reader{}, Attributes: m.S3}); b.Absent("region") && b.Absent("endpoint") {
-		diags.Append(tf.Invalid(path.Root("s3").AtName("region"), "region", "found neither region nor endpoint", "allowed is a bucket on AWS with its "+
-			"region, or one at an endpoint",
+		diags.Append(tf.Invalid(path.Root("s3").AtName("region"), "region", "found neither region nor endpoint",
+			"allowed is a bucket on AWS with its "+
+				"region, or one at an endpoint",
 			"set the region of the bucket"))
 	}
 
@@ -149,19 +157,23 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 
 	switch disabled := encryption.Disabled.ValueBool(); {
 	case disabled && !encryption.Recipients.IsNull():
-		diags.Append(tf.Invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them", "remove disabled to encrypt, or "+
-			"recipients not to"))
+		diags.Append(tf.Invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them",
+			"remove disabled to encrypt, or "+
+				"recipients not to"))
 	case disabled:
-		diags.Append(tf.Questionable(at.AtName("disabled"), "disabled", "found true", "Whoever can read the bucket reads every Secret of the "+
-			"cluster", "Give a recipient of age"))
+		diags.Append(tf.Questionable(at.AtName("disabled"), "disabled", "found true",
+			"Whoever can read the bucket reads every Secret of the "+
+				"cluster", "Give a recipient of age"))
 	case len(recipients) != 1:
-		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)), "allowed is exactly one: talos-backup "+
-			"encrypts for one key",
+		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)),
+			"allowed is exactly one: talos-backup "+
+				"encrypts for one key",
 			"give the key that is to open the snapshots, or disabled = true for none"))
 	case known:
 		if err := schedule.CheckRecipient(recipients[0]); err != nil {
 			// The value may be a private key by mistake, so it is not shown.
-			diags.Append(tf.Invalid(at.AtName("recipients").AtListIndex(0), "recipient", err.Error(), "allowed is one such as age1…; keys of SSH are not taken",
+			diags.Append(tf.Invalid(at.AtName("recipients").AtListIndex(0), "recipient", err.Error(),
+				"allowed is one such as age1…; keys of SSH are not taken",
 				"copy the public key that `age-keygen` prints, not the secret one"))
 		}
 	}
@@ -180,21 +192,24 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 	image, at := tf.Fields{Reader: &tf.Reader{}, Attributes: m.Image}, path.Root("image")
 
 	if text, ok := image.Value("repository"); ok && !repositories.MatchString(text) {
-		diags.Append(tf.Invalid(at.AtName("repository"), "repository", "found "+finding.Quote(text), "allowed is a registry with a repository, such as "+
-			"registry.example.org/talos-backup",
+		diags.Append(tf.Invalid(at.AtName("repository"), "repository", "found "+finding.Quote(text),
+			"allowed is a registry with a repository, such as "+
+				"registry.example.org/talos-backup",
 			"leave out what begins with https://, and give the tag as tag"))
 	}
 
 	tag, ok := image.Value("tag")
 	if ok && !tags.MatchString(tag) {
-		diags.Append(tf.Invalid(at.AtName("tag"), "tag", "found "+finding.Quote(tag), "allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it "+
-			"for a digest",
+		diags.Append(tf.Invalid(at.AtName("tag"), "tag", "found "+finding.Quote(tag),
+			"allowed is a tag such as "+schedule.DefaultTag+", with @sha256:… behind it "+
+				"for a digest",
 			"copy it from the registry"))
 	}
 
 	if m.Compression.ValueString() == etcdbackup.CompressionZstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
-		diags.Append(tf.Invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag, "allowed is a build after v0.1.0-beta.3, "+
-			"which is the first that compresses",
+		diags.Append(tf.Invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag,
+			"allowed is a build after v0.1.0-beta.3, "+
+				"which is the first that compresses",
 			"leave image.tag out, or compression"))
 	}
 
@@ -206,7 +221,8 @@ func (m etcdBackupScheduleModel) validatePod() diag.Diagnostics {
 
 	for _, name := range []string{"successful", "failed"} {
 		if kept := (tf.Fields{Reader: &tf.Reader{}, Attributes: m.History}).Number(name); kept < 0 || kept > 1000 {
-			diags.Append(tf.Invalid(path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept), "allowed is 0 to 1000", "write how many Jobs are kept"))
+			diags.Append(tf.Invalid(path.Root("history").AtName(name), name, fmt.Sprintf("found %d", kept),
+				"allowed is 0 to 1000", "write how many Jobs are kept"))
 		}
 	}
 
@@ -215,8 +231,9 @@ func (m etcdBackupScheduleModel) validatePod() diag.Diagnostics {
 
 		for key, text := range (&tf.Reader{}).TextMap(quantities) {
 			if _, err := apiresource.ParseQuantity(text); err != nil && text != "" {
-				diags.Append(tf.Invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+finding.Quote(text), "allowed is a number with a unit, "+
-					"such as 64Mi or 100m",
+				diags.Append(tf.Invalid(path.Root("resources").AtName(name).AtMapKey(key), "quantity", "found "+finding.Quote(text),
+					"allowed is a number with a unit, "+
+						"such as 64Mi or 100m",
 					"write it as Kubernetes does"))
 			}
 		}

@@ -1,5 +1,5 @@
-// Package clusterhandle is the cluster object that resources export and take: its model, its schema, and what it says of the
-// configuration of machines.
+// Package clusterhandle is the cluster object that resources export and take: its model, its schema, and what it says
+// of the configuration of machines.
 package clusterhandle
 
 import (
@@ -12,7 +12,8 @@ import (
 func HandleForEphemerals() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint` and " +
+		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+			"object written by hand with at least `name`, `endpoint` and " +
 			"`secrets`.",
 		Attributes: tf.EphemeralAttributes(ObservedHandle()),
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // ErrNoConnection is that nothing leads to a host cluster.
-var ErrNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or in_cluster in the host of the provider, or in that of the resource")
+var ErrNoConnection = errors.New("nothing says how the host cluster is reached: set kubeconfig_path, kubeconfig or " +
+	"in_cluster in the host of the provider, or in that of the resource")
 
 // Overlay reads attributes of several objects that may say the same: the first that says something has the word.
 type Overlay []tf.Fields
@@ -82,8 +83,9 @@ func (o Overlay) Nested(name string) Overlay {
 }
 
 // HostOf reads the host cluster of machines: what the resource itself says goes before what the handle says. It is nil
-// when the machines are not in containers. named reads what machines are called by, and what the plan of a create names.
-// planes is whether there are control planes among the machines, and replicas how many are in containers, by group.
+// when the machines are not in containers. named reads what machines are called by, and what the plan of a create
+// names. planes is whether there are control planes among the machines, and replicas how many are in containers, by
+// group.
 func HostOf(
 	named, settings *tf.Reader, handle HandleModel, own types.Object, planes bool, replicas ...types.Int64,
 ) *machineset.Host {
@@ -97,7 +99,8 @@ func HostOf(
 	named.Unknown = named.Unknown || own.IsUnknown() || handle.Host.IsUnknown()
 
 	h := &machineset.Host{
-		Connection:      ConnectionIn(Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
+		Connection: ConnectionIn(
+			Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
 		Namespace:       placed.Text("namespace", ""),
 		Domain:          placed.Text("dns_domain", DefaultHostDomain),
 		CreateNamespace: placed.Truth("create_namespace"),
@@ -112,7 +115,8 @@ func HostOf(
 	if planes {
 		service := rest.Nested("service")
 		h.Endpoint = &workload.EndpointService{
-			Type: corev1.ServiceType(placed.Nested("service").Text("type", ServiceClusterIP)), Annotations: service.Texts("annotations"),
+			Type:              corev1.ServiceType(placed.Nested("service").Text("type", ServiceClusterIP)),
+			Annotations:       service.Texts("annotations"),
 			LoadBalancerClass: service.Text("load_balancer_class", ""),
 		}
 	}
@@ -164,14 +168,16 @@ func PodOf(ctx context.Context, r *tf.Reader, of ...types.Object) workload.PodSp
 	resources, storage := pod.Nested("resources"), pod.Nested("storage")
 
 	return workload.PodSpec{
-		Resources: corev1.ResourceRequirements{Requests: Quantities(resources.Texts("requests")), Limits: Quantities(resources.Texts("limits"))},
+		Resources: corev1.ResourceRequirements{Requests: Quantities(resources.Texts("requests")),
+			Limits: Quantities(resources.Texts("limits"))},
 		Storage: workload.Storage{
 			Class: storage.Text("class", ""), Ephemeral: storage.Truth("ephemeral"),
 			State: QuantityOr(storage.Text("state", DefaultStorageState), DefaultStorageState),
 			Var:   QuantityOr(storage.Text("var", DefaultStorageVar), DefaultStorageVar),
 			Other: QuantityOr(storage.Text("other", DefaultStorageOther), DefaultStorageOther),
 		},
-		NodeSelector: pod.Texts("node_selector"), PriorityClass: pod.Text("priority_class", ""), Annotations: pod.Texts("annotations"),
+		NodeSelector: pod.Texts("node_selector"), PriorityClass: pod.Text("priority_class", ""),
+		Annotations: pod.Texts("annotations"),
 		Tolerations: TolerationsOf(ctx, r, pod.list("tolerations")),
 	}
 }
@@ -209,7 +215,8 @@ func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.
 	for _, t := range tf.Listed[tf.TolerationModel](ctx, r, list) {
 		r.Unknown = r.Unknown || t.Seconds.IsUnknown()
 		out = append(out, corev1.Toleration{
-			Key: r.Text(t.Key), Operator: corev1.TolerationOperator(r.Text(t.Operator)), Value: r.Text(t.Value), Effect: corev1.TaintEffect(r.Text(t.Effect)),
+			Key: r.Text(t.Key), Operator: corev1.TolerationOperator(r.Text(t.Operator)), Value: r.Text(t.Value),
+			Effect:            corev1.TaintEffect(r.Text(t.Effect)),
 			TolerationSeconds: t.Seconds.ValueInt64Pointer(),
 		})
 	}

@@ -39,10 +39,12 @@ const (
 )
 
 const (
-	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of Terraform, or beginning with `~/`. It has to be there " +
+	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of " +
+		"Terraform, or beginning with `~/`. It has to be there " +
 		"whenever Terraform runs. Not together with `kubeconfig` or `in_cluster`."
 	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
-	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that pod (default `false`). Not together with a kubeconfig."
+	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that " +
+		"pod (default `false`). Not together with a kubeconfig."
 )
 
 // HostAttribute is `host` of resources that make a cluster.
@@ -52,27 +54,32 @@ func HostAttribute() schema.SingleNestedAttribute {
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"kubeconfig": hostKubeconfig(),
 		"namespace": schema.StringAttribute{
-			Required:            true,
-			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." + ReplacesCluster,
+			Required:      true,
+			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." +
+				ReplacesCluster,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged pods (Pod Security), and removes it with the cluster when " +
+			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged pods (Pod " +
+				"Security), and removes it with the cluster when " +
 				"nothing else is in it. Default: `false`." + hostInPlace,
 		},
 		"dns_domain": schema.StringAttribute{
-			Optional:            true,
-			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultHostDomain)},
-			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" + DefaultHostDomain + "`." + ReplacesCluster,
+			Optional:      true,
+			PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultHostDomain)},
+			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" +
+				DefaultHostDomain + "`." + ReplacesCluster,
 		},
 		"service": hostServiceAttribute(),
-		"pod":     PodAttribute("all machines of the resource", "Groups of machines may set their own `pod`, whose values go before these."),
+		"pod": PodAttribute("all machines of the resource",
+			"Groups of machines may set their own `pod`, whose values go before these."),
 	})
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused with `metal`. How it is reached may be said in the " +
+		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused " +
+			"with `metal`. How it is reached may be said in the " +
 			"`host` of the provider instead.",
 		Attributes: attributes,
 	}
@@ -83,11 +90,13 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	attributes["kubeconfig"] = hostKubeconfig()
-	attributes["pod"] = PodAttribute("the machines of the resource", "The `pod` beside `replicas` says the same, and goes before this one.")
+	attributes["pod"] = PodAttribute("the machines of the resource",
+		"The `pod` beside `replicas` says the same, and goes before this one.")
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle describes. Only in clusters of mode `container`. Values that " +
+		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle " +
+			"describes. Only in clusters of mode `container`. Values that " +
 			"are not set are taken from the handle, and its connection from there or from the provider.",
 		Attributes: attributes,
 	}
@@ -110,7 +119,8 @@ func HandleHost() schema.SingleNestedAttribute {
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no credentials: where there is no `kubeconfig_path` and no " +
+		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
+			"credentials: where there is no `kubeconfig_path` and no " +
 			"`in_cluster`, those of the provider's `host` are used.",
 		Attributes: attributes,
 	}
@@ -120,14 +130,17 @@ func HandleHost() schema.SingleNestedAttribute {
 func reachAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"kubeconfig_path": schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText + tf.TerraformOnly},
-		"context":         schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigContextText + tf.TerraformOnly},
-		"in_cluster":      schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText + tf.TerraformOnly},
+		"context": schema.StringAttribute{Optional: true,
+			MarkdownDescription: kubeconfigContextText + tf.TerraformOnly},
+		"in_cluster": schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText + tf.TerraformOnly},
 		"access": schema.StringAttribute{
 			Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
-			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster and needs nothing exposed; `node-port` and " +
-				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. Default: `" + DefaultHostReachable + "`." + hostInPlace,
+			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster " +
+				"and needs nothing exposed; `node-port` and " +
+				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. " +
+				"Default: `" + DefaultHostReachable + "`." + hostInPlace,
 		},
 	}
 }
@@ -135,8 +148,10 @@ func reachAttributes() map[string]schema.Attribute {
 func hostKubeconfig() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Sensitive: true, WriteOnly: true,
-		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Write-only (Terraform 1.11, OpenTofu 1.11): it is stored nowhere and may be ephemeral, and " +
-			"is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of the provider is. Not together with `kubeconfig_path` or `in_cluster`." + tf.TerraformOnly,
+		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Write-only (Terraform 1.11, " +
+			"OpenTofu 1.11): it is stored nowhere and may be ephemeral, and " +
+			"is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of the provider is. " +
+			"Not together with `kubeconfig_path` or `in_cluster`." + tf.TerraformOnly,
 	}
 }
 
@@ -144,8 +159,9 @@ func hostKubeconfig() schema.StringAttribute {
 func dwellingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			Optional:            true,
-			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" + DefaultHostImage + "`." + rollsPods,
+			Optional: true,
+			MarkdownDescription: "Image of Talos for containers, without a tag: that is `talos_version`. Default: `" +
+				DefaultHostImage + "`." + rollsPods,
 		},
 		"image_pull_secrets": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -153,7 +169,8 @@ func dwellingAttributes() map[string]schema.Attribute {
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of talosop, whose names begin with `talosop.dev/` and " +
+			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of " +
+				"talosop, whose names begin with `talosop.dev/` and " +
 				"`app.kubernetes.io/`." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
@@ -171,7 +188,8 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 			"type": schema.StringAttribute{
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
-				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the Kubernetes API reachable from outside of the host " +
+				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the " +
+					"Kubernetes API reachable from outside of the host " +
 					"cluster. Default: `" + ServiceClusterIP + "`." + hostInPlace,
 			},
 			"annotations": schema.MapAttribute{
@@ -179,8 +197,9 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 				MarkdownDescription: "Annotations of the Service, such as those that load balancers read." + hostInPlace,
 			},
 			"load_balancer_class": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Kubernetes takes another one only together with another type. Default: that of the host cluster." + hostInPlace,
+				Optional: true,
+				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Kubernetes takes another one " +
+					"only together with another type. Default: that of the host cluster." + hostInPlace,
 			},
 		},
 	}
@@ -198,7 +217,8 @@ func PodAttribute(of, inheritance string) schema.SingleNestedAttribute {
 				Attributes: map[string]schema.Attribute{
 					"requests": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What is set aside on a node of the host cluster, such as `{ cpu = \"250m\", memory = \"1Gi\" }`. Default: nothing." + rollsPods,
+						MarkdownDescription: "What is set aside on a node of the host cluster, such as `{ cpu = \"250m\", memory = " +
+							"\"1Gi\" }`. Default: nothing." + rollsPods,
 					},
 					"limits": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
@@ -209,7 +229,8 @@ func PodAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"storage": storageAttribute(),
 			"node_selector": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node." + rollsPods,
+				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node." +
+					rollsPods,
 			},
 			"tolerations": tolerationsAttribute(),
 			"priority_class": schema.StringAttribute{
@@ -226,8 +247,9 @@ func PodAttribute(of, inheritance string) schema.SingleNestedAttribute {
 
 func tolerationsAttribute() schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Taints of nodes of the host cluster that the pods tolerate. Default: those that Kubernetes adds." + rollsPods,
+		Optional: true,
+		MarkdownDescription: "Taints of nodes of the host cluster that the pods tolerate. Default: those that Kubernetes " +
+			"adds." + rollsPods,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"key": schema.StringAttribute{
 				Optional:            true,
@@ -242,12 +264,15 @@ func tolerationsAttribute() schema.ListNestedAttribute {
 				MarkdownDescription: "Value of the taint, with operator `Equal` only." + rollsPods,
 			},
 			"effect": schema.StringAttribute{
-				Optional: true, Validators: []validator.String{stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
-				MarkdownDescription: "Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect." + rollsPods,
+				Optional: true, Validators: []validator.String{
+					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
+				MarkdownDescription: "Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every " +
+					"effect." + rollsPods,
 			},
 			"toleration_seconds": schema.Int64Attribute{
-				Optional:            true,
-				MarkdownDescription: "How many seconds a pod stays on a node that gets the taint, with effect `NoExecute` only. Default: for ever." + rollsPods,
+				Optional: true,
+				MarkdownDescription: "How many seconds a pod stays on a node that gets the taint, with effect `NoExecute` only. " +
+					"Default: for ever." + rollsPods,
 			},
 		}},
 	}
@@ -257,7 +282,8 @@ func storageAttribute() schema.SingleNestedAttribute {
 	size := func(of, fallback string) schema.StringAttribute {
 		return schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Size of " + of + ", as a quantity of Kubernetes such as `" + fallback + "`, which is the default. Volumes that are there grow where their storage " +
+			MarkdownDescription: "Size of " + of + ", as a quantity of Kubernetes such as `" + fallback +
+				"`, which is the default. Volumes that are there grow where their storage " +
 				"class allows that, with their pods running; a smaller size is refused.",
 		}
 	}
@@ -272,12 +298,14 @@ func storageAttribute() schema.SingleNestedAttribute {
 			},
 			"ephemeral": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes takes its machine's data along, etcd's included, and " +
+				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes " +
+					"takes its machine's data along, etcd's included, and " +
 					"the machine joins anew." + keptByMachines,
 			},
 			"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
 			"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),
-			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`", DefaultStorageOther),
+			"other": size("each of the volumes of `/etc/cni`, `/etc/kubernetes` and `/usr/libexec/kubernetes`",
+				DefaultStorageOther),
 		},
 	}
 }
@@ -286,13 +314,16 @@ func storageAttribute() schema.SingleNestedAttribute {
 func ProviderHost() provider.SingleNestedAttribute {
 	return provider.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How the host cluster of clusters in containers is reached, where resources and handles do not say so themselves. Unlike the write-only `kubeconfig` of " +
-			"resources, it is also there when a resource is read or destroyed. It is stored nowhere, and may come from ephemeral resources.",
+		MarkdownDescription: "How the host cluster of clusters in containers is reached, where resources and handles do " +
+			"not say so themselves. Unlike the write-only `kubeconfig` of " +
+			"resources, it is also there when a resource is read or destroyed. It is stored nowhere, and may come from " +
+			"ephemeral resources.",
 		Attributes: map[string]provider.Attribute{
 			"kubeconfig_path": provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},
 			"kubeconfig": provider.StringAttribute{
 				Optional: true, Sensitive: true,
-				MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Not together with `kubeconfig_path` or `in_cluster`.",
+				MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Not together with " +
+					"`kubeconfig_path` or `in_cluster`.",
 			},
 			"context":    provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigContextText},
 			"in_cluster": provider.BoolAttribute{Optional: true, MarkdownDescription: inClusterText},

@@ -39,13 +39,14 @@ func (ModeValidator) ValidateString(_ context.Context, req validator.StringReque
 	switch mode := req.ConfigValue.ValueString(); mode {
 	case MetalMode, ContainerMode:
 	default:
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+finding.Quote(mode), `allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+finding.Quote(mode),
+			`allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
 			"choose one of them"))
 	}
 }
 
-// replaceListOnChangeFrom is ReplaceOnChangeFrom for lists of strings, whose default depends on what the machines run on:
-// the `mode` beside the attribute.
+// replaceListOnChangeFrom is ReplaceOnChangeFrom for lists of strings, whose default depends on what the machines run
+// on: the `mode` beside the attribute.
 func replaceListOnChangeFrom(metal, container string) planmodifier.List {
 	const description = "A change of the value replaces the resource."
 
@@ -60,7 +61,8 @@ func replaceListOnChangeFrom(metal, container string) planmodifier.List {
 			fallback := metal
 
 			var mode types.String
-			if diags := req.State.GetAttribute(ctx, req.Path.ParentPath().AtName("mode"), &mode); !diags.HasError() && mode.ValueString() == ContainerMode {
+			if diags := req.State.GetAttribute(ctx, req.Path.ParentPath().AtName("mode"), &mode); !diags.HasError() &&
+				mode.ValueString() == ContainerMode {
 				fallback = container
 			}
 

@@ -49,7 +49,8 @@ type HandleModel struct {
 }
 
 // CertSANsDescription describes cert_sans.
-const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the Talos API. The host of " +
+const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the " +
+	"Talos API. The host of " +
 	"`endpoint` and the addresses of the machines are always in them." + AppliedLive
 
 // ClusterAttributes are the settings of a whole cluster, as they are on the
@@ -65,7 +66,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 			Optional:      true,
 			ElementType:   types.StringType,
 			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", machineconfig.ContainerPodCIDR)},
-			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.244.0.0/16`, and " +
+			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
+				"`10.244.0.0/16`, and " +
 				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
 				ReplacesCluster,
 		},
@@ -73,8 +75,10 @@ func ClusterAttributes() map[string]schema.Attribute {
 			Optional:      true,
 			ElementType:   types.StringType,
 			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
-			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: `10.96.0.0/12`, " +
-				"and `" + machineconfig.ContainerServiceCIDR + "` in containers, which must not overlap the networks of the host cluster." +
+			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
+				"`10.96.0.0/12`, " +
+				"and `" + machineconfig.ContainerServiceCIDR +
+				"` in containers, which must not overlap the networks of the host cluster." +
 				ReplacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
@@ -84,23 +88,28 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"cni": cniAttribute(),
 		"kube_proxy": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins that replace it." + AppliedLive,
+			Optional: true,
+			MarkdownDescription: "Whether Talos deploys kube-proxy (default `true`). Set it to `false` for network plugins " +
+				"that replace it." + AppliedLive,
 		},
 		"discovery": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted data only. " +
+			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted " +
+				"data only. " +
 				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + AppliedLive,
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery service off, and time " +
-				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to come from " +
+			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery " +
+				"service off, and time " +
+				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to " +
+				"come from " +
 				"`registries` or the image cache." + AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system disk (default `false`). " +
+			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system " +
+				"disk (default `false`). " +
 				"The volume is made at installation: switching this on later has no effect on installed machines.",
 		},
 		"registries": registriesAttribute(),
@@ -116,9 +125,10 @@ func HandleAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Name of the cluster.",
 	}
 	attributes["mode"] = schema.StringAttribute{
-		Optional:            true,
-		Validators:          []validator.String{ModeValidator{}},
-		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the Kubernetes cluster of `host`.",
+		Optional:   true,
+		Validators: []validator.String{ModeValidator{}},
+		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the " +
+			"Kubernetes cluster of `host`.",
 	}
 	attributes["endpoint"] = schema.StringAttribute{
 		Required:            true,
@@ -130,31 +140,36 @@ func HandleAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Addresses of the control-plane machines, where the Talos API of the cluster is reached.",
 	}
 	attributes["secrets"] = schema.StringAttribute{
-		Required:            true,
-		Sensitive:           true,
-		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of `talosop_secrets`.",
+		Required:  true,
+		Sensitive: true,
+		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of " +
+			"`talosop_secrets`.",
 	}
 	attributes["talos_version"] = schema.StringAttribute{
 		Optional:            true,
 		MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
 	}
 	attributes["kubernetes_version"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of machines is rendered.",
+		Optional: true,
+		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of " +
+			"machines is rendered.",
 	}
 	attributes["version_contract"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`. Needed where the configuration of machines is rendered.",
+		Optional: true,
+		MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`. Needed where the " +
+			"configuration of machines is rendered.",
 	}
 	attributes["phase"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps everything that connects " +
+		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps " +
+			"everything that connects " +
 			"to the cluster from doing so too early. Not needed in a handle written by hand.",
 	}
 	attributes["config_patches"] = schema.ListAttribute{
-		Optional:            true,
-		ElementType:         types.StringType,
-		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and machines.",
+		Optional:    true,
+		ElementType: types.StringType,
+		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and " +
+			"machines.",
 	}
 
 	attributes["host"] = HandleHost()
@@ -196,7 +211,8 @@ func BoundHandle() map[string]schema.Attribute {
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	text := strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "", hostInPlace, "", tf.TerraformOnly, "")
+	text := strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "", hostInPlace, "",
+		tf.TerraformOnly, "")
 	out := map[string]schema.Attribute{}
 
 	for name, attribute := range attributes {
@@ -260,8 +276,10 @@ func UnknownHandle() HandleModel {
 	return HandleModel{
 		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(), TalosEndpoints: text,
 		Secrets: types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
-		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text, ServiceCIDRs: text,
-		DNSDomain: types.StringUnknown(), CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
+		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text,
+		ServiceCIDRs: text,
+		DNSDomain:    types.StringUnknown(), CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])),
+		KubeProxy: types.BoolUnknown(),
 		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
 		Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])), ConfigPatches: text,
 		Host: types.ObjectUnknown(tf.AttributesOf(nested["host"])),
@@ -277,7 +295,8 @@ func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
 	for i, address := range given {
 		host, err := machineset.CanonicalHost(address)
 		if err != nil {
-			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address", "found "+finding.Quote(address),
+			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address",
+				"found "+finding.Quote(address),
 				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
 
 			continue

@@ -12,7 +12,8 @@ const (
 	AppliedLive = " A change is applied to running machines without a reboot."
 
 	ReplacesCluster = " A change replaces the resource, and with it the cluster."
-	JoinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its configuration and has no other effect."
+	JoinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its " +
+		"configuration and has no other effect."
 )
 
 // CNIModel is the network plugin of a cluster.
@@ -30,19 +31,23 @@ type FlannelModel struct {
 
 func cniAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it Talos installs Flannel." + AppliedLive,
+		Optional: true,
+		MarkdownDescription: "The network plugin (CNI) that Talos installs when the cluster is bootstrapped. Without it " +
+			"Talos installs Flannel." + AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required:   true,
 				Validators: []validator.String{stringvalidator.OneOf("flannel", "custom", "none")},
-				MarkdownDescription: "`flannel`; `custom`, which applies the manifests of `urls`; or `none`, which leaves it to an addon. With " +
-					"`none` nodes register and stay NotReady until the addon is there, and talosop does not wait for them to become Ready." + AppliedLive,
+				MarkdownDescription: "`flannel`; `custom`, which applies the manifests of `urls`; or `none`, which leaves it to " +
+					"an addon. With " +
+					"`none` nodes register and stay NotReady until the addon is there, and talosop does not wait for them to become " +
+					"Ready." + AppliedLive,
 			},
 			"urls": schema.ListAttribute{
-				Optional:            true,
-				ElementType:         types.StringType,
-				MarkdownDescription: "URLs of the manifests of a `custom` network plugin (http or https). Required with `custom`, refused otherwise." + AppliedLive,
+				Optional:    true,
+				ElementType: types.StringType,
+				MarkdownDescription: "URLs of the manifests of a `custom` network plugin (http or https). Required with " +
+					"`custom`, refused otherwise." + AppliedLive,
 			},
 			"flannel": schema.SingleNestedAttribute{
 				Optional:            true,
@@ -54,8 +59,9 @@ func cniAttribute() schema.SingleNestedAttribute {
 						MarkdownDescription: "Additional arguments of flanneld, such as `--iface-can-reach=192.168.1.1`." + AppliedLive,
 					},
 					"kube_network_policies": schema.BoolAttribute{
-						Optional:            true,
-						MarkdownDescription: "Whether kube-network-policies is deployed beside Flannel (default `false`). Needs contract `v1.13`." + AppliedLive,
+						Optional: true,
+						MarkdownDescription: "Whether kube-network-policies is deployed beside Flannel (default `false`). Needs " +
+							"contract `v1.13`." + AppliedLive,
 					},
 				},
 			},
@@ -95,8 +101,9 @@ type registryTLSModel struct {
 
 func registriesAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Container registries of all machines of the cluster: mirrors, credentials and trust." + AppliedLive,
+		Optional: true,
+		MarkdownDescription: "Container registries of all machines of the cluster: mirrors, credentials and trust." +
+			AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"mirrors": schema.MapNestedAttribute{
 				Optional:            true,
@@ -112,7 +119,8 @@ func registriesAttribute() schema.SingleNestedAttribute {
 							},
 							"override_path": schema.BoolAttribute{
 								Optional: true,
-								MarkdownDescription: "Use the path of `url` as it is, without `/v2` behind it (default `false`). Before contract `v1.12` " +
+								MarkdownDescription: "Use the path of `url` as it is, without `/v2` behind it (default `false`). Before " +
+									"contract `v1.12` " +
 									"it has to be the same for all endpoints of a mirror." + AppliedLive,
 							},
 						}},
@@ -124,8 +132,9 @@ func registriesAttribute() schema.SingleNestedAttribute {
 				}},
 			},
 			"auth": schema.MapNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Credentials by registry host. containerd reads a change only after the machine rebooted (Talos 1.13).",
+				Optional: true,
+				MarkdownDescription: "Credentials by registry host. containerd reads a change only after the machine rebooted " +
+					"(Talos 1.13).",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"username": schema.StringAttribute{
 						Optional:            true,
@@ -137,9 +146,10 @@ func registriesAttribute() schema.SingleNestedAttribute {
 						MarkdownDescription: "Password for basic authentication." + AppliedLive,
 					},
 					"auth": schema.StringAttribute{
-						Optional:            true,
-						Sensitive:           true,
-						MarkdownDescription: "The `auth` value of a Docker configuration file, instead of user name and password." + AppliedLive,
+						Optional:  true,
+						Sensitive: true,
+						MarkdownDescription: "The `auth` value of a Docker configuration file, instead of user name and password." +
+							AppliedLive,
 					},
 					"identity_token": schema.StringAttribute{
 						Optional:            true,

@@ -59,7 +59,8 @@ func Recognise(
 
 	if len(problems) > 0 {
 		return nil, ImportFailed("ask the machines", errors.Join(problems...),
-			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved about them.")
+			"All machines of an import have to answer as members of the cluster of the secrets. Nothing else can be proved "+
+				"about them.")
 	}
 
 	return found, nil
@@ -114,7 +115,8 @@ func ReadBundleFile(name string) (*pki.Bundle, error) {
 // ImportFailed is the diagnostic of an import that stored nothing.
 func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
 	return diag.Diagnostics{tf.Unable("import", "machines", finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
+		Now: []string{"nothing was imported, and no machine was changed"}, Next: next,
 	})}
 }
 
@@ -139,7 +141,8 @@ func ListedTwice(found map[string]Recognised) []error {
 		}
 
 		if other, twice := seen[uuid]; twice {
-			problems = append(problems, fmt.Errorf("%s (%s): it is the same machine as %s: both answer with UUID %s", name, found[name].Address, other, uuid))
+			problems = append(problems, fmt.Errorf("%s (%s): it is the same machine as %s: both answer with UUID %s", name,
+				found[name].Address, other, uuid))
 		}
 
 		seen[uuid] = name
@@ -207,7 +210,9 @@ func belongs(s cluster.MachineState, role cluster.Role) error {
 
 // SettingsOfAll reads the settings of the cluster from the first machine, and
 // those of every machine from itself.
-func SettingsOfAll(found map[string]Recognised, file SecretsFile) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
+func SettingsOfAll(
+	found map[string]Recognised, file SecretsFile,
+) (machineconfig.Cluster, map[string]machineconfig.Machine, error) {
 	var settings machineconfig.Cluster
 
 	machines := map[string]machineconfig.Machine{}
@@ -257,8 +262,10 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 	nested := clusterhandle.HandleType()
 	h := clusterhandle.UnknownHandle()
 
-	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode), types.StringValue(c.Endpoint)
-	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(), types.StringNull()
+	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode),
+		types.StringValue(c.Endpoint)
+	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(),
+		types.StringNull()
 	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)
 	h.CertSANs, h.ConfigPatches = tf.TextList(c.CertSANs), tf.TextList(nil)
 	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
@@ -281,7 +288,8 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 
 	if f := c.CNI.Flannel; f != nil {
 		flannel, more := types.ObjectValueFrom(ctx, flannelType,
-			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs), KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
+			clusterhandle.FlannelModel{ExtraArgs: tf.ListOrNull(f.ExtraArgs),
+				KubeNetworkPolicies: tf.TrueOrNull(f.KubeNetworkPolicies)})
 		diags.Append(more...)
 
 		cni.Flannel = flannel

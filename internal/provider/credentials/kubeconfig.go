@@ -45,26 +45,33 @@ type kubeconfigModel struct {
 	NotAfter             timetypes.RFC3339    `tfsdk:"not_after"`
 }
 
-func (e *kubeconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+func (e *kubeconfigEphemeral) Metadata(
+	_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_kubeconfig"
 }
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without asking any machine and stored " +
-			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short.\n\nWhile the cluster is being made " +
-			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 or " +
+		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without " +
+			"asking any machine and stored " +
+			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short.\n\nWhile the " +
+			"cluster is being made " +
+			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires " +
+			"Terraform 1.10 or " +
 			"OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName + "`.",
+				Optional: true,
+				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName +
+					"`.",
 			},
 			"groups": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" + providerdata.AdminGroup + "\"]`, the group that may " +
+				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
+					providerdata.AdminGroup + "\"]`, the group that may " +
 					"do everything.",
 			},
 			"ttl": schema.StringAttribute{
@@ -78,13 +85,16 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 			},
 			"host": schema.StringAttribute{
 				Computed: true,
-				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a cluster in containers it is where this machine reaches it: the " +
-					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the host cluster and is open as long as this ephemeral resource is. " +
+				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a " +
+					"cluster in containers it is where this machine reaches it: the " +
+					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the " +
+					"host cluster and is open as long as this ephemeral resource is. " +
 					"An `endpoint` that was given is taken as it is.",
 			},
 			"tls_server_name": schema.StringAttribute{
 				Computed: true,
-				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the URL, for `tls_server_name` of the providers `kubernetes` and `helm`; " +
+				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the " +
+					"URL, for `tls_server_name` of the providers `kubernetes` and `helm`; " +
 					"otherwise null. It is in the kubeconfig, too.",
 			},
 			"cluster_ca_certificate": schema.StringAttribute{
@@ -157,7 +167,9 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, user string) error {
+func (m *kubeconfigModel) Fill(
+	c pki.Credentials, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, user string,
+) error {
 	server, name := handle.Endpoint.ValueString(), ""
 	if way != nil {
 		server, name = "https://"+way.Address, way.Name

@@ -46,22 +46,28 @@ type talosconfigModel struct {
 	NotAfter          timetypes.RFC3339    `tfsdk:"not_after"`
 }
 
-func (e *talosconfigEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+func (e *talosconfigEphemeral) Metadata(
+	_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_talosconfig"
 }
 
 func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets without asking any machine and stored " +
-			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short and `roles` small.\n\nWhile the cluster " +
-			"is being made its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires Terraform 1.10 " +
+		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets " +
+			"without asking any machine and stored " +
+			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short and `roles` " +
+			"small.\n\nWhile the cluster " +
+			"is being made its handle is not wholly known, and the credentials are made during the apply, after the cluster. " +
+			"Requires Terraform 1.10 " +
 			"or OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"roles": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, `os:etcd:backup`, `os:admin`. Default: " +
+				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
+					"`os:etcd:backup`, `os:admin`. Default: " +
 					"`[\"" + providerdata.AdminRole + "\"]`.",
 			},
 			"ttl": schema.StringAttribute{
@@ -73,8 +79,10 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				Optional:    true,
 				Computed:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control planes; of a cluster in containers a port of " +
-					"this machine that leads to them through the API of the host cluster, and is open as long as this ephemeral resource is.",
+				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
+					"planes; of a cluster in containers a port of " +
+					"this machine that leads to them through the API of the host cluster, and is open as long as this ephemeral " +
+					"resource is.",
 			},
 			"nodes": schema.ListAttribute{
 				Optional:            true,
@@ -188,7 +196,8 @@ func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration
 	diags.Append(more...)
 
 	if !more.HasError() && lifetime <= 0 {
-		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(ttl.ValueString()), "allowed is a duration of more than nothing, such as 30m or 8h",
+		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(ttl.ValueString()),
+			"allowed is a duration of more than nothing, such as 30m or 8h",
 			"give the credentials a lifetime"))
 	}
 

@@ -36,21 +36,28 @@ type etcdBackupsDataSource struct {
 	providerdata.ConfiguredDataSource
 }
 
-func (d *etcdBackupsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (d *etcdBackupsDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
 }
 
 func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of `talosop_etcd_backup`, known by the name of the cluster and the mark of its " +
-			"secrets in their keys. It asks the store alone, and no machine. Of each snapshot it tells what was recorded when it was taken, and whether it can be restored; " +
-			"snapshots themselves are not read. A store without any gives an empty list; one that cannot be asked is an error.\n\nFor a restore the handle is written by hand, as the " +
+		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of " +
+			"`talosop_etcd_backup`, known by the name of the cluster and the mark of its " +
+			"secrets in their keys. It asks the store alone, and no machine. Of each snapshot it tells what was recorded when " +
+			"it was taken, and whether it can be restored; " +
+			"snapshots themselves are not read. A store without any gives an empty list; one that cannot be asked is an " +
+			"error.\n\nFor a restore the handle is written by hand, as the " +
 			"example does: the resource that is restored cannot depend on its own handle.",
 		Attributes: etcdBackupsAttributes(),
 	}
 }
 
-func (d *etcdBackupsDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+func (d *etcdBackupsDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
 	var config EtcdBackupsModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -84,7 +91,8 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	at := store.PlaceOf(config.S3, config.File)
 
-	entries, err := d.list(ctx, at, backup.Archive{Prefix: at.Prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
+	entries, err := d.list(ctx, at,
+		backup.Archive{Prefix: at.Prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
 	if err != nil {
 		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
 
@@ -117,7 +125,8 @@ func (d *etcdBackupsDataSource) list(ctx context.Context, at store.Place, of bac
 
 // unlisted is the error of a store that could not be asked.
 func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
-	fallback := "Correct the location or the credentials, which are those of s3 of the provider or of the default chain of the AWS SDK."
+	fallback := "Correct the location or the credentials, which are those of s3 of the provider or of the default chain " +
+		"of the AWS SDK."
 	if at.Bucket.Bucket == "" {
 		fallback = "Correct path in file."
 	}
@@ -125,7 +134,8 @@ func unlisted(cluster string, at store.Place, err error) diag.Diagnostic {
 	cause, next := at.Diagnosis(err)
 
 	return tf.Unable("list", "backups of etcd", finding.Report{
-		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause, Next: cmp.Or(next, fallback),
+		Attempted: fmt.Sprintf("list the snapshots of cluster %q in %s", cluster, at), Cause: cause,
+		Next: cmp.Or(next, fallback),
 	})
 }
 
@@ -139,7 +149,8 @@ func missingFolder(at store.Place) diag.Diagnostics {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Questionable(path.Root("file").AtName("path"), "path", "found "+finding.Quote(at.Folder)+", and there is no such folder",
+	return diag.Diagnostics{tf.Questionable(path.Root("file").AtName("path"), "path",
+		"found "+finding.Quote(at.Folder)+", and there is no such folder",
 		"The list is empty", "Correct path, unless the first backup is yet to make the folder")}
 }
 
@@ -161,5 +172,6 @@ func unreadable(backups []judged) diag.Diagnostics {
 		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
 	}
 
-	return diag.Diagnostics{tf.Warn("Backups of etcd are damaged", "These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
+	return diag.Diagnostics{tf.Warn("Backups of etcd are damaged",
+		"These snapshots are not restored, and latest passes them over:\n  - "+strings.Join(lines, "\n  - "))}
 }

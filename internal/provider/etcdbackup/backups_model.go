@@ -37,8 +37,10 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with `name`, `endpoint` and " +
-				"`secrets`. With `kubernetes_version` and `talos_version` in it, snapshots that only newer ones read are told apart.",
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+				"object written by hand with `name`, `endpoint` and " +
+				"`secrets`. With `kubernetes_version` and `talos_version` in it, snapshots that only newer ones read are told " +
+				"apart.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"timeout": schema.StringAttribute{
@@ -46,8 +48,10 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 			CustomType:          tf.DurationType{},
 			MarkdownDescription: "Time that the store may take to answer, such as `30s` or `5m`. Default: `1m`.",
 		},
-		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every backup, and a cluster that lives refuses another " +
-			"`restore_from` than the one it was restored from: take that argument out after the restore, or write the key down in it."),
+		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
+			"backup, and a cluster that lives refuses another " +
+			"`restore_from` than the one it was restored from: take that argument out after the restore, or write the key " +
+			"down in it."),
 		"backups": schema.ListNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "The snapshots, newest first. One that is not wholly stored is not among them.",
@@ -68,24 +72,31 @@ func storedAttributes() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"key": tf.Told("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the folder: `restore_from.file.path` is `<file.path>/<key>`."),
+		"key": tf.Told("Key of the snapshot in the bucket, for `restore_from.s3.key`, or its path below the folder: " +
+			"`restore_from.file.path` is `<file.path>/<key>`."),
 		"time": schema.StringAttribute{
 			Computed: true, CustomType: timetypes.RFC3339Type{},
 			MarkdownDescription: "When the snapshot was taken (RFC 3339, UTC), by its name.",
 		},
-		"size":               number("Size of the stored object in bytes."),
-		"sha256":             tf.Told("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without a record."),
-		"database_size":      number("Size of the database in bytes, as `etcdutl snapshot status` prints it; null without a record."),
-		"revision":           number("Revision of etcd when the snapshot was taken; null without a record."),
-		"member":             tf.Told("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
-		"talos_version":      tf.Told("Talos version of the machine that gave the snapshot; null when nobody recorded it."),
-		"kubernetes_version": tf.Told("Kubernetes version of the cluster when the snapshot was taken; null when nobody recorded it."),
-		"compression":        tf.Told("`zstd` for a compressed snapshot; null for others."),
-		"encryption":         tf.Told("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be restored; null for others."),
-		"secrets_key":        tf.Told("Key of the encrypted secrets bundle that was stored with the snapshot; null when there is none."),
+		"size": number("Size of the stored object in bytes."),
+		"sha256": tf.Told("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
+			"a record."),
+		"database_size": number("Size of the database in bytes, as `etcdutl snapshot status` prints it; null without " +
+			"a record."),
+		"revision":      number("Revision of etcd when the snapshot was taken; null without a record."),
+		"member":        tf.Told("Name of the member of etcd that gave the snapshot; null when nobody recorded it."),
+		"talos_version": tf.Told("Talos version of the machine that gave the snapshot; null when nobody recorded it."),
+		"kubernetes_version": tf.Told("Kubernetes version of the cluster when the snapshot was taken; null when nobody " +
+			"recorded it."),
+		"compression": tf.Told("`zstd` for a compressed snapshot; null for others."),
+		"encryption": tf.Told("`age` for an encrypted snapshot, which needs `identities` or `passphrase` to be " +
+			"restored; null for others."),
+		"secrets_key": tf.Told("Key of the encrypted secrets bundle that was stored with the snapshot; null when " +
+			"there is none."),
 		"restorable": schema.BoolAttribute{
 			Computed: true,
-			MarkdownDescription: "Whether the snapshot can be restored, by what is known without reading it: it has the size that was recorded, and neither Kubernetes nor etcd of the handle " +
+			MarkdownDescription: "Whether the snapshot can be restored, by what is known without reading it: it has the size " +
+				"that was recorded, and neither Kubernetes nor etcd of the handle " +
 				"are too old for it. Its bytes are verified by the restore, before any machine is touched.",
 		},
 		"reason": tf.Told("Why it cannot be restored; null when it can."),
@@ -137,7 +148,8 @@ func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
 		case e.Record.Size != e.Size:
 			j.Reason, j.Damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true
 		default:
-			j.Reason = machineset.TooOldFor(e.Record.Facts, handle.KubernetesVersion.ValueString(), handle.TalosVersion.ValueString())
+			j.Reason = machineset.TooOldFor(e.Record.Facts, handle.KubernetesVersion.ValueString(),
+				handle.TalosVersion.ValueString())
 		}
 
 		out = append(out, j)
@@ -166,7 +178,8 @@ func (m *EtcdBackupsModel) Fill(backups []judged) {
 func (j judged) Value() attr.Value {
 	values := map[string]attr.Value{
 		"key": types.StringValue(j.Key), "time": timetypes.NewRFC3339TimeValue(j.Name.At), "size": types.Int64Value(j.Size),
-		"sha256": types.StringNull(), "database_size": types.Int64Null(), "revision": types.Int64Null(), "member": types.StringNull(),
+		"sha256": types.StringNull(), "database_size": types.Int64Null(), "revision": types.Int64Null(),
+		"member":        types.StringNull(),
 		"talos_version": types.StringNull(), "kubernetes_version": types.StringNull(), "secrets_key": types.StringNull(),
 		"compression": types.StringNull(), "encryption": types.StringNull(),
 		"restorable": types.BoolValue(j.Reason == ""), "reason": tf.TextOrNull(j.Reason),
@@ -183,7 +196,8 @@ func (j judged) Value() attr.Value {
 	if r := j.Record; r != nil {
 		values["sha256"], values["secrets_key"] = tf.TextOrNull(r.SHA256), tf.TextOrNull(r.Secrets.Key)
 		values["database_size"], values["revision"] = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision)
-		values["member"], values["talos_version"], values["kubernetes_version"] = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion), tf.TextOrNull(r.KubernetesVersion)
+		values["member"], values["talos_version"], values["kubernetes_version"] = tf.TextOrNull(r.Member),
+			tf.TextOrNull(r.TalosVersion), tf.TextOrNull(r.KubernetesVersion)
 	}
 
 	return types.ObjectValueMust(storedType.AttrTypes, values)

@@ -44,7 +44,8 @@ func (t timetable) after(at time.Time) time.Time { return t.Next(at.UTC()) }
 // zone is.
 func InvalidTimetable(at path.Path, schedule string, err error, zone string) diag.Diagnostic {
 	return tf.Invalid(at, "schedule", "found "+finding.Quote(schedule)+": "+err.Error(),
-		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, @weekly, @monthly, @every 6h",
+		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, "+
+			"@weekly, @monthly, @every 6h",
 		`write "0 3 * * *" for every night at three, `+zone)
 }
 

@@ -157,10 +157,13 @@ func givenValue(a schema.Attribute, value any, name string) (attr.Value, error) 
 }
 
 // ImportState implements resource.ResourceWithImportState.
-func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *Resource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, err := parseBackupImport(req.ID)
 	if err != nil {
-		resp.Diagnostics.Append(backupNotImported("read the import id", err, "Give a JSON object such as "+importOfBackup+"."))
+		resp.Diagnostics.Append(backupNotImported("read the import id", err,
+			"Give a JSON object such as "+importOfBackup+"."))
 
 		return
 	}
@@ -168,7 +171,8 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 	if err != nil {
 		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err,
-			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine."))
+			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane "+
+				"machine."))
 
 		return
 	}
@@ -196,7 +200,9 @@ func (r *Resource) ImportState(ctx context.Context, req resource.ImportStateRequ
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
 // control planes tell.
-func (r *Resource) backupFrom(ctx context.Context, request backupImport, file clusterimport.SecretsFile) (Model, diag.Diagnostics) {
+func (r *Resource) backupFrom(
+	ctx context.Context, request backupImport, file clusterimport.SecretsFile,
+) (Model, diag.Diagnostics) {
 	model := Model{
 		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
 		Encryption: types.ObjectNull(encryptionType()),
@@ -229,7 +235,8 @@ func (r *Resource) backupFrom(ctx context.Context, request backupImport, file cl
 
 	if err := r.adoptBackup(ctx, &model, request, owner{settings.Name, file.Bundle.Mark()}); err != nil {
 		diags.Append(backupNotImported("read the record of "+request.Key+" in "+model.place().String(), err,
-			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the provider."))
+			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the "+
+				"provider."))
 	}
 
 	return model, diags
@@ -286,6 +293,7 @@ func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImpo
 
 func backupNotImported(attempted string, err error, next string) diag.Diagnostic {
 	return tf.Unable("import", "backup of etcd", finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported, and nothing was changed"}, Next: next,
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"),
+		Now: []string{"nothing was imported, and nothing was changed"}, Next: next,
 	})
 }

@@ -59,7 +59,8 @@ func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 		}
 
 		g := Source{
-			Name: member.Name, Address: member.Host(), Leader: member.Leader, TalosVersion: have.Peers[member.ID].TalosVersion, Full: len(member.Errors) > 0,
+			Name: member.Name, Address: member.Host(), Leader: member.Leader, TalosVersion: have.Peers[member.ID].TalosVersion,
+			Full: len(member.Errors) > 0,
 		}
 
 		for _, m := range want.Machines {
@@ -164,7 +165,8 @@ func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alo
 	silence := newSilenceTimer(m, func() { cancel(errNoAPI) })
 
 	lock := t.API.Lock(kubernetes.LockOptions{
-		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster, Asked: silence.asked,
+		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster,
+		Asked: silence.asked,
 	})
 
 	// Somebody who loses the lease goes on: at worst the upload is removed and fails.

@@ -86,9 +86,12 @@ type RetainModel struct {
 // unknownStored is a snapshot that is not taken yet.
 func unknownStored() storedModel {
 	return storedModel{
-		Key: types.StringUnknown(), Status: types.StringUnknown(), Size: types.Int64Unknown(), Checksum: types.StringUnknown(),
-		SHA256: types.StringUnknown(), SecretsKey: types.StringUnknown(), DatabaseSize: types.Int64Unknown(), Revision: types.Int64Unknown(),
-		Hash: types.StringUnknown(), Member: types.StringUnknown(), Time: timetypes.NewRFC3339Unknown(), TalosVersion: types.StringUnknown(),
+		Key: types.StringUnknown(), Status: types.StringUnknown(), Size: types.Int64Unknown(),
+		Checksum: types.StringUnknown(),
+		SHA256:   types.StringUnknown(), SecretsKey: types.StringUnknown(), DatabaseSize: types.Int64Unknown(),
+		Revision: types.Int64Unknown(),
+		Hash:     types.StringUnknown(), Member: types.StringUnknown(), Time: timetypes.NewRFC3339Unknown(),
+		TalosVersion:      types.StringUnknown(),
 		KubernetesVersion: types.StringUnknown(), Kept: types.Int64Unknown(), NextDue: timetypes.NewRFC3339Unknown(),
 	}
 }
@@ -99,8 +102,10 @@ func (m *storedModel) record(r backup.Record) {
 	m.Size, m.Checksum, m.SHA256 = types.Int64Value(r.Size), tf.TextOrNull(r.Checksum), types.StringValue(r.SHA256)
 	m.SecretsKey = tf.TextOrNull(r.Secrets.Key)
 	// The words of `etcdutl snapshot status` (etcd 3.6, etcdutl/etcdutl/printer_simple.go).
-	m.DatabaseSize, m.Revision, m.Hash = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision), types.StringValue(fmt.Sprintf("%x", r.Database.Hash))
-	m.Member, m.TalosVersion, m.KubernetesVersion = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion), tf.TextOrNull(r.KubernetesVersion)
+	m.DatabaseSize, m.Revision, m.Hash = types.Int64Value(r.Database.Size), types.Int64Value(r.Database.Revision),
+		types.StringValue(fmt.Sprintf("%x", r.Database.Hash))
+	m.Member, m.TalosVersion, m.KubernetesVersion = tf.TextOrNull(r.Member), tf.TextOrNull(r.TalosVersion),
+		tf.TextOrNull(r.KubernetesVersion)
 	m.Time = timetypes.NewRFC3339TimeValue(r.At)
 }
 
@@ -169,7 +174,8 @@ func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
 
 	return backup.Sealing{
-		Compress: r.Text(m.Compression) == CompressionZstd, Recipients: r.Texts(encryption.Recipients), Passphrase: r.Text(encryption.Passphrase),
+		Compress: r.Text(m.Compression) == CompressionZstd, Recipients: r.Texts(encryption.Recipients),
+		Passphrase: r.Text(encryption.Passphrase),
 	}, r
 }
 

@@ -43,7 +43,8 @@ func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdi
 	sealed, _ := state.sealing(ctx)
 
 	switch {
-	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() || m.IncludeSecrets.IsUnknown():
+	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() ||
+		m.IncludeSecrets.IsUnknown():
 		return tf.Verdict{Perhaps: true}
 	case now != was:
 		return tf.Verdict{Takes: "it is another cluster"}
@@ -55,7 +56,8 @@ func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdi
 		return tf.Verdict{Takes: "compression changed"}
 	case m.sealedWithSecrets() != state.sealedWithSecrets():
 		return tf.Verdict{Takes: "include_secrets changed"}
-	case m.Encryption.IsNull() != state.Encryption.IsNull(), !imported && !slices.Equal(sealing.Recipients, sealed.Recipients):
+	case m.Encryption.IsNull() != state.Encryption.IsNull(),
+		!imported && !slices.Equal(sealing.Recipients, sealed.Recipients):
 		return tf.Verdict{Takes: "encryption changed"}
 	case !imported && !m.Triggers.Equal(state.Triggers):
 		return tf.Verdict{Takes: "triggers changed"}
@@ -169,7 +171,9 @@ func (m *Model) forecast() {
 
 // observeFromPlan looks at the store with credentials that only a configuration has, for a
 // refresh that could not. Trouble is a warning: it says nothing about the snapshot.
-func (r *Resource) observeFromPlan(ctx context.Context, state Model, given storepkg.Place) (tf.Verdict, diag.Diagnostics) {
+func (r *Resource) observeFromPlan(
+	ctx context.Context, state Model, given storepkg.Place,
+) (tf.Verdict, diag.Diagnostics) {
 	if r.ProviderData == nil || given.Unknown || !given.OwnKey() {
 		return tf.Verdict{}, nil
 	}
@@ -198,7 +202,8 @@ func (r *Resource) observe(ctx context.Context, state Model, from storepkg.Place
 		return "", err
 	}
 
-	err = o.Archive(opened, from).Confirm(ctx, state.Key.ValueString(), state.Size.ValueInt64(), state.Checksum.ValueString())
+	err = o.Archive(opened, from).Confirm(ctx, state.Key.ValueString(), state.Size.ValueInt64(),
+		state.Checksum.ValueString())
 
 	switch {
 	case err == nil:
@@ -243,7 +248,8 @@ func (m Model) announceDelete() diag.Diagnostics {
 	}
 
 	return diag.Diagnostics{tf.Warn("A backup is deleted",
-		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier snapshots stay.",
+		fmt.Sprintf("delete_on_destroy is true: the snapshot %s is deleted from %s, with what is stored beside it. Earlier "+
+			"snapshots stay.",
 			m.Key.ValueString(), m.place()))}
 }
 
@@ -259,17 +265,20 @@ func (m Model) warnClearText(state Model) diag.Diagnostics {
 		who = "the folder"
 	}
 
-	return diag.Diagnostics{tf.Questionable(path.Root("encryption"), "encryption", "found none", "A database of etcd holds every Secret of the cluster, and whoever can read "+
-		who+" reads them", "Give recipients of age, or a passphrase")}
+	return diag.Diagnostics{tf.Questionable(path.Root("encryption"), "encryption", "found none",
+		"A database of etcd holds every Secret of the cluster, and whoever can read "+
+			who+" reads them", "Give recipients of age, or a passphrase")}
 }
 
 // warnDelete warns of a destroy that would have no credentials.
 func (r *Resource) warnDelete(plan Model, given storepkg.Place) diag.Diagnostics {
-	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() || r.Stores.Unknown {
+	if r.ProviderData == nil || !plan.DeleteOnDestroy.ValueBool() || !given.OwnKey() || r.Stores.Given() ||
+		r.Stores.Unknown {
 		return nil
 	}
 
-	return diag.Diagnostics{tf.Questionable(path.Root("delete_on_destroy"), "delete_on_destroy", "found it with a write-only access key and no credentials in the provider",
+	return diag.Diagnostics{tf.Questionable(path.Root("delete_on_destroy"), "delete_on_destroy",
+		"found it with a write-only access key and no credentials in the provider",
 		"A destroy knows no write-only values, and finds the bucket only with what the default chain of the AWS SDK finds",
 		"Give the credentials in s3 of the provider")}
 }

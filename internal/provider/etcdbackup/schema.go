@@ -31,25 +31,31 @@ func etcdBackupArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, " +
-				"`endpoint`, `secrets` and `talos_endpoints`. Another `name`, or the secrets of another cluster, take a new snapshot; all other changes are for " +
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+				"object written by hand with at least `name`, " +
+				"`endpoint`, `secrets` and `talos_endpoints`. Another `name`, or the secrets of another cluster, take a new " +
+				"snapshot; all other changes are for " +
 				"the next one.",
 			Attributes: clusterhandle.ObservedHandle(),
 		},
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer that runs Terraform. " +
-				"Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. Default: snapshots are stored as they are, " +
+			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
+				"that runs Terraform. " +
+				"Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. Default: snapshots are " +
+				"stored as they are, " +
 				"with every Secret of the cluster in them." + takesAnother,
 			Attributes: map[string]schema.Attribute{
 				"recipients": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Public keys, such as `age1…` as `age-keygen` prints them. The owner of any of the keys can open the snapshots." +
+					MarkdownDescription: "Public keys, such as `age1…` as `age-keygen` prints them. The owner of any of the keys " +
+						"can open the snapshots." +
 						takesAnother,
 				},
 				"passphrase": schema.StringAttribute{
 					Optional: true, WriteOnly: true, Sensitive: true,
-					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of memory. Write-only: it is in neither " +
+					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of " +
+						"memory. Write-only: it is in neither " +
 						"state nor plan, and a change of it alone plans nothing; change `triggers` with it.",
 				},
 			},
@@ -57,13 +63,16 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"compression": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(CompressionNone, CompressionZstd)},
-			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Snapshots become a fraction of their size as a rule. Default: `none`." +
+			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Snapshots become a fraction of their size as a " +
+				"rule. Default: `none`." +
 				takesAnother,
 		},
 		"include_secrets": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in the same way, with the versions of Talos and " +
-				"Kubernetes: together they are all it takes to build the cluster anew without the Terraform state. Only with `encryption`. " +
+			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in the " +
+				"same way, with the versions of Talos and " +
+				"Kubernetes: together they are all it takes to build the cluster anew without the Terraform state. Only with " +
+				"`encryption`. " +
 				"Default: `false`." + takesAnother,
 		},
 	}
@@ -74,8 +83,10 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"retain": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Which snapshots are kept after a new one was taken. Only those of this cluster in this place count and go, told by the mark in their " +
-				"keys, with all that is stored beside them; never the newest. A change is carried out at once and takes no new snapshot. " +
+			MarkdownDescription: "Which snapshots are kept after a new one was taken. Only those of this cluster in this " +
+				"place count and go, told by the mark in their " +
+				"keys, with all that is stored beside them; never the newest. A change is carried out at once and takes no new " +
+				"snapshot. " +
 				"Default: all are kept.",
 			Attributes: map[string]schema.Attribute{
 				"count": schema.Int64Attribute{
@@ -84,25 +95,30 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 				},
 				"min_age": schema.StringAttribute{
 					Optional: true, CustomType: tf.DurationType{},
-					MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`." + store.AnyTime,
+					MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`." +
+						store.AnyTime,
 				},
 			},
 		},
 		"triggers": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, before what depends on this " +
+			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, " +
+				"before what depends on this " +
 				"resource goes on.",
 		},
 		"schedule": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{cronValidator{}},
-			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five fields in UTC, such as `0 3 * * *`, or " +
-				"`@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time after the last snapshot. A plan after `next_due` takes one new snapshot, however many times were missed; nothing happens " +
+			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five " +
+				"fields in UTC, such as `0 3 * * *`, or " +
+				"`@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time after the last snapshot. A plan after " +
+				"`next_due` takes one new snapshot, however many times were missed; nothing happens " +
 				"without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
 		},
 		"delete_on_destroy": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed; earlier ones stay in any case. Needs credentials that " +
+			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed; earlier ones stay " +
+				"in any case. Needs credentials that " +
 				"are not write-only, such as those of `s3` of the provider. Default: `false`." + store.AnyTime,
 		},
 		"timeouts": backupTimeouts(ctx),
@@ -132,25 +148,35 @@ func etcdBackupResults() map[string]schema.Attribute {
 
 	return map[string]schema.Attribute{
 		"id": text("Name of the cluster."),
-		"key": text("Key of the snapshot in the bucket, or its path below the folder: `<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` " +
-			"and `.age` for what was done to it. `restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is `<file.path>/<key>`. No key is ever used twice."),
-		"status": text("`stored` when the store held the snapshot as it was recorded, when it was last asked. Anything else plans a new one: `missing` and `changed` " +
+		"key": text("Key of the snapshot in the bucket, or its path below the folder: " +
+			"`<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` " +
+			"and `.age` for what was done to it. `restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is " +
+			"`<file.path>/<key>`. No key is ever used twice."),
+		"status": text("`stored` when the store held the snapshot as it was recorded, when it was last asked. Anything " +
+			"else plans a new one: `missing` and `changed` " +
 			"when the object is gone or is another one, `due` when `schedule` named a time since."),
-		"size":     number("Size of the stored object in bytes."),
-		"checksum": text("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; null for servers that know none. It is compared on each refresh."),
-		"sha256":   text("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
-		"secrets_key": text("Key of the encrypted secrets beside the snapshot; null without `include_secrets`. `age -d` opens it to a file that `talosop_secrets` " +
+		"size": number("Size of the stored object in bytes."),
+		"checksum": text("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; null for servers " +
+			"that know none. It is compared on each refresh."),
+		"sha256": text("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
+		"secrets_key": text("Key of the encrypted secrets beside the snapshot; null without `include_secrets`. `age -d` " +
+			"opens it to a file that `talosop_secrets` " +
 			"imports."),
-		"database_size": number("Size of the database in the snapshot in bytes, before compression, as `etcdutl snapshot status` prints it."),
-		"revision":      number("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints it."),
-		"hash":          text("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
-		"member":        text("Name of the member of etcd that gave the snapshot: a healthy one, and not the leader where there is another."),
+		"database_size": number("Size of the database in the snapshot in bytes, before compression, as `etcdutl snapshot " +
+			"status` prints it."),
+		"revision": number("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints it."),
+		"hash":     text("Hash of the database in hexadecimal, as `etcdutl snapshot status` prints it."),
+		"member": text("Name of the member of etcd that gave the snapshot: a healthy one, and not the leader where " +
+			"there is another."),
 		"time":          moment("When the snapshot was taken (RFC 3339, UTC)."),
 		"talos_version": text("Talos version of the machine that gave the snapshot."),
-		"kubernetes_version": text("Kubernetes version of the API server when the snapshot was taken; that of the handle when it did not answer. A snapshot is not " +
+		"kubernetes_version": text("Kubernetes version of the API server when the snapshot was taken; that of the handle " +
+			"when it did not answer. A snapshot is not " +
 			"restored into an older minor version."),
-		"kept": number("How many snapshots of this cluster the place held after the last apply that changed something here. Null when it could not be asked."),
-		"next_due": moment("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names after `time`, or after the apply that changed it. " +
+		"kept": number("How many snapshots of this cluster the place held after the last apply that changed something " +
+			"here. Null when it could not be asked."),
+		"next_due": moment("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names after " +
+			"`time`, or after the apply that changed it. " +
 			"Null without `schedule`."),
 	}
 }

@@ -84,7 +84,8 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 		diags.Append(notWell(problems))
 	}
 
-	tf.LogInfo(ctx, "took a backup of etcd", map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
+	tf.LogInfo(ctx, "took a backup of etcd",
+		map[string]any{"key": record.Key, "member": record.Member, "size": record.Size})
 
 	m.ID = types.StringValue(t.Archive.Cluster)
 	m.record(*record)
@@ -102,7 +103,9 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 }
 
 // Prepare makes all that a taking needs. It asks nobody.
-func (r *Resource) Prepare(ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle) (context.Context, *Taking, error) {
+func (r *Resource) Prepare(
+	ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) (context.Context, *Taking, error) {
 	ctx, opened, err := to.Open(ctx, r.Stores)
 	if err != nil {
 		return ctx, nil, err
@@ -112,14 +115,16 @@ func (r *Resource) Prepare(ctx context.Context, p machineset.Set, to storepkg.Pl
 	reading := *r.ProviderData
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
 
 	o := owner{handle.Name.ValueString(), bundle.Mark()}
 
-	return ctx, &Taking{Archive: o.Archive(opened, to), At: to, handle: handle, Bundle: bundle, machine: c.Machines, API: c.API, Close: c.Close}, nil
+	return ctx, &Taking{Archive: o.Archive(opened, to), At: to, handle: handle, Bundle: bundle, machine: c.Machines,
+		API: c.API, Close: c.Close}, nil
 }
 
 // ready waits for the turn of the taking, and removes what killed runs left half stored. Its
@@ -142,7 +147,8 @@ func (r *Resource) ready(ctx context.Context, t *Taking) (leave func(), diags di
 		next := "The snapshot was taken all the same."
 
 		if t.At.Bucket.Bucket != "" {
-			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket abort them."
+			next += " Allow s3:ListBucketMultipartUploads and s3:AbortMultipartUpload, or let a lifecycle rule of the bucket " +
+				"abort them."
 		}
 
 		diags.Append(tf.Warn("Unable to list incomplete backups", finding.Report{
@@ -214,7 +220,8 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 	// Of two runs of which one could not ask for the lease, the one that has it sweeps, as it
 	// begins, what the other is storing.
 	if vanished(err) && ctx.Err() == nil {
-		tf.LogWarn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again", map[string]any{"error": err.Error()})
+		tf.LogWarn(ctx, "what was being stored is gone, perhaps another run swept it; storing it again",
+			map[string]any{"error": err.Error()})
 
 		request.At = time.Now()
 		record, err = t.Archive.Take(ctx, request)
@@ -253,8 +260,10 @@ func (t *Taking) secretsFile(facts backup.Facts) ([]byte, error) {
 		return nil, err
 	}
 
-	return fmt.Appendf(nil, "# Secrets of the Talos cluster %q, in the format of `talosctl gen secrets`.\n# endpoint: %q\n# talos_version: %q\n"+
-		"# kubernetes_version: %q\n# version_contract: %q\n%s", t.Archive.Cluster, t.handle.Endpoint.ValueString(), facts.TalosVersion,
+	return fmt.Appendf(nil, "# Secrets of the Talos cluster %q, in the format of `talosctl gen secrets`.\n# endpoint: "+
+		"%q\n# talos_version: %q\n"+
+		"# kubernetes_version: %q\n# version_contract: %q\n%s", t.Archive.Cluster, t.handle.Endpoint.ValueString(),
+		facts.TalosVersion,
 		facts.KubernetesVersion, t.handle.VersionContract.ValueString(), bundle), nil
 }
 
@@ -323,7 +332,8 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 		return diag.Diagnostics{unretained(to, err)}
 	}
 
-	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, to), plan.retention(ctx), state.Key.ValueString())
+	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, to), plan.retention(ctx),
+		state.Key.ValueString())
 	if err != nil {
 		return diag.Diagnostics{unretained(to, err)}
 	}

@@ -32,7 +32,8 @@ func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 
 	if _, known := tf.KnownStrings(handle.TalosEndpoints); known {
 		if len(clusterhandle.EndpointsOf(handle, &diags)) == 0 && !diags.HasError() {
-			diags.Append(tf.Invalid(at.AtName("talos_endpoints"), "talos_endpoints", "found no address", "allowed are the addresses of control planes",
+			diags.Append(tf.Invalid(at.AtName("talos_endpoints"), "talos_endpoints", "found no address",
+				"allowed are the addresses of control planes",
 				"list at least one, where the Talos API is reached"))
 		}
 	}
@@ -42,7 +43,8 @@ func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
 	}
 
 	if name := handle.Name.ValueString(); name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name), "allowed is a name without slashes: it is a folder in the place of the backups",
+		diags.Append(tf.Invalid(at.AtName("name"), "name", "found "+finding.Quote(name),
+			"allowed is a name without slashes: it is a folder in the place of the backups",
 			"use the name that the cluster has"))
 	}
 
@@ -56,7 +58,8 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 
 	if m.Encryption.IsNull() {
 		if m.sealedWithSecrets() {
-			diags.Append(tf.Invalid(path.Root("include_secrets"), "include_secrets", "found it without encryption", "allowed is include_secrets with encryption",
+			diags.Append(tf.Invalid(path.Root("include_secrets"), "include_secrets", "found it without encryption",
+				"allowed is include_secrets with encryption",
 				"set encryption, too: the secrets of a cluster are not stored in clear text"))
 		}
 
@@ -82,14 +85,16 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 
 	if !encryption.Passphrase.IsNull() {
 		if encryption.Passphrase.ValueString() == "" {
-			diags.Append(tf.Invalid(at.AtName("passphrase"), "passphrase", "found an empty one", "allowed is any other text", "choose a long one"))
+			diags.Append(tf.Invalid(at.AtName("passphrase"), "passphrase", "found an empty one", "allowed is any other text",
+				"choose a long one"))
 		}
 
 		return diags
 	}
 
 	if len(encryption.Recipients.Elements()) == 0 {
-		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", "found none", "allowed is one or more", "add a public key, as `age-keygen` prints it"))
+		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", "found none", "allowed is one or more",
+			"add a public key, as `age-keygen` prints it"))
 	}
 
 	for i, element := range encryption.Recipients.Elements() {
@@ -100,8 +105,10 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 
 		// The value may be a private key by mistake, so it is not shown.
 		if (backup.Sealing{Recipients: []string{text.ValueString()}}).Check() != nil {
-			diags.Append(tf.Invalid(at.AtName("recipients").AtListIndex(i), "recipient", fmt.Sprintf("found no public key of age in recipients[%d]", i),
-				"allowed is one such as age1…; keys of SSH are not taken", "copy the public key that `age-keygen` prints, not the secret one"))
+			diags.Append(tf.Invalid(at.AtName("recipients").AtListIndex(i), "recipient",
+				fmt.Sprintf("found no public key of age in recipients[%d]", i),
+				"allowed is one such as age1…; keys of SSH are not taken",
+				"copy the public key that `age-keygen` prints, not the secret one"))
 		}
 	}
 
@@ -122,13 +129,15 @@ func (m Model) ValidateRetain(ctx context.Context) diag.Diagnostics {
 	at := path.Root("retain")
 
 	if count := retain.Count; !count.IsUnknown() && (count.ValueInt64() < 1 || count.ValueInt64() > 1_000_000) {
-		diags.Append(tf.Invalid(at.AtName("count"), "count", fmt.Sprintf("found %d", count.ValueInt64()), "allowed is at least 1: the newest snapshot always stays",
+		diags.Append(tf.Invalid(at.AtName("count"), "count", fmt.Sprintf("found %d", count.ValueInt64()),
+			"allowed is at least 1: the newest snapshot always stays",
 			"leave retain out to keep all"))
 	}
 
 	if !retain.MinAge.IsNull() && !retain.MinAge.IsUnknown() {
 		if age, more := retain.MinAge.ValueGoDuration(); !more.HasError() && age < 0 {
-			diags.Append(tf.Invalid(at.AtName("min_age"), "min_age", "found "+finding.Quote(retain.MinAge.ValueString()), "allowed is a duration of 0s or more, such as 168h",
+			diags.Append(tf.Invalid(at.AtName("min_age"), "min_age", "found "+finding.Quote(retain.MinAge.ValueString()),
+				"allowed is a duration of 0s or more, such as 168h",
 				"leave it out for none"))
 		}
 	}

@@ -25,16 +25,24 @@ type clusterHealthDataSource struct {
 	providerdata.ConfiguredDataSource
 }
 
-func (d *clusterHealthDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (d *clusterHealthDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_cluster_health"
 }
 
-func (d *clusterHealthDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *clusterHealthDataSource) Schema(
+	_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API of its control planes, through each member " +
-			"of etcd and through the Kubernetes API. It only looks, once and without waiting for anything to become better. A cluster that is unwell or does not answer " +
-			"is a result and never an error, so that it stops neither plan nor destroy; what has no answer is told in a warning.\n\n" +
-			"It is meant for `check` blocks. Keep it outside of the block, as the example does: a data source inside of one is read again by every apply, and no plan is empty then.\n\n" +
+		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API of " +
+			"its control planes, through each member " +
+			"of etcd and through the Kubernetes API. It only looks, once and without waiting for anything to become better. A " +
+			"cluster that is unwell or does not answer " +
+			"is a result and never an error, so that it stops neither plan nor destroy; what has no answer is told in a " +
+			"warning.\n\n" +
+			"It is meant for `check` blocks. Keep it outside of the block, as the example does: a data source inside of one " +
+			"is read again by every apply, and no plan is empty then.\n\n" +
 			"The conditions, each of which is in every answer, in this order:\n\n" + conditionList(),
 		Attributes: clusterHealthAttributes(),
 	}
@@ -65,14 +73,17 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 
 // ConditionMeanings say when a condition is True, in the order of the conditions.
 var ConditionMeanings = []struct{ Name, meaning string }{
-	{cluster.TalosAPIReachable, "every control plane answers as a member of this cluster: those in `talos_endpoints`, and those that only etcd knows"},
+	{cluster.TalosAPIReachable, "every control plane answers as a member of this cluster: those in `talos_endpoints`, " +
+		"and those that only etcd knows"},
 	{cluster.ControlPlanesReady, "Talos runs and is ready on each of them"},
 	{cluster.EtcdQuorum, "etcd lists its members, which takes a quorum of them"},
-	{cluster.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and reports no error, and every control plane has a member"},
+	{cluster.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and reports " +
+		"no error, and every control plane has a member"},
 	{cluster.EtcdAgreement, "all members that answer follow the same leader and know the same members"},
 	{cluster.EtcdNoAlarms, "no alarm is raised in etcd, such as `NOSPACE` or `CORRUPT`"},
 	{cluster.KubernetesAPI, "the Kubernetes API lists the nodes, at `endpoint` or at one of the control planes"},
-	{cluster.NodesReady, "all nodes are Ready; `last_change` is when the last of them became so or, while it is `False`, when the first of them stopped being so"},
+	{cluster.NodesReady, "all nodes are Ready; `last_change` is when the last of them became so or, while it is " +
+		"`False`, when the first of them stopped being so"},
 	{cluster.NodesSchedulable, "no node is cordoned; `last_change`, while it is `False`, is when the first of them was"},
 }
 

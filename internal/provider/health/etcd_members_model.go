@@ -26,18 +26,22 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 
 	attributes["healthy"] = schema.BoolAttribute{
 		Computed: true,
-		MarkdownDescription: "Whether etcd has its quorum, every member is healthy, all agree on leader and members, every control plane has a member, and no alarm is raised: the " +
+		MarkdownDescription: "Whether etcd has its quorum, every member is healthy, all agree on leader and members, every " +
+			"control plane has a member, and no alarm is raised: the " +
 			"conditions of `talosop_cluster_health` whose names begin with `Etcd`.",
 	}
 	attributes["reachable"] = schema.BoolAttribute{
 		Computed: true,
-		MarkdownDescription: "Whether any member answered. It is `true` as well when members answer that they know no leader, which is an etcd without a quorum: nobody lists " +
+		MarkdownDescription: "Whether any member answered. It is `true` as well when members answer that they know no " +
+			"leader, which is an etcd without a quorum: nobody lists " +
 			"the members then.",
 	}
-	attributes["cause"] = tf.Told("Why nobody lists the members, with the control planes that were asked; null when somebody does.")
+	attributes["cause"] = tf.Told("Why nobody lists the members, with the control planes that were asked; null when " +
+		"somebody does.")
 	attributes["quorum"] = schema.Int64Attribute{
-		Computed:            true,
-		MarkdownDescription: "How many voting members have to work: more than half of them. Null when nobody lists the members.",
+		Computed: true,
+		MarkdownDescription: "How many voting members have to work: more than half of them. Null when nobody lists the " +
+			"members.",
 	}
 	attributes["alarms"] = schema.ListAttribute{
 		Computed: true, ElementType: types.StringType,
@@ -47,21 +51,25 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 		Computed:            true,
 		MarkdownDescription: "The members, sorted by name. Empty when nobody lists them.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":   tf.Told("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
-			"name": tf.Told("Name of the member, which is the host name of its machine. Null for one that was added and never started."),
+			"id": tf.Told("Id of the member, hexadecimal, as `talosctl etcd members` prints it."),
+			"name": tf.Told("Name of the member, which is the host name of its machine. Null for one that was added and never " +
+				"started."),
 			"peer_urls": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "URLs at which the other members reach it, such as `https://10.0.0.11:2380`.",
 			},
-			"learner": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it is a learner, which is catching up and does not vote yet."},
-			"leader":  schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a member says that it leads."},
+			"learner": schema.BoolAttribute{Computed: true,
+				MarkdownDescription: "Whether it is a learner, which is catching up and does not vote yet."},
+			"leader": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether a member says that it leads."},
 			"healthy": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether it votes, answers on its own machine, follows a leader, raised no alarm and reports no error.",
+				Computed: true,
+				MarkdownDescription: "Whether it votes, answers on its own machine, follows a leader, raised no alarm and " +
+					"reports no error.",
 			},
 			"errors": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Why it is not healthy, including what it reports itself; empty when it is. An alarm is with the member that raised it.",
+				MarkdownDescription: "Why it is not healthy, including what it reports itself; empty when it is. An alarm is " +
+					"with the member that raised it.",
 			},
 		}},
 	}
@@ -71,7 +79,8 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 
 var memberType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"id": types.StringType, "name": types.StringType, "peer_urls": types.ListType{ElemType: types.StringType},
-	"learner": types.BoolType, "leader": types.BoolType, "healthy": types.BoolType, "errors": types.ListType{ElemType: types.StringType},
+	"learner": types.BoolType, "leader": types.BoolType, "healthy": types.BoolType,
+	"errors": types.ListType{ElemType: types.StringType},
 }}
 
 // Fill puts what was judged of etcd into the model.

@@ -37,7 +37,9 @@ type examined struct {
 
 // examine asks the control planes of a handle, the members of etcd and, if wanted, the
 // Kubernetes API, within a time.
-func examine(ctx context.Context, m *providerdata.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool) (examined, diag.Diagnostics) {
+func examine(
+	ctx context.Context, m *providerdata.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool,
+) (examined, diag.Diagnostics) {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, value)
 	limit := limitOf(timeout, &diags)
 	p := providerdata.OfHandle(handle, "cluster", &diags)
@@ -54,7 +56,8 @@ func examine(ctx context.Context, m *providerdata.ProviderData, value types.Obje
 	reading := *m
 	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
 		if errors.As(err, &providerdata.EndpointError{}) {
@@ -110,15 +113,18 @@ func examinedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
-			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand with at least `name`, `endpoint`, " +
-				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
+			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+				"object written by hand with at least `name`, `endpoint`, " +
+				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is " +
+				"read during the apply; with `depends_on` on the " +
 				"workers, after them.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"timeout": schema.StringAttribute{
 			Optional:   true,
 			CustomType: timetypes.GoDurationType{},
-			MarkdownDescription: "Time that all answers together may take, such as `5s` or `1m`. Who has not answered by then counts as silent; nothing is waited for beyond " +
+			MarkdownDescription: "Time that all answers together may take, such as `5s` or `1m`. Who has not answered by then " +
+				"counts as silent; nothing is waited for beyond " +
 				"that. Default: `10s`.",
 		},
 	}

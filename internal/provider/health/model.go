@@ -25,7 +25,8 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 		Computed:            true,
 		MarkdownDescription: "Whether every condition is `True`.",
 	}
-	attributes["summary"] = tf.Told("`Ready`; or `Degraded: ` and the conditions that are not `True`, with their reasons; or the same after `Unreachable: ` when no control " +
+	attributes["summary"] = tf.Told("`Ready`; or `Degraded: ` and the conditions that are not `True`, with their " +
+		"reasons; or the same after `Unreachable: ` when no control " +
 		"plane and no Kubernetes API answers. For the `error_message` of a `check` block.")
 	attributes["conditions"] = schema.ListNestedAttribute{
 		Computed:            true,
@@ -33,10 +34,12 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name":   tf.Told("Name of the condition, as listed above."),
 			"status": tf.Told("`True`, which is good, `False`, or `Unknown` when those who would know do not answer."),
-			"reason": tf.Told("Text for people: who is not as it should be and why, or how many are. It stays the same as long as the cluster does."),
+			"reason": tf.Told("Text for people: who is not as it should be and why, or how many are. It stays the same as " +
+				"long as the cluster does."),
 			"last_change": schema.StringAttribute{
 				Computed: true, CustomType: timetypes.RFC3339Type{},
-				MarkdownDescription: "When the status changed by the records of the source itself (RFC 3339, UTC), never the time of reading. Null where the source keeps no " +
+				MarkdownDescription: "When the status changed by the records of the source itself (RFC 3339, UTC), never the " +
+					"time of reading. Null where the source keeps no " +
 					"record, as Talos and etcd do not.",
 			},
 		}},
@@ -46,7 +49,8 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 }
 
 var conditionType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"name": types.StringType, "status": types.StringType, "reason": types.StringType, "last_change": timetypes.RFC3339Type{},
+	"name": types.StringType, "status": types.StringType, "reason": types.StringType,
+	"last_change": timetypes.RFC3339Type{},
 }}
 
 // Fill puts what was judged of a cluster into the model.
@@ -62,7 +66,8 @@ func (m *clusterHealthModel) Fill(health cluster.Health) {
 		}
 
 		conditions[i] = types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
-			"name": types.StringValue(c.Name), "status": types.StringValue(string(c.Status)), "reason": types.StringValue(c.Reason), "last_change": since,
+			"name": types.StringValue(c.Name), "status": types.StringValue(string(c.Status)),
+			"reason": types.StringValue(c.Reason), "last_change": since,
 		})
 	}
 

@@ -39,7 +39,8 @@ func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest,
 // Schema implements the framework.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or as a member of a cluster, with the " +
+		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or " +
+			"as a member of a cluster, with the " +
 			"handle of that cluster. Asked once, without waiting; a machine that does not answer is an error.",
 		Attributes: machineInfoAttributes(),
 	}
@@ -82,7 +83,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	if err != nil {
 		resp.Diagnostics.Append(tf.UnableAt(path.Root("address"), "read", "machine", finding.Report{
 			Attempted: "ask the machine at " + address + " about itself", Cause: []string{err.Error()},
-			Next: "Machines that belong to a cluster only answer with its handle in cluster; all others have to be in maintenance mode.",
+			Next: "Machines that belong to a cluster only answer with its handle in cluster; all others have to be in " +
+				"maintenance mode.",
 		}))
 
 		return
@@ -119,12 +121,14 @@ func (d *DataSource) OptionsFor(
 
 	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
-	p := machineset.Set{Object: "machine", Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
+	p := machineset.Set{Object: "machine",
+		Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name = handle.Name.ValueString()
 
 	way, err := d.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
-		return options, leave, append(diags, tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
+		return options, leave, append(diags,
+			tf.UnableAt(path.Root("cluster"), "read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	options.Dial = d.Along(way).Talos.Dial

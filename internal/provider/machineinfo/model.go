@@ -38,18 +38,21 @@ func machineInfoAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": tf.Told("The same as `address`."),
 		"address": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API is on port 50000.",
+			Required: true,
+			MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the machine. Its Talos API is on " +
+				"port 50000.",
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand. Without it only " +
+			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or " +
+				"`talosop_cluster`, or an object written by hand. Without it only " +
 				"machines in maintenance mode answer.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"fingerprint": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Fingerprint of the certificate the machine has to show in maintenance mode, as its console prints it: base64 of the SHA-256 of its " +
+			MarkdownDescription: "Fingerprint of the certificate the machine has to show in maintenance mode, as its console " +
+				"prints it: base64 of the SHA-256 of its " +
 				"public key. Any other machine is refused.",
 		},
 		"maintenance": schema.BoolAttribute{
@@ -62,7 +65,8 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			"which does not tell."),
 		"platform": tf.Told("Platform in the words of Talos, such as `metal`."),
 		"hostname": tf.Told("Host name."),
-		"certificate_fingerprint": tf.Told("Fingerprint of the certificate the machine shows, in the form of `fingerprint`. In maintenance mode it changes with " +
+		"certificate_fingerprint": tf.Told("Fingerprint of the certificate the machine shows, in the form of " +
+			"`fingerprint`. In maintenance mode it changes with " +
 			"every boot."),
 		"uuid":          tf.Told("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
 		"manufacturer":  tf.Told("Manufacturer of the hardware."),
@@ -77,7 +81,8 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Disks that Talos could be installed to.",
 			NestedObject:        schema.NestedAttributeObject{Attributes: diskAttributes()},
 		},
-		"schematic": tf.Told("Id of the Image Factory schematic the running image was made from; null when no factory made it."),
+		"schematic": tf.Told("Id of the Image Factory schematic the running image was made from; null when no factory made " +
+			"it."),
 		"extensions": schema.ListNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "System extensions of the running image.",
@@ -110,8 +115,9 @@ func diskAttributes() map[string]schema.Attribute {
 }
 
 var (
-	extensionType = types.ObjectType{AttrTypes: map[string]attr.Type{"name": types.StringType, "version": types.StringType}}
-	diskType      = types.ObjectType{AttrTypes: map[string]attr.Type{
+	extensionType = types.ObjectType{
+		AttrTypes: map[string]attr.Type{"name": types.StringType, "version": types.StringType}}
+	diskType = types.ObjectType{AttrTypes: map[string]attr.Type{
 		"path": types.StringType, "size": types.Int64Type, "model": types.StringType, "serial": types.StringType,
 		"wwid": types.StringType, "uuid": types.StringType, "bus_path": types.StringType, "transport": types.StringType,
 		"rotational": types.BoolType, "read_only": types.BoolType, "system": types.BoolType,
@@ -154,9 +160,12 @@ func (m *Model) Fill(info talos.Info) {
 
 func diskValue(d talos.Disk) attr.Value {
 	return types.ObjectValueMust(diskType.AttrTypes, map[string]attr.Value{
-		"path": types.StringValue(d.Path), "size": types.Int64Value(int64(d.Size)), "model": tf.TextOrNull(d.Model), "serial": tf.TextOrNull(d.Serial),
-		"wwid": tf.TextOrNull(d.WWID), "uuid": tf.TextOrNull(d.UUID), "bus_path": tf.TextOrNull(d.BusPath), "transport": tf.TextOrNull(d.Transport),
-		"rotational": types.BoolValue(d.Rotational), "read_only": types.BoolValue(d.ReadOnly), "system": types.BoolValue(d.System),
+		"path": types.StringValue(d.Path), "size": types.Int64Value(int64(d.Size)), "model": tf.TextOrNull(d.Model),
+		"serial": tf.TextOrNull(d.Serial),
+		"wwid":   tf.TextOrNull(d.WWID), "uuid": tf.TextOrNull(d.UUID), "bus_path": tf.TextOrNull(d.BusPath),
+		"transport":  tf.TextOrNull(d.Transport),
+		"rotational": types.BoolValue(d.Rotational), "read_only": types.BoolValue(d.ReadOnly),
+		"system":   types.BoolValue(d.System),
 		"symlinks": tf.TextList(d.Symlinks),
 	})
 }

@@ -15,7 +15,8 @@ import (
 
 // clusterFrom is the model of a whole cluster as its machines describe it.
 func clusterFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised, pools map[string]map[string]clusterimport.Recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
+	pools map[string]map[string]clusterimport.Recognised,
 ) (ClusterModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
@@ -26,7 +27,8 @@ func clusterFrom(
 	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
-	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, settings), TalosVersion: plane.TalosVersion}
+	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, settings),
+		TalosVersion: plane.TalosVersion}
 	model.ID = handle.Name
 
 	block, more := types.ObjectValueFrom(ctx, blockType(), plane.asBlock())

@@ -97,14 +97,16 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 	at, versionAt := finding.Root("control_plane"), finding.Root("talos_version")
 
 	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
-		groups = append(groups, writeGroup(machineset.Group{Role: cluster.ControlPlane, At: at, VersionAt: versionAt}, plane, m.TalosVersion, types.StringNull()))
+		groups = append(groups, writeGroup(machineset.Group{Role: cluster.ControlPlane, At: at, VersionAt: versionAt}, plane,
+			m.TalosVersion, types.StringNull()))
 	}
 
 	pools := tf.Objects[workersModel](ctx, r, m.Workers)
 
 	for _, name := range machineset.SortedNames(pools) {
 		at := finding.Root("workers").AtMapKey(name)
-		g := machineset.Group{Role: cluster.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name, VersionAt: versionAt}
+		g := machineset.Group{Role: cluster.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name,
+			VersionAt: versionAt}
 		version := m.TalosVersion
 
 		if own := pools[name].TalosVersion; !own.IsNull() {
@@ -186,13 +188,16 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 
 // hold is settleUpdate for machines in containers: how many of each group there may be.
 func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
-	plane, diags := withReplicas(ctx, state.ControlPlane, done.hold(&machineset.Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane), replicasOf(plan.ControlPlane)))
+	plane, diags := withReplicas(ctx, state.ControlPlane,
+		done.hold(&machineset.Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane),
+			replicasOf(plan.ControlPlane)))
 	pools := map[string]attr.Value{}
 
 	for name := range mergedKeys(state.Workers, plan.Workers) {
 		block, stored := state.Workers.Elements()[name]
 		wanted, listed := plan.Workers.Elements()[name]
-		held := done.hold(&machineset.Group{Role: cluster.Worker, Prefix: name + machineset.PoolSeparator}, replicasOf(block), replicasOf(wanted))
+		held := done.hold(&machineset.Group{Role: cluster.Worker, Prefix: name + machineset.PoolSeparator}, replicasOf(block),
+			replicasOf(wanted))
 
 		if !stored {
 			block = wanted
@@ -251,7 +256,9 @@ func mergedKeys(a, b types.Map) map[string]bool {
 
 // setBlocks stores the machines. Without pools the map stays what it was: null and
 // empty mean the same.
-func (m *ClusterModel) setBlocks(ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map) diag.Diagnostics {
+func (m *ClusterModel) setBlocks(
+	ctx context.Context, plane types.Object, pools map[string]attr.Value, was types.Map,
+) diag.Diagnostics {
 	m.ControlPlane, m.Workers = plane, was
 
 	if len(pools) == 0 && len(was.Elements()) == 0 {

@@ -35,16 +35,23 @@ type clusterResource struct {
 
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers, from machines that wait in maintenance mode to nodes " +
-			"that are registered (and Ready, unless `cni` is `none`). Workers are installed while the control plane bootstraps. For stacks in which control " +
-			"plane and workers are apart, use `talosop_control_plane` and `talosop_worker`; the latter also joins workers to a cluster of this resource.\n\n" +
-			"A create that was begun and could not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition on " +
-			"`phase` to make the run fail all the same. Destroying the resource resets all machines into maintenance mode, unless `on_destroy` is `preserve`.",
+		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers, from machines " +
+			"that wait in maintenance mode to nodes " +
+			"that are registered (and Ready, unless `cni` is `none`). Workers are installed while the control plane " +
+			"bootstraps. For stacks in which control " +
+			"plane and workers are apart, use `talosop_control_plane` and `talosop_worker`; the latter also joins workers to " +
+			"a cluster of this resource.\n\n" +
+			"A create that was begun and could not finish is stored with its `phase` and a warning, and the next apply goes " +
+			"on; use a postcondition on " +
+			"`phase` to make the run fail all the same. Destroying the resource resets all machines into maintenance mode, " +
+			"unless `on_destroy` is `preserve`.",
 		Attributes: clusterResourceAttributes(ctx),
 	}
 }
 
-func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *clusterResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, bundle, diags := readImport(req.ID, importOfCluster)
 	resp.Diagnostics.Append(diags...)
 
@@ -54,7 +61,8 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	all := map[string]clusterimport.Recognised{}
@@ -63,7 +71,8 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	pools := map[string]map[string]clusterimport.Recognised{}
 
 	for _, name := range machineset.SortedNames(request.Workers) {
-		found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Workers[name], bundle, cluster.Worker)
+		found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData,
+			request.Workers[name], bundle, cluster.Worker)
 		resp.Diagnostics.Append(diags...)
 
 		pools[name] = found

@@ -10,20 +10,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// The host may have machines of a pool that no state knows of: those of a run that was killed before its state was stored. They hold
-// secrets of the cluster, and may be members of etcd, so that they leave as machines do that were taken out of the configuration.
+// The host may have machines of a pool that no state knows of: those of a run that was killed before its state was
+// stored. They hold secrets of the cluster, and may be members of etcd, so that they leave as machines do that were
+// taken out of the configuration.
 
-// openAll is open for all machines that the host has of a pool: those that nobody wants or knows are added to the state by with.
-// It asks the host cluster, and nobody on metal.
+// openAll is open for all machines that the host has of a pool: those that nobody wants or knows are added to the state
+// by with. It asks the host cluster, and nobody on metal.
 func openAll(
-	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
+	with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
 ) (*session, machineset.PriorState, error) {
 	s, err := openSession(ctx, m, p, recorded, render)
 	if err != nil || s.Route.Host == nil {
 		return s, recorded, err
 	}
 
-	// A host that is silent shows no orphans; the operation, which gets the same answer, ends with that before it does anything.
+	// A host that is silent shows no orphans; the operation, which gets the same answer, ends with that before it does
+	// anything.
 	seen, _ := s.firstObservation(ctx)
 
 	orphans := recorded.Orphans(p, seen.Orphans)
@@ -39,12 +42,14 @@ func openAll(
 	return s, recorded, err
 }
 
-// recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan says what becomes
-// of them. It takes them for blank, as pods are that have just been made; the run asks them what they are.
+// recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan
+// says what becomes of them. It takes them for blank, as pods are that have just been made; the run asks them what they
+// are.
 func recordOrphans(values map[string]attr.Value, orphans []cluster.Machine) {
 	for _, m := range orphans {
 		if _, known := values[m.Name]; !known {
-			values[m.Name] = ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil, m.Address)
+			values[m.Name] = ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil,
+				m.Address)
 		}
 	}
 }

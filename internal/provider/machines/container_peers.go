@@ -15,11 +15,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// The etcd of control planes in containers is found at addresses that outlive their pods (hostcluster.MachineState.PeerAddress). They are in
-// the configurations, and only the host cluster says them, once it made what a machine needs: so they are recorded, for plans that ask
-// nobody. A machine is given one with its first configuration or never, because an etcd that runs does not take it.
+// The etcd of control planes in containers is found at addresses that outlive their pods
+// (hostcluster.MachineState.PeerAddress). They are in the configurations, and only the host cluster says them, once it
+// made what a machine needs: so they are recorded, for plans that ask nobody. A machine is given one with its first
+// configuration or never, because an etcd that runs does not take it.
 
-// findPeers configures machines that are new with the addresses that the host gave them. What the host had before is seen.
+// findPeers configures machines that are new with the addresses that the host gave them. What the host had before is
+// seen.
 func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
 	names := s.Pool.Unaddressed(recorded.Record)
 	found := peersOf(names, seen)
@@ -31,7 +33,8 @@ func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState,
 		}
 
 		if found = peersOf(names, now); len(found) < len(names) {
-			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service with an address for their peers; "+
+			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service "+
+				"with an address for their peers; "+
 				"somebody removes it, or the host gives none", len(found), finding.Describe(names))
 		}
 	}
@@ -83,9 +86,9 @@ func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 	return peers
 }
 
-// RecordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever configured them in between
-// was a run whose state is lost, or which ended before it had their answer. Of all others it is recorded whether they have one. What a machine
-// had that is gone is forgotten: the host may not have that any more.
+// RecordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever
+// configured them in between was a run whose state is lost, or which ended before it had their answer. Of all others it
+// is recorded whether they have one. What a machine had that is gone is forgotten: the host may not have that any more.
 func (h *HostReport) RecordPeers(values map[string]attr.Value, prior types.Map) {
 	peers := map[string]string{}
 

@@ -74,7 +74,8 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 	return true, nil
 }
 
-// firstObservation observes the host once, before a run does anything there; every later call gets what the first one saw.
+// firstObservation observes the host once, before a run does anything there; every later call gets what the first one
+// saw.
 func (s *session) firstObservation(ctx context.Context) (workload.Observation, error) {
 	if !s.looked {
 		s.Seen, s.silent = s.Look(ctx)
@@ -86,7 +87,8 @@ func (s *session) firstObservation(ctx context.Context) (workload.Observation, e
 
 // Look observes the host.
 func (s *session) Look(ctx context.Context) (workload.Observation, error) {
-	looking, cancel := context.WithTimeoutCause(ctx, containers.HostLimit, fmt.Errorf("no answer within %s", containers.HostLimit))
+	looking, cancel := context.WithTimeoutCause(ctx, containers.HostLimit,
+		fmt.Errorf("no answer within %s", containers.HostLimit))
 	defer cancel()
 
 	seen, err := s.Route.Host.Observe(looking, s.Route.Spec)
@@ -142,7 +144,8 @@ func repaired(seen workload.Observation) []string {
 	return workload.Lines(drift)
 }
 
-// hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next one.
+// hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next
+// one.
 func (s *session) hostNotEnsured(recorded machineset.PriorState, made bool, err error) run {
 	if !made {
 		return run{err: err}
@@ -163,8 +166,8 @@ func (s *session) hostAnswers(ctx context.Context) error {
 	return err
 }
 
-// clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources may stay,
-// as one says that preserves its machines.
+// clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources
+// may stay, as one says that preserves its machines.
 func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
 	if s.Route.Host == nil || !s.Pool.TakesCluster() {
 		return nil, nil
@@ -188,9 +191,12 @@ func (r run) workersLeft() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Workers are left on the host cluster", fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
-		"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl delete "+
-		"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
+	return finding.List{finding.Warn("Workers are left on the host cluster",
+		fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
+			"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl "+
+			"delete "+
+			"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers),
+			r.workers.Namespace, r.workers.Selector))}
 }
 
 // HostReport is what a refresh finds out about machines in containers from their host cluster.
@@ -206,7 +212,8 @@ type HostReport struct {
 	Removed []cluster.Machine
 }
 
-// HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not answer.
+// HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not
+// answer.
 func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 	machines, ok := s.runner.Fleet.(containers.ContainerFleet)
 	if !ok {
@@ -239,7 +246,8 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 		}
 
 		found.Drift[m.Name] = machineset.HostDrift{
-			Repairs: workload.Lines(repairs), VolumesLost: pod.VolumesLost, Replace: reasons[m.Name], Stays: workload.Lines(pod.Stays),
+			Repairs: workload.Lines(repairs), VolumesLost: pod.VolumesLost, Replace: reasons[m.Name],
+			Stays: workload.Lines(pod.Stays),
 		}
 
 		if reasons[m.Name] == "" && pod.Exists {
@@ -303,9 +311,11 @@ func (h *HostReport) leftUnchanged() finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Warn("Volumes of machines differ, and are left as they are", "No apply puts this right, because the host cluster does not let the "+
-		"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted lets every "+
-		"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
+	return finding.List{finding.Warn("Volumes of machines differ, and are left as they are",
+		"No apply puts this right, because the host cluster does not let the "+
+			"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted "+
+			"lets every "+
+			"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }
 
 // podsOf is what the pods are made of that a run left as they are wanted.

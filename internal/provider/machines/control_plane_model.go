@@ -32,7 +32,8 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 
 // Pool reads the model as machines of one role in one cluster.
 func (m ControlPlaneModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
-	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane}, types.StringNull())
+	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane},
+		types.StringNull())
 
 	m.schedule(&p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
@@ -58,9 +59,12 @@ func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 	return m.exportAs(ctx, m.handle(ctx))
 }
 
-func (m *ControlPlaneModel) settleUpdate(ctx context.Context, done run, plan, state ControlPlaneModel) diag.Diagnostics {
+func (m *ControlPlaneModel) settleUpdate(
+	ctx context.Context, done run, plan, state ControlPlaneModel,
+) diag.Diagnostics {
 	m.CommonModel, plan.CommonModel, state.CommonModel = m.life(), plan.life(), state.life()
-	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.ControlPlane}, plan.machineSetModel, state.machineSetModel)
+	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.ControlPlane}, plan.machineSetModel,
+		state.machineSetModel)
 	m.setLife(m.CommonModel)
 
 	return diags

@@ -36,15 +36,20 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 	maps.Copy(attributes, settingsAttributes())
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a Kubernetes API that answers. " +
-			"It configures the machines, bootstraps etcd exactly once, and waits until every member is healthy and every node is registered " +
-			"(and Ready, unless `cni` is `none`).\n\nA create that was begun and could not finish is stored with its `phase` and a warning, and " +
+		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a Kubernetes " +
+			"API that answers. " +
+			"It configures the machines, bootstraps etcd exactly once, and waits until every member is healthy and every node " +
+			"is registered " +
+			"(and Ready, unless `cni` is `none`).\n\nA create that was begun and could not finish is stored with its `phase` " +
+			"and a warning, and " +
 			"the next apply goes on; use a postcondition on `phase` to make the run fail all the same.",
 		Attributes: attributes,
 	}
 }
 
-func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *controlPlaneResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, bundle, diags := readImport(req.ID, importOfControlPlane)
 	resp.Diagnostics.Append(diags...)
 
@@ -54,7 +59,8 @@ func (r *controlPlaneResource) ImportState(ctx context.Context, req resource.Imp
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.ControlPlane)
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

@@ -27,7 +27,8 @@ func TestOperationsThatRemain(t *testing.T) {
 	tagged.Meta.Values = map[string]string{"0x0c": "tag"} // which is not written yet
 	p.Machines["batch/w-2"] = tagged
 
-	want := p.Spec(machineset.PriorState{Record: machineset.Record{Phase: cluster.Ready}}, machineset.Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
+	want := p.Spec(machineset.PriorState{Record: machineset.Record{Phase: cluster.Ready}},
+		machineset.Rendered{Digests: map[string]string{"batch/w-1": "new", "batch/w-2": "new"}})
 
 	for i := range want.Machines {
 		want.Machines[i].TalosVersion, want.Machines[i].Installer = "v1.13.2", "installer"
@@ -43,14 +44,16 @@ func TestOperationsThatRemain(t *testing.T) {
 
 	m := providerdata.NewProviderData()
 	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
-	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()), Operations: tf.TextList([]string{"old"})}
+	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()),
+		Operations: tf.TextList([]string{"old"})}
 
 	remains, diags := remaining(t.Context(), m, p, done, state)
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
 
-	if texts, _ := tf.KnownStrings(remains); len(texts) == 0 || !slices.Contains(texts, "write META 0x0c of batch/w-2") || !strings.HasPrefix(texts[0], "upgrade Talos on batch/w-2: v1.13.0 -> v1.13.2") ||
+	if texts, _ := tf.KnownStrings(remains); len(texts) == 0 || !slices.Contains(texts, "write META 0x0c of batch/w-2") ||
+		!strings.HasPrefix(texts[0], "upgrade Talos on batch/w-2: v1.13.0 -> v1.13.2") ||
 		slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "w-1") }) {
 		t.Errorf("what remains is %q", texts)
 	}
@@ -73,7 +76,8 @@ func TestRebootsOfUnknownConfigurations(t *testing.T) {
 	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
-	hook := providerdata.NewProviderData().WithConfigurations(machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
+	hook := providerdata.NewProviderData().WithConfigurations(
+		machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
 
 	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
 		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
@@ -104,7 +108,8 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 // a blank a UUID.
 func listing(machines map[string]string) machineset.Set {
 	planes := &machineset.Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
-	workers := &machineset.Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
+	workers := &machineset.Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/",
+		Pool: "batch"}
 	p := machineset.Set{Groups: []*machineset.Group{planes, workers}, Machines: map[string]machineset.Machine{}}
 
 	for name, text := range machines {

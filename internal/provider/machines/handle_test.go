@@ -34,14 +34,16 @@ func TestHandlesOfOnlookers(t *testing.T) {
 
 	all := descriptionsOf(nil, clusterhandle.HandleAttributes())
 
-	for name, attributes := range map[string]map[string]schema.Attribute{"observed": clusterhandle.ObservedHandle(), "bound": clusterhandle.BoundHandle()} {
+	for name, attributes := range map[string]map[string]schema.Attribute{"observed": clusterhandle.ObservedHandle(),
+		"bound": clusterhandle.BoundHandle()} {
 		texts := descriptionsOf(nil, attributes)
 		if len(texts) != len(all) {
 			t.Errorf("%s: %d attributes of %d", name, len(texts), len(all))
 		}
 
 		for _, text := range texts {
-			if strings.Contains(text, "A change is applied") || strings.Contains(text, "with it the cluster") || strings.Contains(text, "upgrades the machines") {
+			if strings.Contains(text, "A change is applied") || strings.Contains(text, "with it the cluster") ||
+				strings.Contains(text, "upgrades the machines") {
 				t.Errorf("%s: %s", name, text)
 			}
 		}
@@ -51,7 +53,8 @@ func TestHandlesOfOnlookers(t *testing.T) {
 		}
 	}
 
-	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts, clusterhandle.AppliedLive) || !strings.Contains(texts, "upgrades the machines") {
+	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts,
+		clusterhandle.AppliedLive) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
 
-// longestHostName is how long names of machines on the host can be: the name of a StatefulSet ends up in a label of its pods, with
-// a hash of 10 digits behind it (Kubernetes 1.36, controller-revision-hash).
+// longestHostName is how long names of machines on the host can be: the name of a StatefulSet ends up in a label of its
+// pods, with a hash of 10 digits behind it (Kubernetes 1.36, controller-revision-hash).
 const longestHostName = 52
 
-// declared is what a user wrote of machines and their host, as it is in the configuration: what talosop fills in is not in it.
+// declared is what a user wrote of machines and their host, as it is in the configuration: what talosop fills in is not
+// in it.
 type declared struct {
 	mode types.String
 	// modeAt is where the mode is said.
@@ -35,7 +36,8 @@ type declared struct {
 func (g declared) senseless() bool {
 	mode := g.mode.ValueString()
 
-	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != clusterhandle.MetalMode && mode != clusterhandle.ContainerMode
+	return !g.mode.IsNull() && !g.mode.IsUnknown() && mode != clusterhandle.MetalMode &&
+		mode != clusterhandle.ContainerMode
 }
 
 // validateMode checks that what is said belongs to what the machines run on.
@@ -44,7 +46,8 @@ func (p writtenSet) validateMode(g declared) finding.List {
 	case g.mode.IsUnknown():
 		return nil
 	case p.Single != nil && g.mode.ValueString() == clusterhandle.ContainerMode:
-		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`, "a single machine is for metal: those in containers are made by their number",
+		return finding.List{finding.Invalid(g.modeAt, "mode", `found a cluster of mode "container"`,
+			"a single machine is for metal: those in containers are made by their number",
 			"use replicas of talosop_control_plane or talosop_worker")}
 	case p.Single != nil:
 		return nil
@@ -61,7 +64,8 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 
 	refuse := func(at finding.Path, name string, v attr.Value) {
 		if !v.IsNull() {
-			diags.Append(finding.Invalid(at.AtName(name), name, "found it in a cluster of mode "+finding.Quote(clusterhandle.MetalMode), "it is for machines in containers",
+			diags.Append(finding.Invalid(at.AtName(name), name,
+				"found it in a cluster of mode "+finding.Quote(clusterhandle.MetalMode), "it is for machines in containers",
 				"remove it, or make a cluster of mode "+finding.Quote(clusterhandle.ContainerMode)))
 		}
 	}
@@ -69,8 +73,9 @@ func (p writtenSet) validateMetal(g declared) finding.List {
 	refuse(finding.Path{}, "host", g.Host)
 
 	if g.resource && g.endpoint.IsNull() {
-		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none", "allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
-			"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
+		diags.Append(finding.Invalid(finding.Root("endpoint"), "endpoint", "found none",
+			"allowed is the URL of the Kubernetes API: a load balancer, a virtual IP or a DNS name in front of "+
+				"the control planes, or the address of a single one", "write one such as https://10.0.0.10:6443"))
 	}
 
 	for _, of := range p.written {
@@ -87,12 +92,15 @@ func (p writtenSet) validateContainers(g declared) finding.List {
 	var diags finding.List
 
 	if g.resource && g.Host.IsNull() {
-		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none", "machines in containers are pods of a host cluster", "set host with the namespace at least"))
+		diags.Append(finding.Invalid(finding.Root("host"), "host", "found none",
+			"machines in containers are pods of a host cluster", "set host with the namespace at least"))
 	}
 
 	if p.InHandle && p.Host != nil && p.Host.Missing {
-		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host", "found none in the handle of a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
-			"machines in containers are pods of a host cluster", "use the handle that the resource of the control plane exports, or write host with the namespace"))
+		diags.Append(finding.Invalid(finding.Root("cluster").AtName("host"), "host",
+			"found none in the handle of a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
+			"machines in containers are pods of a host cluster",
+			"use the handle that the resource of the control plane exports, or write host with the namespace"))
 	}
 
 	diags.Append(clusterhandle.ValidateHost(finding.Root("host"), g.Host)...)
@@ -112,7 +120,8 @@ func (p writtenSet) validateContainers(g declared) finding.List {
 func (g *writtenGroup) refuseMetal() finding.List {
 	var diags finding.List
 
-	for name, v := range map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install, "schematic": g.machines.Schematic, "platform": g.machines.Platform} {
+	for name, v := range map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install,
+		"schematic": g.machines.Schematic, "platform": g.machines.Platform} {
 		if v.IsNull() {
 			continue
 		}
@@ -122,7 +131,8 @@ func (g *writtenGroup) refuseMetal() finding.List {
 			remedy = "say how many there are in replicas"
 		}
 
-		diags.Append(finding.Invalid(g.At.AtName(name), name, "found it in a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
+		diags.Append(finding.Invalid(g.At.AtName(name), name,
+			"found it in a cluster of mode "+finding.Quote(clusterhandle.ContainerMode),
 			"it is for physical and virtual machines: containers are made by talosop, and nothing is installed in them", remedy))
 	}
 
@@ -138,11 +148,13 @@ func (g *writtenGroup) validateReplicas() finding.List {
 
 	switch {
 	case g.machines.Replicas.IsNull():
-		return finding.List{finding.Invalid(at, "replicas", "found none", "machines in containers are made by their number", "say how many there are")}
+		return finding.List{finding.Invalid(at, "replicas", "found none", "machines in containers are made by their number",
+			"say how many there are")}
 	case !known || g.Role != cluster.ControlPlane:
 		return nil
 	case count == 0:
-		return finding.List{finding.Invalid(at, "replicas", "found 0", "a cluster has one control plane or more, and its data with it",
+		return finding.List{finding.Invalid(at, "replicas", "found 0",
+			"a cluster has one control plane or more, and its data with it",
 			"use 1, 3 or 5; to give the cluster up, destroy the resource")}
 	case count%2 == 0:
 		return finding.List{evenNumber(at, count)}
@@ -155,12 +167,14 @@ func (g *writtenGroup) validateReplicas() finding.List {
 func (p writtenSet) validateNames() finding.List {
 	var diags finding.List
 
-	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and ending with a letter or digit: the objects on the host " +
+	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and " +
+		"ending with a letter or digit: the objects on the host " +
 		"cluster have it in their names"
 
 	name := p.Settings.Name
 	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
-		diags.Append(finding.Invalid(p.ClusterPath("name"), "name", "found "+finding.Quote(name), allowed, "choose such a name"))
+		diags.Append(finding.Invalid(p.ClusterPath("name"), "name", "found "+finding.Quote(name), allowed,
+			"choose such a name"))
 
 		return diags
 	}
@@ -171,17 +185,21 @@ func (p writtenSet) validateNames() finding.List {
 			at = finding.Root("name")
 		}
 
-		longest := workload.Spec{Cluster: name}.HostName(workload.Machine{Pool: of, Ordinal: max(int(g.machines.Replicas.ValueInt64())-1, 0)})
+		longest := workload.Spec{Cluster: name}.HostName(
+			workload.Machine{Pool: of, Ordinal: max(int(g.machines.Replicas.ValueInt64())-1, 0)})
 
 		switch {
 		case of == "" || g.Role == cluster.ControlPlane && len(longest) <= longestHostName:
 		case g.Role == cluster.Worker && of == machineset.ControlPlanePool:
-			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), "in containers the name "+machineset.ControlPlanePool+" is taken by the control planes", "choose another one"))
+			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of),
+				"in containers the name "+machineset.ControlPlanePool+" is taken by the control planes", "choose another one"))
 		case len(validation.IsDNS1123Label(of)) > 0:
 			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), allowed, "choose such a name"))
 		case len(longest) > longestHostName:
-			diags.Append(finding.Invalid(p.ClusterPath("name"), "name", fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", finding.Quote(name), longest),
-				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName), "choose a shorter name of the cluster or the pool"))
+			diags.Append(finding.Invalid(p.ClusterPath("name"), "name",
+				fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", finding.Quote(name), longest),
+				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName),
+				"choose a shorter name of the cluster or the pool"))
 
 			return diags
 		}

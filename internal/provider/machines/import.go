@@ -38,7 +38,8 @@ type ImportRequest struct {
 	Workers map[string]map[string]string `json:"workers,omitempty"`
 	// Name of the pool. Workers only.
 	Name string `json:"name,omitempty"`
-	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where they are.
+	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where
+	// they are.
 	Mode string          `json:"mode,omitempty"`
 	Host json.RawMessage `json:"host,omitempty"`
 }
@@ -59,15 +60,19 @@ func readImport(id string, kind importKind) (ImportRequest, clusterimport.Secret
 
 	switch {
 	case errors.Is(err, errContainersNotImported):
-		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the import id", err, "Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
+		return request, clusterimport.SecretsFile{},
+			clusterimport.ImportFailed("read the import id", err,
+				"Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
 	case err != nil:
-		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
+		return request, clusterimport.SecretsFile{},
+			clusterimport.ImportFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
 	}
 
 	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
 	if err != nil {
 		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the secrets of the cluster", err,
-			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine.")
+			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane "+
+				"machine.")
 	}
 
 	text, err := bundle.YAML()
@@ -78,7 +83,8 @@ func readImport(id string, kind importKind) (ImportRequest, clusterimport.Secret
 	return request, clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}, nil
 }
 
-var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the name and the host of their cluster takes them " +
+var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
+	"name and the host of their cluster takes them " +
 	"over, as it does after an apply that was killed")
 
 // ParseImport reads an import id; errors say what it should look like.
@@ -133,7 +139,10 @@ func (r ImportRequest) checkCluster() error {
 }
 
 // adopt observes what is imported, and says how far it has come.
-func adopt(ctx context.Context, m *providerdata.ProviderData, model *CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics)) diag.Diagnostics {
+func adopt(
+	ctx context.Context, m *providerdata.ProviderData, model *CommonModel,
+	read func(context.Context) (writtenSet, diag.Diagnostics),
+) diag.Diagnostics {
 	p, diags := read(ctx)
 	if diags.HasError() {
 		return diags

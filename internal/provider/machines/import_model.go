@@ -40,12 +40,16 @@ func controlPlaneFrom(
 }
 
 // settingsFrom is the settings of a cluster as its handle has them.
-func settingsFrom(handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster) settingsModel {
+func settingsFrom(
+	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster,
+) settingsModel {
 	return settingsModel{
 		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.Text),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
-		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI, KubeProxy: handle.KubeProxy,
-		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache, Registries: handle.Registries,
+		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI,
+		KubeProxy: handle.KubeProxy,
+		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache,
+		Registries:     handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
@@ -56,7 +60,8 @@ func settingsFrom(handle clusterhandle.HandleModel, file clusterimport.SecretsFi
 // workersFrom is the model of a pool of workers as its machines describe it; what
 // the cluster is, its control planes tell.
 func workersFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes, found map[string]clusterimport.Recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes,
+	found map[string]clusterimport.Recognised,
 ) (WorkerModel, diag.Diagnostics) {
 	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {
@@ -73,7 +78,8 @@ func workersFrom(
 	diags.Append(more...)
 
 	model := WorkerModel{
-		machineSetModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object, Host: types.ObjectNull(clusterhandle.WorkerHostType()),
+		machineSetModel: pool, Name: types.StringValue(cmp.Or(request.Name, DefaultPoolName)), Cluster: object,
+		Host: types.ObjectNull(clusterhandle.WorkerHostType()),
 	}
 	model.ID = types.StringValue(settings.Name + "/" + model.Name.ValueString())
 
@@ -83,7 +89,8 @@ func workersFrom(
 // poolFrom describes machines. Install settings that are the same on all of them
 // are those of the pool.
 func poolFrom(
-	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine, found map[string]clusterimport.Recognised, protect bool,
+	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
+	found map[string]clusterimport.Recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
 	names := machineset.SortedNames(addresses)
 	first := machines[names[0]].Install
@@ -95,19 +102,23 @@ func poolFrom(
 	}
 
 	model := machineSetModel{
-		TalosVersion:  tf.TextOrNull(version),
-		machinesModel: untoldReplicas(machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}),
-		CommonModel:   untoldLife(ctx, protect),
+		TalosVersion: tf.TextOrNull(version),
+		machinesModel: untoldReplicas(
+			machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(clusterhandle.MetalMode),
+				ConfigPatches: tf.TextList(nil)}),
+		CommonModel: untoldLife(ctx, protect),
 	}
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
-		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" && !installer.SecureBoot {
+		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" &&
+			!installer.SecureBoot {
 			model.Schematic, model.Platform = types.StringValue(installer.Schematic), types.StringValue(installer.Platform)
 		}
 	}
 
 	r := &tf.Reader{}
-	derived := writeGroup(machineset.Group{}, model.machinesModel, model.TalosVersion, types.StringNull()).installer(r, types.StringNull())
+	derived := writeGroup(machineset.Group{}, model.machinesModel, model.TalosVersion, types.StringNull()).installer(r,
+		types.StringNull())
 
 	var diags diag.Diagnostics
 
@@ -116,30 +127,44 @@ func poolFrom(
 		model.Install, diags = installValue(ctx, first, derived)
 	}
 
+	var more diag.Diagnostics
+
+	model.Machines, more = importedMachines(ctx, addresses, machines,
+		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
+			if shared {
+				return types.ObjectNull(installType()), nil
+			}
+
+			return installValue(ctx, install, derived)
+		})
+
+	return model, append(diags, more...)
+}
+
+// importedMachines is the machines of a pool, each with the install settings that own says are its own.
+func importedMachines(
+	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
+	own func(machineconfig.Install) (types.Object, diag.Diagnostics),
+) (types.Map, diag.Diagnostics) {
 	values := map[string]attr.Value{}
 
-	for _, name := range names {
-		machine := machineModel{
-			Address: types.StringValue(addresses[name]), Hostname: tf.TextOrNull(machines[name].Hostname), Install: types.ObjectNull(installType()),
+	var diags diag.Diagnostics
+
+	for _, name := range machineset.SortedNames(addresses) {
+		install, more := own(machines[name].Install)
+		diags.Append(more...)
+
+		value, more := types.ObjectValueFrom(ctx, machineType(), machineModel{
+			Address: types.StringValue(addresses[name]), Hostname: tf.TextOrNull(machines[name].Hostname),
+			Install:       install,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
-		}
-
-		if !shared {
-			install, more := installValue(ctx, machines[name].Install, derived)
-			diags.Append(more...)
-
-			machine.Install = install
-		}
-
-		value, more := types.ObjectValueFrom(ctx, machineType(), machine)
+		})
 		diags.Append(more...)
 
 		values[name] = value
 	}
 
-	model.Machines = types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values)
-
-	return model, diags
+	return types.MapValueMust(types.ObjectType{AttrTypes: machineType()}, values), diags
 }
 
 // untoldLife is what a resource says of its life when the user says nothing.
@@ -164,7 +189,8 @@ func installValue(ctx context.Context, i machineconfig.Install, derived string) 
 	}
 
 	model := installModel{
-		Disk: tf.TextOrNull(i.Disk), DiskSelector: types.ObjectNull(selectorType()), Wipe: tf.TrueOrNull(i.Wipe), Image: tf.TextOrNull(i.Image),
+		Disk: tf.TextOrNull(i.Disk), DiskSelector: types.ObjectNull(selectorType()), Wipe: tf.TrueOrNull(i.Wipe),
+		Image:           tf.TextOrNull(i.Image),
 		ExtraKernelArgs: tf.ListOrNull(i.ExtraKernelArgs),
 	}
 
@@ -173,8 +199,10 @@ func installValue(ctx context.Context, i machineconfig.Install, derived string) 
 	if s := i.DiskSelector; s != nil {
 		model.Disk = types.StringNull()
 		model.DiskSelector, diags = types.ObjectValueFrom(ctx, selectorType(), diskSelectorModel{
-			Size: tf.TextOrNull(s.Size), Model: tf.TextOrNull(s.Model), Serial: tf.TextOrNull(s.Serial), Modalias: tf.TextOrNull(s.Modalias),
-			UUID: tf.TextOrNull(s.UUID), WWID: tf.TextOrNull(s.WWID), Type: tf.TextOrNull(s.Type), BusPath: tf.TextOrNull(s.BusPath),
+			Size: tf.TextOrNull(s.Size), Model: tf.TextOrNull(s.Model), Serial: tf.TextOrNull(s.Serial),
+			Modalias: tf.TextOrNull(s.Modalias),
+			UUID:     tf.TextOrNull(s.UUID), WWID: tf.TextOrNull(s.WWID), Type: tf.TextOrNull(s.Type),
+			BusPath: tf.TextOrNull(s.BusPath),
 		})
 	}
 

@@ -21,9 +21,11 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 	state := have.Machines["cp-1"]
 	state.Images = images
 	have.Machines["cp-1"] = state
-	have.Kubernetes.Nodes[0] = cluster.Node{Name: "cp-1", KubeletVersion: "v1.36.3", StaticPods: map[string]cluster.StaticPod{
-		"kube-apiserver": {Image: "registry.k8s.io/kube-apiserver:v1.36.3", Ready: true}, "kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
-	}}
+	have.Kubernetes.Nodes[0] = cluster.Node{Name: "cp-1", KubeletVersion: "v1.36.3",
+		StaticPods: map[string]cluster.StaticPod{
+			"kube-apiserver": {Image: "registry.k8s.io/kube-apiserver:v1.36.3", Ready: true},
+			"kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
+		}}
 
 	seen := observed(want, have, types.MapNull(ObservedType()))
 	running := map[cluster.Component]string{cluster.KubeAPIServer: "v1.36.3", cluster.Kubelet: "v1.36.3"}
@@ -31,7 +33,8 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 	expect := func(when string, record types.Map, images cluster.Images) {
 		t.Helper()
 
-		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(), machineset.Set{})
+		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(),
+			machineset.Set{})
 		if diags.HasError() {
 			t.Fatal(diags)
 		}
@@ -69,7 +72,8 @@ func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
 	workers := planes
 	workers.Machines = planes.Machines[1:]
 
-	api := cluster.UpgradeComponent{Machine: "cp-1", Component: cluster.KubeAPIServer, From: "api:" + kubernetesBefore, Image: "api:" + kubernetesAfter}
+	api := cluster.UpgradeComponent{Machine: "cp-1", Component: cluster.KubeAPIServer, From: "api:" + kubernetesBefore,
+		Image: "api:" + kubernetesAfter}
 
 	for name, test := range map[string]struct {
 		want   cluster.Spec
@@ -79,13 +83,19 @@ func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
 		before types.String
 		after  types.String
 	}{
-		"created":                        {want: planes, before: types.StringNull(), after: types.StringValue(kubernetesAfter)},
-		"create not finished":            {want: planes, err: errStopped, before: types.StringNull(), after: types.StringValue(kubernetesAfter)},
-		"create took over an older one":  {want: planes, err: errStopped, done: []cluster.Step{api}, before: types.StringNull(), after: types.StringValue(kubernetesBefore)},
-		"upgraded":                       {want: planes, before: types.StringValue(kubernetesBefore), after: types.StringValue(kubernetesAfter)},
-		"upgrade not finished":           {want: planes, err: errStopped, before: types.StringValue("v1.34.1"), after: types.StringValue("v1.34.1")},
-		"upgrade stopped after one step": {want: planes, err: errStopped, synced: kubernetesBefore, before: types.StringValue("v1.34.1"), after: types.StringValue(kubernetesBefore)},
-		"workers have none":              {want: workers, before: types.StringNull(), after: types.StringNull()},
+		"created": {want: planes, before: types.StringNull(),
+			after: types.StringValue(kubernetesAfter)},
+		"create not finished": {want: planes, err: errStopped, before: types.StringNull(),
+			after: types.StringValue(kubernetesAfter)},
+		"create took over an older one": {want: planes, err: errStopped, done: []cluster.Step{api},
+			before: types.StringNull(), after: types.StringValue(kubernetesBefore)},
+		"upgraded": {want: planes, before: types.StringValue(kubernetesBefore),
+			after: types.StringValue(kubernetesAfter)},
+		"upgrade not finished": {want: planes, err: errStopped, before: types.StringValue("v1.34.1"),
+			after: types.StringValue("v1.34.1")},
+		"upgrade stopped after one step": {want: planes, err: errStopped, synced: kubernetesBefore,
+			before: types.StringValue("v1.34.1"), after: types.StringValue(kubernetesBefore)},
+		"workers have none": {want: workers, before: types.StringNull(), after: types.StringNull()},
 	} {
 		done := run{want: test.want, err: test.err, result: lifecycle.Result{Done: test.done}}
 		done.result.Snapshot.Kubernetes.Manifests = test.synced

@@ -13,7 +13,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-func (r *machineResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *machineResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, bundle, diags := readImport(req.ID, ImportOfMachine)
 	resp.Diagnostics.Append(diags...)
 
@@ -23,10 +25,12 @@ func (r *machineResource) ImportState(ctx context.Context, req resource.ImportSt
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, request.RoleOfMachine())
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+		bundle, request.RoleOfMachine())
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -66,7 +70,8 @@ func (r ImportRequest) RoleOfMachine() cluster.Role {
 // its control planes tell. Which of them began etcd nobody knows, and nothing depends on
 // it any more.
 func oneMachineFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes, found map[string]clusterimport.Recognised,
+	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes,
+	found map[string]clusterimport.Recognised,
 ) (OneMachineModel, diag.Diagnostics) {
 	var model OneMachineModel
 
@@ -86,7 +91,8 @@ func oneMachineFrom(
 	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))
 
 	model = OneMachineModel{
-		machineModel: one, Name: types.StringValue(name), Role: types.StringValue(string(request.RoleOfMachine())), Bootstrap: types.BoolNull(),
+		machineModel: one, Name: types.StringValue(name), Role: types.StringValue(string(request.RoleOfMachine())),
+		Bootstrap:    types.BoolNull(),
 		TalosVersion: shared.TalosVersion, Schematic: shared.Schematic, Platform: shared.Platform,
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches

@@ -65,7 +65,8 @@ func (m OneMachineModel) life() CommonModel {
 
 func (m *OneMachineModel) setLife(life CommonModel) {
 	m.changeModel = life.changeModel
-	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete, life.DeletionProtection
+	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete,
+		life.DeletionProtection
 	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }
@@ -131,7 +132,8 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 		ConfigPatches: types.ListNull(types.StringType),
 	})
 
-	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written, m.TalosVersion, types.StringNull()), diags
+	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written,
+		m.TalosVersion, types.StringNull()), diags
 }
 
 // beside lists the other control planes of the cluster; nil when the handle lists none
@@ -158,7 +160,8 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 // before it ends.
 func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.Diagnostics {
 	if m.Bootstrap.ValueBool() && m.roleOf() == cluster.Worker {
-		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker", "etcd begins on a control plane",
+		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker",
+			"etcd begins on a control plane",
 			"Remove it here and set it on one machine whose role is controlplane")}
 	}
 
@@ -168,20 +171,24 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 	}
 
 	at := path.Root("cluster").AtName("talos_endpoints")
-	listed := slices.ContainsFunc(endpoints, func(e string) bool { return machineset.SameAddress(e, m.Address.ValueString()) })
+	listed := slices.ContainsFunc(endpoints,
+		func(e string) bool { return machineset.SameAddress(e, m.Address.ValueString()) })
 
 	switch {
 	case m.Bootstrap.ValueBool() && !listed:
 		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
 			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is the control plane that is to begin etcd",
 			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins",
-			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, leave bootstrap out")}
+			"list the addresses of all control planes of the cluster, this one included; in a cluster that exists already, "+
+				"leave bootstrap out")}
 	case len(endpoints) > 0 && !listed && handle.Phase.IsNull():
 		// A handle that a resource made lists the control planes of that resource; one that
 		// was written by hand has to know them all, or one that begins etcd anew after a loss
 		// would not ask this one.
-		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no "+finding.Quote(m.Address.ValueString())+" in it, which is a control plane",
-			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and before it ends",
+		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints",
+			"found no "+finding.Quote(m.Address.ValueString())+" in it, which is a control plane",
+			"allowed is a list of all control planes: each of them is asked for data of etcd before a new one begins, and "+
+				"before it ends",
 			"list the addresses of all control planes of the cluster, this one included")}
 	case len(endpoints) == 0:
 		return diag.Diagnostics{tf.Invalid(at, "talos_endpoints", "found no control plane in it",
@@ -222,7 +229,8 @@ func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cl
 func (m *OneMachineModel) settleUpdate(_ context.Context, done run, plan, state OneMachineModel) diag.Diagnostics {
 	left := func(r cluster.Machine) bool { return !done.finished(r) }
 
-	if done.halted() && len(done.want.Removed) > 0 && !slices.ContainsFunc(done.want.Removed, left) && done.took(plan.Name.ValueString()) {
+	if done.halted() && len(done.want.Removed) > 0 && !slices.ContainsFunc(done.want.Removed, left) &&
+		done.took(plan.Name.ValueString()) {
 		m.machineModel, m.Name = plan.machineModel, plan.Name
 	}
 

@@ -42,8 +42,10 @@ func (r run) machinesNotReset() finding.List {
 		machines = append(machines, hold.String())
 	}
 
-	return finding.List{finding.Warn("Machines were not reset", "These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
-		"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+strings.Join(machines, "\n  - "))}
+	return finding.List{finding.Warn("Machines were not reset",
+		"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+			"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+
+			strings.Join(machines, "\n  - "))}
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

@@ -47,11 +47,15 @@ type machinesResource[M any, P Model[M]] struct {
 	kind string
 }
 
-func (r *machinesResource[M, P]) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *machinesResource[M, P]) Metadata(
+	_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
 	resp.TypeName = r.kind
 }
 
-func (r *machinesResource[M, P]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *machinesResource[M, P]) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var config M
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -67,14 +71,17 @@ func (r *machinesResource[M, P]) ValidateConfig(ctx context.Context, req resourc
 	resp.Diagnostics.Append(tf.Diagnostics(p.validate())...)
 }
 
-func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *machinesResource[M, P]) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	var config, plan, state M
 
 	if req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(tf.Diagnostics(planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy()))...)
+			resp.Diagnostics.Append(tf.Diagnostics(
+				planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy()))...)
 		}
 
 		return
@@ -109,7 +116,9 @@ func (r *machinesResource[M, P]) ModifyPlan(ctx context.Context, req resource.Mo
 }
 
 // planCreate forecasts a create.
-func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config M, given tfsdk.Config) diag.Diagnostics {
+func (r *machinesResource[M, P]) planCreate(
+	ctx context.Context, plan *M, config M, given tfsdk.Config,
+) diag.Diagnostics {
 	P(plan).align(config, nil)
 
 	p, diags := P(plan).Pool(ctx)
@@ -126,7 +135,9 @@ func (r *machinesResource[M, P]) planCreate(ctx context.Context, plan *M, config
 }
 
 // planUpdate forecasts an update.
-func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state, config M, change edit, given tfsdk.Config) diag.Diagnostics {
+func (r *machinesResource[M, P]) planUpdate(
+	ctx context.Context, plan *M, state, config M, change edit, given tfsdk.Config,
+) diag.Diagnostics {
 	P(plan).align(config, &state)
 
 	p, diags := P(plan).Pool(ctx)
@@ -153,7 +164,9 @@ func (r *machinesResource[M, P]) planUpdate(ctx context.Context, plan *M, state,
 }
 
 // advise says of a plan what only the network knows. No planned value depends on it.
-func (r *machinesResource[M, P]) advise(ctx context.Context, p writtenSet, f machineset.Forecast, given tfsdk.Config) diag.Diagnostics {
+func (r *machinesResource[M, P]) advise(
+	ctx context.Context, p writtenSet, f machineset.Forecast, given tfsdk.Config,
+) diag.Diagnostics {
 	if r.ProviderData == nil {
 		return nil
 	}
@@ -179,7 +192,9 @@ func (r *machinesResource[M, P]) setForecast(plan *M, f forecast) {
 	P(plan).setLife(life)
 }
 
-func (r *machinesResource[M, P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *machinesResource[M, P]) Create(
+	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
+) {
 	var plan M
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -228,14 +243,17 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 		return
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, P(&state).seenMeta))...)
+	resp.Diagnostics.Append(tf.Diagnostics(
+		refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, P(&state).seenMeta))...)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, life.protection())...)
 }
 
-func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *machinesResource[M, P]) Update(
+	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
+) {
 	var plan, state M
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -260,7 +278,8 @@ func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.Update
 	result := plan
 
 	if !P(&plan).life().idle() {
-		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set, P(&state).life())
+		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
+			P(&state).life())
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {
@@ -276,7 +295,9 @@ func (r *machinesResource[M, P]) Update(ctx context.Context, req resource.Update
 	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, P(&result).life().protection())...)
 }
 
-func (r *machinesResource[M, P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *machinesResource[M, P]) Delete(
+	ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse,
+) {
 	var state M
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -293,5 +314,6 @@ func (r *machinesResource[M, P]) Delete(ctx context.Context, req resource.Delete
 		return
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set))...)
+	resp.Diagnostics.Append(tf.Diagnostics(
+		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set))...)
 }

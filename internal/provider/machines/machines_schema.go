@@ -51,41 +51,53 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 		Optional: true,
 		Validators: []validator.Map{
 			mapvalidator.KeysAre(stringvalidator.RegexMatches(machineName,
-				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter or digit")),
+				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
+					"or digit")),
 		},
-		MarkdownDescription: "The " + role + " machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
-			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, is " +
-			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as long as its " +
+		MarkdownDescription: "The " + role +
+			" machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
+			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, " +
+			"leaves etcd, is " +
+			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as " +
+			"long as its " +
 			"`address` or its `uuid` says that it is the same. Required with mode `metal`; with `container` it is `replicas`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
-				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos API of the " +
-					"machine, port 50000. A change makes talosop look for the same machine at the new address and at the old one; nothing is reset, and " +
+				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos " +
+					"API of the " +
+					"machine, port 50000. A change makes talosop look for the same machine at the new address and at the old one; " +
+					"nothing is reset, and " +
 					"another machine found there is refused.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is refused. Without it, " +
-					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: the machine that " +
+				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is " +
+					"refused. Without it, " +
+					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: " +
+					"the machine that " +
 					"was there is removed from the cluster, and the new one joins in its place.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in maintenance mode (base64 of the SHA-256 " +
-					"of its public key). With it the configuration, which holds secrets, is only ever sent to that very machine. It changes with " +
+				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in maintenance mode " +
+					"(base64 of the SHA-256 " +
+					"of its public key). With it the configuration, which holds secrets, is only ever sent to that very machine. It " +
+					"changes with " +
 					"every boot, and is not used once the machine has joined." + tf.TerraformOnly,
 			},
 			"hostname": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives a stable name from the " +
+				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives " +
+					"a stable name from the " +
 					"hardware. Set it before the machine joins: a node does not change its name." + clusterhandle.AppliedLive,
 			},
 			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
 			"config_patches": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Patches of this machine's configuration, applied last: addresses, labels and taints belong here. " +
+				MarkdownDescription: "Patches of this machine's configuration, applied last: addresses, labels and taints belong " +
+					"here. " +
 					patchFormat + patchChange,
 			},
 			"meta": metaAttribute(),
@@ -94,32 +106,39 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 }
 
 // patchFormat describes every list of patches.
-const patchFormat = "Each is YAML: a strategic merge patch, of one or several documents, or a list of JSON 6902 operations (which Talos does " +
-	"not allow when the configuration has several documents, as it has from contract v1.12 on). Documents of kinds that talosop does not know " +
+const patchFormat = "Each is YAML: a strategic merge patch, of one or several documents, or a list of JSON 6902 " +
+	"operations (which Talos does " +
+	"not allow when the configuration has several documents, as it has from contract v1.12 on). Documents of kinds that " +
+	"talosop does not know " +
 	"are passed on."
 
 // patchChange says what a changed patch does.
-const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only with a reboot drains and reboots " +
+const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only " +
+	"with a reboot drains and reboots " +
 	"them, as the plan says."
 
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How Talos is installed on the disk of " + of + ". Talos on metal needs `disk` or `disk_selector`, unless the machine " +
+		MarkdownDescription: "How Talos is installed on the disk of " + of +
+			". Talos on metal needs `disk` or `disk_selector`, unless the machine " +
 			"booted from a disk already. " + inheritance + clusterhandle.JoinOnly,
 		Attributes: map[string]schema.Attribute{
 			"disk": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with `disk_selector`." + clusterhandle.JoinOnly,
+				Optional: true,
+				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with " +
+					"`disk_selector`." + clusterhandle.JoinOnly,
 			},
 			"disk_selector": schema.SingleNestedAttribute{
 				Optional: true,
-				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. `talosop_machine_info` lists the disks " +
+				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. " +
+					"`talosop_machine_info` lists the disks " +
 					"of a machine. Not together with `disk`." + clusterhandle.JoinOnly,
 				Attributes: map[string]schema.Attribute{
 					"size": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." + clusterhandle.JoinOnly,
+						Optional: true,
+						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." +
+							clusterhandle.JoinOnly,
 					},
 					"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
 					"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
@@ -140,15 +159,20 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			},
 			"image": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and `platform`. Its version " +
-					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its name is the one that is wanted. " +
-					"Another image upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same Talos from it, unless only the " +
-					"tag differs; others get it with their next upgrade. Nothing that a machine says tells such an upgrade from one that Talos rolled back.",
+				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and " +
+					"`platform`. Its version " +
+					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its " +
+					"name is the one that is wanted. " +
+					"Another image upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same " +
+					"Talos from it, unless only the " +
+					"tag differs; others get it with their next upgrade. Nothing that a machine says tells such an upgrade from one " +
+					"that Talos rolled back.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel image (UEFI, Talos 1.10 " +
+				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel " +
+					"image (UEFI, Talos 1.10 " +
 					"and newer) ignore them: put them into the schematic instead." + clusterhandle.JoinOnly,
 			},
 		},

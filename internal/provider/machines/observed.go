@@ -56,7 +56,8 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 
 		// A control plane that was configured and has no member waits for etcd to
 		// begin, and says Preparing until then (Talos 1.10 to 1.13).
-		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() && !machineset.Bootstrapped(out.Phase) {
+		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() &&
+			!machineset.Bootstrapped(out.Phase) {
 			state.EtcdService = cluster.ServicePreparing
 		}
 
@@ -73,7 +74,8 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		out.Pods[name] = o.PodDigest.ValueString()
 
 		// One that is gone is made and configured anew, with the address that the host gives it then.
-		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil && o.Stage.ValueString() != machineset.StageGone {
+		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil &&
+			o.Stage.ValueString() != machineset.StageGone {
 			out.Peers[name] = peer
 		}
 	}
@@ -210,7 +212,8 @@ func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 	}
 
 	// Not every look is for it, and etcd forgets: a boot is about one etcd.
-	if s.Values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil && s.prior["boot_id"].Equal(s.Values["boot_id"]) {
+	if s.Values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil &&
+		s.prior["boot_id"].Equal(s.Values["boot_id"]) {
 		s.Keep("etcd_restored_at")
 	}
 
@@ -232,7 +235,8 @@ func (s sight) remains(have cluster.Snapshot) {
 	}
 
 	if member, ok := s.prior["member_id"].(types.String); ok && !member.IsNull() {
-		left := slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == member.ValueString() })
+		left := slices.ContainsFunc(have.Etcd.Members,
+			func(e cluster.EtcdMember) bool { return e.ID == member.ValueString() })
 		if left || !have.Etcd.Known {
 			s.Keep("member_id")
 		}

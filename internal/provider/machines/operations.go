@@ -23,7 +23,9 @@ import (
 // What the resources with machines share of create, read, update and delete.
 
 // deadline bounds an operation by its timeout.
-func (m CommonModel) deadline(ctx context.Context, op tf.Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func (m CommonModel) deadline(
+	ctx context.Context, op tf.Operation, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
 	return tf.DeadlineOf(ctx, m.Timeouts, op, diags)
 }
 
@@ -95,7 +97,8 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	what := done.report(p, "create "+p.Object, applyAgain)
 
 	if m.OnIncomplete.ValueString() == tf.OnIncompleteError {
-		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines and begin anew. To go on " +
+		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines " +
+			"and begin anew. To go on " +
 			"instead, `untaint` it and apply again."
 
 		return append(finding.List{finding.Unable("create", p.Object, what)}, done.warnOfRestore()...), true
@@ -106,11 +109,11 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	return append(finding.List{finding.Incomplete("create of "+p.Object, what)}, done.warnOfRestore()...), true
 }
 
-// refresh observes the machines and puts what it saw into the model of state. A
-// machine that does not answer keeps what was last seen of it, and all of them do while nothing leads to their host cluster.
-// What META holds is left to seen.
+// refresh observes the machines and puts what it saw into the model of state. A machine that does not answer keeps what
+// was last seen of it, and all of them do while nothing leads to their host cluster. What META holds is left to seen.
 func refresh(
-	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set, seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
+	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set,
+	seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
 ) finding.List {
 	record, diags := model.Recorded(ctx, p)
 	recorded, more := machineset.NewPriorState(record, p, p)
@@ -130,7 +133,8 @@ func refresh(
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
-	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
+	model.Observed = exam.onHost.in(
+		withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
 	diags.Append(exam.onHost.leftUnchanged()...)
@@ -144,7 +148,9 @@ func refresh(
 
 // updateMachines goes on with the machines of a pool that state knows. prior is the pool of
 // the state.
-func updateMachines(ctx context.Context, m *providerdata.ProviderData, p writtenSet, prior machineset.Set, state CommonModel) (run, finding.List) {
+func updateMachines(
+	ctx context.Context, m *providerdata.ProviderData, p writtenSet, prior machineset.Set, state CommonModel,
+) (run, finding.List) {
 	record, diags := state.Recorded(ctx, prior)
 	recorded, more := machineset.NewPriorState(record, p.Set, prior)
 	diags.Append(more...)
@@ -180,7 +186,9 @@ func updateMachines(ctx context.Context, m *providerdata.ProviderData, p written
 
 // remaining is what the next apply has to do after an update that did not finish, by what
 // the run saw last: the list that its plan will have.
-func remaining(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel) (types.List, finding.List) {
+func remaining(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel,
+) (types.List, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
@@ -221,7 +229,9 @@ func remaining(ctx context.Context, m *providerdata.ProviderData, p machineset.S
 //
 // How the resource treats its machines is stored either way, too: it touches none of
 // them, and is how a user gets out of an update that cannot succeed.
-func (m *machineSetModel) settleUpdate(ctx context.Context, done run, held *machineset.Group, plan, state machineSetModel) diag.Diagnostics {
+func (m *machineSetModel) settleUpdate(
+	ctx context.Context, done run, held *machineset.Group, plan, state machineSetModel,
+) diag.Diagnostics {
 	m.settle(done, plan.CommonModel, state.CommonModel)
 
 	if !done.halted() {
@@ -305,7 +315,9 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 }
 
 // removeMachines takes the machines of a resource out of service, as on_destroy says.
-func removeMachines(ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set) finding.List {
+func removeMachines(
+	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set,
+) finding.List {
 	// Checked at plan time as well; a tainted resource is only seen here.
 	if diags := state.guardDestroy(kind); diags.HasError() {
 		return diags
@@ -315,7 +327,8 @@ func removeMachines(ctx context.Context, m *providerdata.ProviderData, kind stri
 		m.Unclaim(p)
 
 		return finding.List{finding.Warn("Machines keep running",
-			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they are. To bring them back "+
+			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
+				"are. To bring them back "+
 				"under talosop, %s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
 	}
 
@@ -334,7 +347,8 @@ func removeMachines(ctx context.Context, m *providerdata.ProviderData, kind stri
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
 		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
-			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, or exchanged, set "+
+			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, "+
+			"or exchanged, set "+
 			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
 	}
 

@@ -79,7 +79,9 @@ func editOf(plan CommonModel, config tfsdk.Config) edit {
 
 // planUpdate forecasts an update, and refuses what cannot be done. prior is the set of
 // the state.
-func planUpdate(ctx context.Context, p, prior writtenSet, state CommonModel, policy cluster.Policy) (machineset.Forecast, finding.List) {
+func planUpdate(
+	ctx context.Context, p, prior writtenSet, state CommonModel, policy cluster.Policy,
+) (machineset.Forecast, finding.List) {
 	record, diags := state.Recorded(ctx, prior.Set)
 	f, more := p.ForecastUpdate(prior.Set, record, policy)
 
@@ -104,7 +106,10 @@ func (f *forecast) rest(state CommonModel, e edit) {
 
 // planDestroy warns of what a destroy will do to machines, unless the resource is
 // protected.
-func planDestroy(ctx context.Context, kind string, life CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics), policy cluster.Policy) finding.List {
+func planDestroy(
+	ctx context.Context, kind string, life CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics),
+	policy cluster.Policy,
+) finding.List {
 	diags := life.guardDestroy(kind)
 	if diags.HasError() {
 		return diags

@@ -125,8 +125,10 @@ func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribu
 func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required: true,
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + machineset.SupportedTalos + "; a newer one is accepted with a " +
-			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version after the other, each " +
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + machineset.SupportedTalos +
+			"; a newer one is accepted with a " +
+			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version " +
+			"after the other, each " +
 			"drained first and rebooted; the control planes one at a time.",
 	}
 }
@@ -139,16 +141,20 @@ func groupAttributes(role string) map[string]schema.Attribute {
 			"Machines may set their own `install`, whose values go before these."),
 		"schematic": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel arguments that machines are " +
-				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of `talos_version` does. Without " +
+			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel " +
+				"arguments that machines are " +
+				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of " +
+				"`talos_version` does. Without " +
 				"it any schematic is right until the next upgrade, which installs plain Talos.",
 		},
 		"platform": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
 			Default:  stringdefault.StaticString(clusterhandle.MetalMode),
-			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, `nocloud` or `aws`. A change upgrades machines that " +
-				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get it with their next upgrade. " +
+			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, " +
+				"`nocloud` or `aws`. A change upgrades machines that " +
+				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others " +
+				"get it with their next upgrade. " +
 				"Default: `metal`." + clusterhandle.JoinOnly,
 		},
 		"config_patches": schema.ListAttribute{
@@ -156,7 +162,8 @@ func groupAttributes(role string) map[string]schema.Attribute {
 			Computed:    true,
 			Default:     noTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource; after those of the cluster, before those of a " +
+			MarkdownDescription: "Patches of the configuration of the " + role +
+				" machines of this resource; after those of the cluster, before those of a " +
 				"machine. " + patchFormat + patchChange,
 		},
 	}
@@ -180,9 +187,12 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 			Computed:   true,
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
-			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots them into maintenance mode, " +
-				"`preserve` leaves them running as they are and forgets them. Workers of a cluster that lives on are reset all at once, each cordoned and " +
-				"drained by Talos itself unless `drain.enabled` is `false`; to have them leave within `max_unavailable`, take them out of `machines` first. " +
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots " +
+				"them into maintenance mode, " +
+				"`preserve` leaves them running as they are and forgets them. Workers of a cluster that lives on are reset all " +
+				"at once, each cordoned and " +
+				"drained by Talos itself unless `drain.enabled` is `false`; to have them leave within `max_unavailable`, take " +
+				"them out of `machines` first. " +
 				"Default: `reset`." + tf.TerraformOnly,
 		},
 		"on_incomplete": schema.StringAttribute{
@@ -190,16 +200,21 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 			Computed:   true,
 			Default:    stringdefault.StaticString(tf.OnIncompleteWarn),
 			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
-			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource with its `phase` and a warning; " +
-				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
-				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." + tf.TerraformOnly,
+			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource " +
+				"with its `phase` and a warning; " +
+				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless " +
+				"`untaint`ed, the next apply " +
+				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." +
+				tf.TerraformOnly,
 		},
 		"deletion_protection": schema.BoolAttribute{
 			Optional: true,
 			Computed: true,
 			Default:  booldefault.StaticBool(protect),
-			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to `false` and apply first. It does not " +
-				"guard single machines: one that is taken out of the configuration is removed. Default: " + protection + "." + tf.TerraformOnly,
+			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
+				"`false` and apply first. It does not " +
+				"guard single machines: one that is taken out of the configuration is removed. Default: " + protection + "." +
+				tf.TerraformOnly,
 		},
 	}
 }
@@ -209,61 +224,77 @@ func observationAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"phase": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or `Degraded` when something was lost " +
+			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or " +
+				"`Degraded` when something was lost " +
 				"that the next apply repairs. Unknown in plans that will change it. Check it in a postcondition, " +
 				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the resource.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,
 			ElementType: types.StringType,
-			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and state. Afterwards: what that plan " +
+			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and " +
+				"state. Afterwards: what that plan " +
 				"said; after an update that failed, what remains.",
 		},
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
-			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps its values; one that was never " +
+			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps " +
+				"its values; one that was never " +
 				"reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"address": observedString("Address at which the machine was reached."),
-				"stage":   observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, `running`, …"),
+				"stage": observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
+					"`running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
 				},
 				"talos_version": observedString("Talos version that runs."),
-				"schematic":     observedString("Id of the Image Factory schematic the machine was made from, when Talos reports one."),
-				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; null where somebody else did, as on " +
+				"schematic": observedString(
+					"Id of the Image Factory schematic the machine was made from, when Talos reports one."),
+				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; " +
+					"null where somebody else did, as on " +
 					"machines that were imported."),
-				"platform":        observedString("Platform in the words of Talos, such as `metal`."),
-				"uuid":            observedString("Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
+				"platform": observedString("Platform in the words of Talos, such as `metal`."),
+				"uuid": observedString(
+					"Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
 				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),
 				"kubelet_version": observedString("Version of the kubelet, from the Kubernetes node."),
 				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
 				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name":       observedString("Name of the Kubernetes node."),
-				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, whoever did that; null when it did not, or so long ago " +
+				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, " +
+					"whoever did that; null when it did not, or so long ago " +
 					"that etcd does not tell any more."),
-				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, whichever pod it has: that of a Service of the host " +
+				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, " +
+					"whichever pod it has: that of a Service of the host " +
 					"cluster. Null on metal, on workers, and of machines that were configured without one."),
-				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, and when the pod is not as talosop made it."),
+				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, " +
+					"and when the pod is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control planes `kube-apiserver`, " +
+					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control " +
+						"planes `kube-apiserver`, " +
 						"`kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
 				},
 				"kubernetes": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and on control planes those of " +
+					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and " +
+						"on control planes those of " +
 						"`kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
 				},
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another Talos, another schematic, another " +
-						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that are lost and what differs on the host cluster. The next " +
-						"apply puts it right, but for what begins with `host cluster, left as it is`: claims of another size or class than configured. Empty when nothing differs.",
+					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another " +
+						"Talos, another schematic, another " +
+						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is " +
+						"gone, a missing etcd member or node, and of containers volumes that are lost and what differs on the host " +
+						"cluster. The next " +
+						"apply puts it right, but for what begins with `host cluster, left as it is`: claims of another size or class " +
+						"than configured. Empty when nothing differs.",
 				},
 			}},
 		},

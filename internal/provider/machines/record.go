@@ -138,7 +138,8 @@ func (r run) installed() map[string]string {
 	for _, step := range r.result.Done {
 		switch s := step.(type) {
 		case cluster.ApplyConfig:
-			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 && s.Access == cluster.Maintenance {
+			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 &&
+				s.Access == cluster.Maintenance {
 				installers[s.Machine] = r.want.Machines[i].Installer
 			}
 		case cluster.Upgrade:
@@ -149,7 +150,8 @@ func (r run) installed() map[string]string {
 	return installers
 }
 
-// annotate sets a text in the records of machines. A machine that has not answered yet has no record, and gets none by it.
+// annotate sets a text in the records of machines. A machine that has not answered yet has no record, and gets none by
+// it.
 func annotate(records map[string]attr.Value, name string, texts map[string]string) {
 	for machine, text := range texts {
 		if record, there := records[machine]; there {
@@ -186,7 +188,8 @@ func (r run) addressOf(name string) string {
 // configuration.
 func ConfiguredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
 	values := map[string]attr.Value{
-		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(), "boot_id": types.StringNull(),
+		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(),
+		"boot_id":   types.StringNull(),
 		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
 		"platform": types.StringNull(), "installer": types.StringNull(), "etcd_restored_at": types.StringNull(),
 		"pod_digest": types.StringNull(), "peer_address": types.StringNull(),

@@ -24,12 +24,14 @@ var (
 
 // oneMachine is a pool of w-1 with the hardware that state knows.
 func oneMachine(uuid string) cluster.Spec {
-	return cluster.Spec{Machines: []cluster.Machine{{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
+	return cluster.Spec{Machines: []cluster.Machine{
+		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
 }
 
 func joined(uuid string) cluster.MachineState {
 	return cluster.MachineState{
-		Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid, ConfigDigest: "sent", NodeName: "node",
+		Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid,
+		ConfigDigest: "sent", NodeName: "node",
 	}
 }
 
@@ -56,7 +58,8 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
+		types.MapNull(ObservedType()))
 
 	waiting := cluster.MachineState{Access: cluster.Maintenance, UUID: theirs}
 	controlPlane := joined(ours)
@@ -80,7 +83,8 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 			t.Errorf("%s: reported is %q", name, foreign)
 		}
 
-		if machineset.Lost(want, have, machineset.PriorState{Record: machineset.Record{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}}) {
+		if machineset.Lost(want, have,
+			machineset.PriorState{Record: machineset.Record{Machines: map[string]cluster.MachineState{"w-1": joined(ours)}}}) {
 			t.Errorf("%s: it is taken for the loss of the machine", name)
 		}
 	}
@@ -90,7 +94,8 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
 	t.Parallel()
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
+		types.MapNull(ObservedType()))
 	want := oneMachine(theirs)
 	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
 
@@ -121,7 +126,8 @@ func TestPhaseOfRunsThatFailed(t *testing.T) {
 
 	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.11"}}}
 	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Unreachable}})
-	accepted := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
+	accepted := snapshotOf(map[string]cluster.MachineState{
+		"cp-1": {Access: cluster.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
 	withEtcd := silent
 	withEtcd.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{Name: "cp-1"}}}
 
@@ -135,15 +141,17 @@ func TestPhaseOfRunsThatFailed(t *testing.T) {
 		before cluster.Phase
 		Phase  cluster.Phase
 	}{
-		"nothing yet":              {have: silent, Phase: cluster.Provisioning},
-		"nothing yet, again":       {have: silent, before: cluster.Bootstrapping, Phase: cluster.Provisioning},
-		"was joining":              {have: silent, before: cluster.Joining, Phase: cluster.Joining},
-		"was degraded":             {have: silent, before: cluster.Degraded, Phase: cluster.Degraded},
-		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}}, Phase: cluster.Joining},
-		"bootstrap was accepted":   {have: accepted, before: cluster.Provisioning, Phase: cluster.Joining},
-		"etcd answered":            {have: withEtcd, before: cluster.Provisioning, Phase: cluster.Joining},
-		"complete, create failed":  {Spec: new(oneMachine(ours)), have: whole, Phase: cluster.Joining},
-		"complete, update failed":  {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready, Phase: cluster.Degraded},
+		"nothing yet":        {have: silent, Phase: cluster.Provisioning},
+		"nothing yet, again": {have: silent, before: cluster.Bootstrapping, Phase: cluster.Provisioning},
+		"was joining":        {have: silent, before: cluster.Joining, Phase: cluster.Joining},
+		"was degraded":       {have: silent, before: cluster.Degraded, Phase: cluster.Degraded},
+		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}},
+			Phase: cluster.Joining},
+		"bootstrap was accepted":  {have: accepted, before: cluster.Provisioning, Phase: cluster.Joining},
+		"etcd answered":           {have: withEtcd, before: cluster.Provisioning, Phase: cluster.Joining},
+		"complete, create failed": {Spec: new(oneMachine(ours)), have: whole, Phase: cluster.Joining},
+		"complete, update failed": {Spec: new(oneMachine(ours)), have: whole, before: cluster.Ready,
+			Phase: cluster.Degraded},
 	} {
 		if test.Spec == nil {
 			test.Spec = &want
@@ -166,14 +174,17 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 		cluster.Machine{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.22"},
 		cluster.Machine{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.23"})
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
+		types.MapNull(ObservedType()))
 	done := run{
 		want: want, err: errStopped,
 		result: lifecycle.Result{
 			Snapshot: snapshotOf(map[string]cluster.MachineState{
-				"w-1": {Access: cluster.Unreachable}, "w-2": {Access: cluster.Unreachable, UUID: theirs}, "w-3": {Access: cluster.Unreachable},
+				"w-1": {Access: cluster.Unreachable}, "w-2": {Access: cluster.Unreachable, UUID: theirs},
+				"w-3": {Access: cluster.Unreachable},
 			}),
-			Done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Digest: "new"}, cluster.ApplyConfig{Machine: "w-2", Digest: "new"}},
+			Done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Digest: "new"},
+				cluster.ApplyConfig{Machine: "w-2", Digest: "new"}},
 		},
 	}
 
@@ -187,7 +198,8 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 	}
 
 	state := machineSetModel{
-		machinesModel: machinesModel{Machines: machines("w-1")}, CommonModel: CommonModel{Observed: prior, Phase: types.StringValue("Ready")},
+		machinesModel: machinesModel{Machines: machines("w-1")},
+		CommonModel:   CommonModel{Observed: prior, Phase: types.StringValue("Ready")},
 	}
 	plan := machineSetModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
@@ -202,7 +214,8 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 
 	for machine, uuid := range map[string]string{"w-1": ours, "w-2": theirs} {
 		for name, value := range map[string]attr.Value{
-			"uuid": types.StringValue(uuid), "config_digest": types.StringValue("new"), "ready": types.BoolValue(false), "stage": types.StringValue("unknown"),
+			"uuid": types.StringValue(uuid), "config_digest": types.StringValue("new"), "ready": types.BoolValue(false),
+			"stage": types.StringValue("unknown"),
 		} {
 			if got := recordedValue(t, stored.Observed, machine, name); !got.Equal(value) {
 				t.Errorf("%s of %s is %s, want %s", name, machine, got, value)
@@ -231,14 +244,18 @@ func TestInstalledImagesAreRecorded(t *testing.T) {
 		err  error
 		want string
 	}{
-		"nothing was done":      {want: "old:v1.12.4"},
-		"a configuration":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Member}}, want: "old:v1.12.4"},
-		"an installation":       {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Maintenance}}, want: "new:v1.13.0"},
-		"an upgrade of two":     {done: []cluster.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")}, want: "new:v1.13.0"},
+		"nothing was done": {want: "old:v1.12.4"},
+		"a configuration": {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Member}},
+			want: "old:v1.12.4"},
+		"an installation": {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Maintenance}},
+			want: "new:v1.13.0"},
+		"an upgrade of two": {done: []cluster.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")},
+			want: "new:v1.13.0"},
 		"one, and then no more": {done: []cluster.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
 	} {
 		prior := observed(want, have, types.MapNull(ObservedType()))
-		prior = types.MapValueMust(ObservedType(), map[string]attr.Value{"w-1": WithValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
+		prior = types.MapValueMust(ObservedType(),
+			map[string]attr.Value{"w-1": WithValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
 
 		record := run{want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
 		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {
@@ -270,7 +287,8 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 	t.Parallel()
 
 	silent := cluster.MachineState{Access: cluster.Unreachable}
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
+		types.MapNull(ObservedType()))
 	life := CommonModel{Observed: prior, Phase: types.StringValue("Ready")}
 
 	for name, test := range map[string]struct {
@@ -282,9 +300,11 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		"nothing was sent yet": {failedExchange(silent), ours},
 	} {
 		machines := func(uuid string) machinesModel {
-			return machinesModel{Machines: types.MapValueMust(types.StringType, map[string]attr.Value{"w-1": types.StringValue(uuid)})}
+			return machinesModel{Machines: types.MapValueMust(types.StringType,
+				map[string]attr.Value{"w-1": types.StringValue(uuid)})}
 		}
-		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: life}, machineSetModel{machinesModel: machines(theirs)}
+		state, plan := machineSetModel{machinesModel: machines(ours), CommonModel: life},
+			machineSetModel{machinesModel: machines(theirs)}
 
 		stored := state
 		if diags := stored.settleUpdate(t.Context(), test.done, &machineset.Group{}, plan, state); diags.HasError() {
@@ -296,7 +316,8 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 		}
 
 		machine := func(uuid string) OneMachineModel {
-			return OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)}, Phase: life.Phase}
+			return OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)},
+				Phase: life.Phase}
 		}
 
 		before, after := machine(ours), machine(theirs)
@@ -320,7 +341,8 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
 
 	life := CommonModel{Phase: types.StringValue("Ready")}
-	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), types.MapNull(ObservedType()))
+	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
+		types.MapNull(ObservedType()))
 
 	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
 	before.setLife(life)
@@ -331,7 +353,8 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 	stored := before
 	stored.settleUpdate(t.Context(), done, after, before)
 
-	if got := stored.Observed.Attributes()["uuid"]; stored.UUID.ValueString() != ours || !got.Equal(types.StringValue(ours)) {
+	if got := stored.Observed.Attributes()["uuid"]; stored.UUID.ValueString() != ours ||
+		!got.Equal(types.StringValue(ours)) {
 		t.Errorf("stored is %s, and observed %s", stored.UUID, got)
 	}
 }
@@ -340,10 +363,12 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 	t.Parallel()
 
-	found := map[string]clusterimport.Recognised{"a": {State: joined(ours)}, "b": {State: joined(theirs)}, "c": {State: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
+	found := map[string]clusterimport.Recognised{"a": {State: joined(ours)}, "b": {State: joined(theirs)},
+		"c": {State: joined(strings.ToUpper(ours))}, "d": {}, "e": {}}
 
 	problems := clusterimport.ListedTwice(found)
-	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "c (") || !strings.Contains(problems[0].Error(), "same machine as a") {
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "c (") ||
+		!strings.Contains(problems[0].Error(), "same machine as a") {
 		t.Errorf("problems are %v", problems)
 	}
 }
@@ -351,9 +376,10 @@ func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 // The pod of a machine is there before the machine answers for the first time.
 func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
 	done := run{
-		want:   cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
-		result: lifecycle.Result{Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
-		Pods:   map[string]string{"cp-0": "digest"},
+		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
+		result: lifecycle.Result{Snapshot: cluster.Snapshot{
+			Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
+		Pods: map[string]string{"cp-0": "digest"},
 	}
 
 	if observed := done.observed(types.MapNull(ObservedType())); len(observed.Elements()) > 0 {
@@ -404,7 +430,8 @@ func TestMachinesLeftBehindAreNamed(t *testing.T) {
 	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
 
 	got := run{result: lifecycle.Result{Left: left}}.machinesNotReset()
-	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") || !strings.Contains(got[0].Detail, "Wipe their disks") {
+	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") ||
+		!strings.Contains(got[0].Detail, "Wipe their disks") {
 		t.Errorf("told is %v", got)
 	}
 
@@ -422,7 +449,8 @@ func TestObserved_addressWhereFound(t *testing.T) {
 	found.FoundAt = "10.0.0.9"
 	have.Machines["w-1"] = found
 
-	if got := recordedValue(t, observed(spec, have, types.MapNull(ObservedType())), "w-1", "address"); !got.Equal(types.StringValue("10.0.0.9")) {
+	if got := recordedValue(t, observed(spec, have, types.MapNull(ObservedType())), "w-1",
+		"address"); !got.Equal(types.StringValue("10.0.0.9")) {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -437,9 +465,11 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: cluster.ControlPlane}},
 	}
 	record := types.MapValueMust(ObservedType(), map[string]attr.Value{"cp-2": value, "cp-1": value})
-	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"}, result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
+	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
+		result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
 
-	if got := machineset.SortedNames(failed.observed(record).Elements()); !slices.Equal(got, []string{"cp-1", "cp-2 (replaced)"}) {
+	if got := machineset.SortedNames(failed.observed(record).Elements()); !slices.Equal(got,
+		[]string{"cp-1", "cp-2 (replaced)"}) {
 		t.Errorf("recorded are %q", got)
 	}
 

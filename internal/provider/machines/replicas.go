@@ -27,21 +27,24 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 		"replicas": schema.Int64Attribute{
 			Optional:   true,
 			Validators: []validator.Int64{int64validator.Between(0, mostReplicas)},
-			MarkdownDescription: "How many " + role + " machines there are in containers, numbered from `0`: required with mode `container`, refused with `metal`. More of them are made and " +
+			MarkdownDescription: "How many " + role + " machines there are in containers, numbered from `0`: required with " +
+				"mode `container`, refused with `metal`. More of them are made and " +
 				"join; of fewer, those with the highest numbers are drained, leave etcd, and go with their volumes.",
 		},
 		"replica_config_patches": schema.MapAttribute{
 			Optional:    true,
 			ElementType: types.ListType{ElemType: types.StringType},
-			MarkdownDescription: "Patches of the configuration of single machines in containers, by their numbers, such as `\"0\"`; applied last. " + patchFormat +
+			MarkdownDescription: "Patches of the configuration of single machines in containers, by their numbers, such as " +
+				"`\"0\"`; applied last. " + patchFormat +
 				patchChange,
 		},
-		"pod": clusterhandle.PodAttribute("these machines in containers", "Values that are not set are taken from `pod` of `host`."),
+		"pod": clusterhandle.PodAttribute("these machines in containers",
+			"Values that are not set are taken from `pod` of `host`."),
 	}
 }
 
-// hold is what state says of the number of machines after an update that did not finish: all that are in the plan, because the host
-// may have something of them, and all of before that did not leave yet.
+// hold is what state says of the number of machines after an update that did not finish: all that are in the plan,
+// because the host may have something of them, and all of before that did not leave yet.
 func (r run) hold(g *machineset.Group, state, plan types.Int64) types.Int64 {
 	if plan.IsNull() && state.IsNull() {
 		return state
@@ -70,10 +73,12 @@ func (g *writtenGroup) refuseReplicaPatches() finding.List {
 
 		switch {
 		case err != nil || n < 0 || strconv.Itoa(n) != key:
-			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for "+finding.Quote(key), "allowed are the numbers of the machines, from 0 on",
+			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for "+finding.Quote(key),
+				"allowed are the numbers of the machines, from 0 on",
 				`write "0" for the first machine`))
 		case known && n >= count:
-			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for machine "+key, "allowed are the numbers of the "+strconv.Itoa(count)+" machines, from 0 on",
+			diags.Append(finding.Invalid(at, "replica_config_patches", "found patches for machine "+key,
+				"allowed are the numbers of the "+strconv.Itoa(count)+" machines, from 0 on",
 				"remove them, or raise replicas"))
 		}
 	}

@@ -111,7 +111,8 @@ func goneHost(verb string) string {
 		return ""
 	}
 
-	return " When the host cluster is gone for good, and its machines with it, take the resource out of state (`terraform state rm`)."
+	return " When the host cluster is gone for good, and its machines with it, take the resource out of state " +
+		"(`terraform state rm`)."
 }
 
 // openFailed tells why an operation could not even begin: a mistake in settings,
@@ -130,8 +131,10 @@ func openFailed(p machineset.Set, verb string, err error) finding.List {
 	var silent *providerdata.HostSilentError
 	if errors.As(err, &silent) {
 		return finding.List{finding.Unable(verb, p.Object, finding.Report{
-			Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
-			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do it again." + goneHost(verb),
+			Cause: strings.Split(err.Error(), "\n"),
+			Now:   []string{"nothing was sent to the host cluster or to a machine, and nothing follows about them"},
+			Next: "See that the host cluster answers, and that `host` of the resource or of the provider leads to it; then do " +
+				"it again." + goneHost(verb),
 		})}
 	}
 

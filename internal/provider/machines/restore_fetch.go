@@ -70,9 +70,10 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	}
 
 	if r.fetched.RecordErr != nil {
-		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums", map[string]any{
-			"error": r.fetched.RecordErr.Error(),
-		})
+		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums",
+			map[string]any{
+				"error": r.fetched.RecordErr.Error(),
+			})
 	}
 
 	return nil
@@ -154,21 +155,27 @@ func (r *restoring) because(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, store.ErrNotFound):
-		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those of a cluster."
+		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those " +
+			"of a cluster."
 	case errors.Is(err, backup.ErrForeign):
 		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
 	case errors.Is(err, backup.ErrLocked):
-		problem.At, problem.remedy = machineset.RestorePath(), "Give the identity of one of the recipients in identities, or the passphrase."
+		problem.At, problem.remedy = machineset.RestorePath(),
+			"Give the identity of one of the recipients in identities, or the passphrase."
 
 		switch {
 		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"), errors.New("neither the passphrase nor any of the identities opens it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"),
+				errors.New("neither the passphrase nor any of the identities opens it")
 		case !asked.Passphrase.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"), errors.New("the passphrase does not open it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"),
+				errors.New("the passphrase does not open it")
 		case !asked.Identities.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("identities"), errors.New("none of the identities opens it")
+			problem.At, problem.cause = machineset.RestorePath().AtName("identities"),
+				errors.New("none of the identities opens it")
 		}
-	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers), errors.Is(err, backup.ErrRecord):
+	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers),
+		errors.Is(err, backup.ErrRecord):
 		problem.remedy = "Choose another snapshot: this one cannot be trusted."
 	default:
 		problem.remedy = cmp.Or(remedy, "Correct the cause and apply again.")

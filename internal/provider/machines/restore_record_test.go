@@ -47,7 +47,8 @@ func TestRecordOfARestore(t *testing.T) {
 			machine: cluster.MachineState{BootstrapRequested: true}, err: context.DeadlineExceeded, want: older,
 		},
 		"found restored": {
-			machine: cluster.MachineState{RestoredAt: began}, want: restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, told: true,
+			machine: cluster.MachineState{RestoredAt: began},
+			want:    restored{types.StringValue("newer.db"), tf.TimeOrNull(began)}, told: true,
 		},
 		"the etcd on record": {
 			machine: cluster.MachineState{RestoredAt: began.Add(-time.Hour)}, err: context.Canceled, want: older,
@@ -58,7 +59,8 @@ func TestRecordOfARestore(t *testing.T) {
 
 			r := run{
 				want: cluster.Spec{Name: "prod", RestoreFrom: "newer.db", RestoredAt: older.when()}, err: c.err,
-				result: lifecycle.Result{Done: c.done, Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": c.machine}}},
+				result: lifecycle.Result{Done: c.done,
+					Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": c.machine}}},
 			}
 
 			if got := r.restored(older); got != c.want {
@@ -97,9 +99,10 @@ func TestSnapshotsOfAnyCluster(t *testing.T) {
 	}{
 		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, true},
 		"a mark":                  {marked, &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, false},
-		"a record":                {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []cluster.Step{cluster.Restore{}}, false},
-		"not restored":            {"newer.db", &backup.Snapshot{}, nil, false},
-		"not fetched":             {"newer.db", nil, nil, false},
+		"a record": {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []cluster.Step{cluster.Restore{}},
+			false},
+		"not restored": {"newer.db", &backup.Snapshot{}, nil, false},
+		"not fetched":  {"newer.db", nil, nil, false},
 	} {
 		snapshot := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
@@ -127,13 +130,16 @@ func TestTroubleWithFiles(t *testing.T) {
 		err        error
 		says       string
 	}{
-		"missing":            {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound, "there is no such file"},
+		"missing": {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound,
+			"there is no such file"},
 		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
 		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
 		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
 	} {
-		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType}, map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.Path}}, snapshot: restoreModel{File: at, Passphrase: c.passphrase}}
+		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType},
+			map[string]attr.Value{"path": types.StringValue(c.Path)})
+		r := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
+			snapshot: restoreModel{File: at, Passphrase: c.passphrase}}
 
 		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
 			t.Errorf("%s: %s", name, said)

@@ -29,20 +29,23 @@ func (p writtenSet) validateSnapshot() finding.List {
 	diags := tf.Findings(store.ValidateStore(tf.Path(machineset.RestorePath()), r.S3, r.File))
 
 	if given := r.Passphrase; !given.IsNull() && !given.IsUnknown() && given.ValueString() == "" {
-		diags.Append(finding.Invalid(machineset.RestorePath().AtName("passphrase"), "passphrase", "found an empty one", "allowed is the one that the snapshot was encrypted with",
+		diags.Append(finding.Invalid(machineset.RestorePath().AtName("passphrase"), "passphrase", "found an empty one",
+			"allowed is the one that the snapshot was encrypted with",
 			"leave it out for a snapshot that is not encrypted with one"))
 	}
 
 	identities, known := tf.KnownStrings(r.Identities)
 
 	if known && !r.Identities.IsNull() && len(identities) == 0 {
-		diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities"), "identities", "found none", "allowed is one or more",
+		diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities"), "identities", "found none",
+			"allowed is one or more",
 			"leave it out for a snapshot that is not encrypted for recipients"))
 	}
 
 	for i, identity := range identities {
 		if known && !strings.Contains("\n"+identity, "\nAGE-SECRET-KEY-") {
-			diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities").AtListIndex(i), "identity", fmt.Sprintf("found a text without a line of an identity of age in identities[%d]", i),
+			diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities").AtListIndex(i), "identity",
+				fmt.Sprintf("found a text without a line of an identity of age in identities[%d]", i),
 				"allowed is the line AGE-SECRET-KEY-… that age-keygen wrote, or its whole file",
 				"what begins with age1 is the public key, for which a backup is encrypted"))
 		}
@@ -54,7 +57,10 @@ func (p writtenSet) validateSnapshot() finding.List {
 // refuseLocked refuses a snapshot that a plan restores and whose name says that it is
 // encrypted, where the configuration has nothing that opens it. One that was restored before
 // is not opened.
-func refuseLocked(ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel, config tfsdk.Config) finding.List {
+func refuseLocked(
+	ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel,
+	config tfsdk.Config,
+) finding.List {
 	p, _ := planned(ctx) // its mistakes are told by the plan itself
 
 	name, ok := backup.ParseKey(p.Restore.Asked(before.restored.From.ValueString()))
@@ -65,7 +71,8 @@ func refuseLocked(ctx context.Context, planned func(context.Context) (writtenSet
 	diags := tf.Findings(p.unlock(ctx, config))
 
 	if r := p.snapshot; r.Identities.IsNull() && r.Passphrase.IsNull() {
-		diags.Append(finding.Invalid(r.keyPath(), "snapshot", "found one that is encrypted, "+finding.Quote(path.Base(p.Restore.From)),
+		diags.Append(finding.Invalid(r.keyPath(), "snapshot",
+			"found one that is encrypted, "+finding.Quote(path.Base(p.Restore.From)),
 			"allowed is an encrypted snapshot with what opens it",
 			"set identities or passphrase beside it, as the backup was encrypted for recipients or with a passphrase"))
 	}

@@ -27,7 +27,8 @@ func (r run) finished(m cluster.Machine) bool {
 	}
 
 	return m.Role != cluster.ControlPlane || have.Etcd.Known &&
-		!slices.ContainsFunc(have.Etcd.Members, func(e cluster.EtcdMember) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
+		!slices.ContainsFunc(have.Etcd.Members,
+			func(e cluster.EtcdMember) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
 }
 
 // record is the record of state by the names that machines have during a run.

@@ -19,7 +19,9 @@ import (
 
 // openSession prepares an operation on a pool that is fully known. render says whether
 // configurations are needed. It does no I/O.
-func openSession(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, render bool) (*session, error) {
+func openSession(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, render bool,
+) (*session, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return nil, err
@@ -45,7 +47,8 @@ func openSession(ctx context.Context, m *providerdata.ProviderData, p machineset
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages, Policy: p.Policy(m.Policy), Interval: m.Interval,
+		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
+		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Lock:     lockOf(p, bundle, c.API),
 		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
@@ -57,10 +60,12 @@ func openSession(ctx context.Context, m *providerdata.ProviderData, p machineset
 	return &session{runner: runner, want: want, Pool: p, mark: bundle.Mark(), Route: c.Route, Close: c.Close}, nil
 }
 
-// observe asks every machine once. It only reports, so a machine is taken for what its
-// certificate says it is. The snapshot is without machines that answer with another identity. Configurations are examined
-// unless nobody wants to know.
-func observe(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination) (cluster.Spec, cluster.Snapshot, error) {
+// observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
+// snapshot is without machines that answer with another identity. Configurations are examined unless nobody wants to
+// know.
+func observe(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, exam *examination,
+) (cluster.Spec, cluster.Snapshot, error) {
 	reading := *m
 	reading.Talos.TrustNodeNames = true
 	reading.Talos.Restores = p.TakesCluster()
@@ -128,9 +133,11 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	return s.ended(recorded, result, err)
 }
 
-// openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that it
-// would remove.
-func openToConverge(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState) (*session, machineset.PriorState, error) {
+// openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that
+// it would remove.
+func openToConverge(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
+) (*session, machineset.PriorState, error) {
 	if recorded.Machines != nil {
 		return openAll(ctx, m, p, recorded, machineset.PriorState.WithRemoved, true)
 	}
@@ -146,7 +153,8 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 		return takeOut(ctx, m, p, record)
 	}
 
-	s, recorded, err := openAll(ctx, m, p.Unpinned(), machineset.PriorStateOfDestroy(record, p), machineset.PriorState.WithLeft, false)
+	s, recorded, err := openAll(ctx, m, p.Unpinned(), machineset.PriorStateOfDestroy(record, p),
+		machineset.PriorState.WithLeft, false)
 	if err != nil {
 		return run{err: err}
 	}
@@ -187,8 +195,8 @@ type session struct {
 	// mark is that of the secrets.
 	mark  string
 	Route providerdata.Route
-	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did not
-	// answer; see firstLook.
+	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did
+	// not answer; see firstLook.
 	looked bool
 	Seen   workload.Observation
 	silent error
@@ -233,7 +241,8 @@ func (s *session) ended(recorded machineset.PriorState, result lifecycle.Result,
 	result.Touched = result.Touched || s.hostEnsured
 
 	return run{
-		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced, anonymous: s.anonymous(),
-		Pods: s.podsOf(result.Snapshot), Peers: s.Pool.Peers(),
+		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
+		anonymous: s.anonymous(),
+		Pods:      s.podsOf(result.Snapshot), Peers: s.Pool.Peers(),
 	}
 }

@@ -53,7 +53,8 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints type
 		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: endpoints, Secrets: m.Secrets,
 		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
-		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache, Registries: m.Registries,
+		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache,
+		Registries:    m.Registries,
 		ConfigPatches: m.ClusterPatches, Host: clusterhandle.HostForHandle(m.Host),
 	}
 }
@@ -97,15 +98,16 @@ func (m settingsModel) schedule(p *machineset.Set) {
 	p.Unknown = p.Unknown || r.Unknown
 }
 
-// pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front of
-// control planes in containers. On metal there is none.
+// pinEndpoint fills in the endpoint that the configuration, given, leaves to talosop: the name of the Service in front
+// of control planes in containers. On metal there is none.
 func (m *settingsModel) pinEndpoint(given settingsModel) {
 	if !given.Endpoint.IsNull() {
 		return
 	}
 
 	r := &tf.Reader{}
-	h := clusterhandle.HostOf(r, &tf.Reader{}, clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(clusterhandle.HandleHostType())}, m.Host, false)
+	h := clusterhandle.HostOf(r, &tf.Reader{},
+		clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(clusterhandle.HandleHostType())}, m.Host, false)
 
 	switch {
 	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
@@ -130,7 +132,8 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(clusterhandle.HandleHostType())
 
 	named := &tf.Reader{}
-	p := machineset.Set{Machines: map[string]machineset.Machine{}, Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
+	p := machineset.Set{Machines: map[string]machineset.Machine{},
+		Settings: machineconfig.Cluster{Name: named.Text(m.Name)}}
 	p.Host = clusterhandle.HostOf(named, &tf.Reader{}, handle, m.Host, true, planes.Replicas)
 	addReplicas(ctx, &p, named, &tf.Reader{}, g, m.Host)
 
@@ -188,40 +191,48 @@ func settingsAttributes() map[string]schema.Attribute {
 			Required:      true,
 			Validators:    []validator.String{clusterhandle.ModeValidator{}},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for pods of the Kubernetes cluster of `host`. It has no " +
+			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for " +
+				"pods of the Kubernetes cluster of `host`. It has no " +
 				"default." + clusterhandle.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and kubeconfigs show it." +
+			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and " +
+				"kubeconfigs show it." +
 				clusterhandle.ReplacesCluster,
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as `https://10.0.0.10:6443`: a load balancer, a virtual IP " +
-				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
+			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
+				"`https://10.0.0.10:6443`: a load balancer, a virtual IP " +
+				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. " +
+				"Default in containers: the name of the Service in front of " +
 				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,
 			Sensitive: true,
-			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen secrets` writes it. Machines trust " +
+			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen " +
+				"secrets` writes it. Machines trust " +
 				"nothing else, so other secrets are refused while the cluster exists.",
 		},
 		"kubernetes_version": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by `talos_version`. " + kubernetesChange,
+			Required: true,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by " +
+				"`talos_version`. " + kubernetesChange,
 		},
 		"bootstrap_manifests_version": manifestsAttribute(),
 		"bootstrap":                   BootstrapAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the minor version of `talos_version` " +
-				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an older one.",
+			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the " +
+				"minor version of `talos_version` " +
+				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an " +
+				"older one.",
 		},
 		"cert_sans": schema.ListAttribute{
 			Optional:            true,
@@ -235,16 +246,19 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			Default:     noTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through `cluster`). Applied first, before " +
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through " +
+				"`cluster`). Applied first, before " +
 				"`config_patches`. " + patchFormat + patchChange,
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." + clusterhandle.AppliedLive,
+			Optional: true,
+			MarkdownDescription: "Whether ordinary pods may run on control-plane machines (default `false`)." +
+				clusterhandle.AppliedLive,
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,
-			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to `cluster` of `talosop_worker`, the ephemeral " +
+			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to " +
+				"`cluster` of `talosop_worker`, the ephemeral " +
 				"resources and the data sources.",
 			Attributes: tf.ComputedAttributes(clusterhandle.HandleAttributes()),
 		},

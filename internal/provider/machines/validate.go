@@ -60,5 +60,6 @@ func (g *writtenGroup) validateCount() finding.List {
 // evenNumber warns of a number of control planes that is not odd.
 func evenNumber(at finding.Path, count int) finding.Finding {
 	return finding.Questionable(at, "number of control planes", fmt.Sprintf("found %d control-plane machines", count),
-		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1), "Use 1, 3 or 5")
+		fmt.Sprintf("An even number survives no more failures than %d would: etcd needs a majority", count-1),
+		"Use 1, 3 or 5")
 }

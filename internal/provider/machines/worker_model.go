@@ -25,7 +25,8 @@ type WorkerModel struct {
 func (m WorkerModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
-	p, more := m.machineSetModel.Pool(ctx, handle, m.Host, machineset.Group{Role: cluster.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
+	p, more := m.machineSetModel.Pool(ctx, handle, m.Host,
+		machineset.Group{Role: cluster.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
 	p.Object, p.InHandle = "workers", true
 	diags.Append(more...)
 
@@ -44,7 +45,8 @@ func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
 }
 
 func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state WorkerModel) diag.Diagnostics {
-	return m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
+	return m.machineSetModel.settleUpdate(ctx, done,
+		&machineset.Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
 }
 
 // idIn is the name of a cluster and of something in it.

@@ -42,21 +42,26 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		Optional: true,
 		Computed: true,
 		Default:  stringdefault.StaticString(DefaultPoolName),
-		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource with a name of its own. Machines in containers are called " +
-			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. Default: `worker`.",
+		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource " +
+			"with a name of its own. Machines in containers are called " +
+			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. " +
+			"Default: `worker`.",
 	}
 	attributes["max_unavailable"] = maxUnavailableAttribute()
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,
-		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an object written by hand for a cluster that " +
+		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or " +
+			"`talosop_cluster`, or an object written by hand for a cluster that " +
 			"was made with other tools. Another `name` in it replaces the resource.",
 		Attributes: workerHandleAttributes(),
 	}
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the resource is complete when every node is " +
-			"registered (and Ready, unless `cni` of the cluster is `none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and " +
+		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the " +
+			"resource is complete when every node is " +
+			"registered (and Ready, unless `cni` of the cluster is `none`).\n\nDestroying it drains the nodes, resets the " +
+			"machines into maintenance mode and " +
 			"removes the nodes from Kubernetes, unless `on_destroy` is `preserve`.",
 		Attributes: attributes,
 	}
@@ -80,11 +85,13 @@ func workerHandleAttributes() map[string]schema.Attribute {
 
 	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
 		host.Attributes["namespace"] = replacing(host.Attributes["namespace"], tf.ReplaceOnChange())
-		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"], tf.ReplaceOnChangeFrom(clusterhandle.DefaultHostDomain))
+		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"],
+			tf.ReplaceOnChangeFrom(clusterhandle.DefaultHostDomain))
 	}
 
 	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {
-		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API servers of the cluster have it."
+		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API " +
+			"servers of the cluster have it."
 		attributes["kubernetes_version"] = version
 	}
 
@@ -103,7 +110,9 @@ func replacing(attribute schema.Attribute, how planmodifier.String) schema.Attri
 	return text
 }
 
-func (r *workerResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *workerResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	request, bundle, diags := readImport(req.ID, importOfWorkers)
 	resp.Diagnostics.Append(diags...)
 
@@ -113,10 +122,12 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane, bundle, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines, bundle, cluster.Worker)
+	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+		bundle, cluster.Worker)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -125,7 +136,8 @@ func (r *workerResource) ImportState(ctx context.Context, req resource.ImportSta
 
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &model.CommonModel, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &model.CommonModel,
+		model.Pool)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -61,7 +61,8 @@ func hasControlPlane(groups []*writtenGroup) bool {
 // Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
 // of its one group beside the model.
 func (m machineSetModel) Pool(
-	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group, maxUnavailable types.String,
+	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group,
+	maxUnavailable types.String,
 ) (writtenSet, diag.Diagnostics) {
 	g.At, g.VersionAt = finding.Path{}, finding.Root("talos_version")
 
@@ -72,7 +73,9 @@ func (m machineSetModel) Pool(
 }
 
 // machineSetOf reads groups of machines in one cluster. own is what their resource says of the host cluster.
-func machineSetOf(ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup) (writtenSet, diag.Diagnostics) {
+func machineSetOf(
+	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup,
+) (writtenSet, diag.Diagnostics) {
 	settings, named := &tf.Reader{}, &tf.Reader{}
 
 	var replicas []types.Int64
@@ -81,7 +84,8 @@ func machineSetOf(ctx context.Context, handle clusterhandle.HandleModel, own typ
 	}
 
 	p := writtenSet{written: groups}
-	p.declared = declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own, endpoint: handle.Endpoint}
+	p.declared = declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own,
+		endpoint: handle.Endpoint}
 	p.Set = machineset.Set{
 		Groups:    plainGroups(groups),
 		Settings:  handle.Settings(ctx, settings),
@@ -149,7 +153,9 @@ func (g *writtenGroup) machine(ctx context.Context, r *tf.Reader, one machineMod
 // installOf merges the install settings of a machine over those of its group. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
 // replaces the pool's of the other. ownImage tells that the installer image was given.
-func (g *writtenGroup) installOf(ctx context.Context, r *tf.Reader, one machineModel) (install machineconfig.Install, ownImage bool) {
+func (g *writtenGroup) installOf(
+	ctx context.Context, r *tf.Reader, one machineModel,
+) (install machineconfig.Install, ownImage bool) {
 	pool, _ := tf.Object[installModel](ctx, r, g.machines.Install)
 	own, _ := tf.Object[installModel](ctx, r, one.Install)
 
@@ -210,7 +216,9 @@ func (g *writtenGroup) count() (count int, known bool) {
 }
 
 // addReplicas adds the machines in containers of a group. Which there are, and where they answer, is read with named.
-func addReplicas(ctx context.Context, p *machineset.Set, named, settings *tf.Reader, g *writtenGroup, host types.Object) {
+func addReplicas(
+	ctx context.Context, p *machineset.Set, named, settings *tf.Reader, g *writtenGroup, host types.Object,
+) {
 	count, known := g.count()
 	named.Unknown = named.Unknown || !known || g.HostPool() == ""
 	settings.Unknown = settings.Unknown || g.machines.ReplicaPatches.IsUnknown()

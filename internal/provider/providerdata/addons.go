@@ -44,7 +44,8 @@ func newAddons() *Addons {
 				Log:      func(message string, fields map[string]any) { tf.LogDebug(ctx, message, fields) },
 			}
 		},
-		PlanTimeout: previewLimit, UnreachableTimeout: unreachableTimeout, Clients: map[string]*kubernetes.Client{}, claimed: map[string]string{}, Seen: map[string]bool{},
+		PlanTimeout: previewLimit, UnreachableTimeout: unreachableTimeout, Clients: map[string]*kubernetes.Client{},
+		claimed: map[string]string{}, Seen: map[string]bool{},
 	}
 }
 
@@ -99,9 +100,11 @@ func (a *Addons) Release(release string) {
 
 // ReleaseKeeper is what the resource needs of a cluster.
 type ReleaseKeeper interface {
-	Render(ctx context.Context, spec release.Spec, chart *release.Package, have release.Observation) (release.Rendering, error)
+	Render(ctx context.Context, spec release.Spec, chart *release.Package, have release.Observation) (release.Rendering,
+		error)
 	Observe(ctx context.Context, name release.Name) (release.Observation, error)
-	Changes(ctx context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change, error)
+	Changes(ctx context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change,
+		error)
 	Drift(ctx context.Context, revision release.Revision, o release.DriftOptions) ([]string, error)
 	Apply(ctx context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error)
 	Remove(ctx context.Context, name release.Name, o release.RemoveOptions) error

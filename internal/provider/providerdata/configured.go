@@ -16,7 +16,9 @@ import (
 type ConfiguredResource struct{ *ProviderData }
 
 // Configure implements resource.ResourceWithConfigure.
-func (c *ConfiguredResource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+func (c *ConfiguredResource) Configure(
+	_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse,
+) {
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
@@ -24,7 +26,9 @@ func (c *ConfiguredResource) Configure(_ context.Context, req resource.Configure
 type ConfiguredDataSource struct{ *ProviderData }
 
 // Configure implements datasource.DataSourceWithConfigure.
-func (c *ConfiguredDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+func (c *ConfiguredDataSource) Configure(
+	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
+) {
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
@@ -32,12 +36,14 @@ func (c *ConfiguredDataSource) Configure(_ context.Context, req datasource.Confi
 type ConfiguredEphemeral struct{ *ProviderData }
 
 // Configure implements ephemeral.EphemeralResourceWithConfigure.
-func (c *ConfiguredEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
+func (c *ConfiguredEphemeral) Configure(
+	_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse,
+) {
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
-// providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before the
-// provider is.
+// providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before
+// the provider is.
 func providerDataOf(data any, diags *diag.Diagnostics) *ProviderData {
 	m, ok := data.(*ProviderData)
 	if !ok && data != nil {

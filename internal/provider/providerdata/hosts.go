@@ -32,7 +32,8 @@ type sharedHost struct {
 
 // NewHosts connects to real ones.
 func NewHosts() *hosts {
-	return &hosts{Open: func(o hostcluster.Options) (containers.Host, error) { return hostcluster.Open(o) }, By: map[string]*sharedHost{}, claimed: map[string]bool{}}
+	return &hosts{Open: func(o hostcluster.Options) (containers.Host, error) { return hostcluster.Open(o) },
+		By: map[string]*sharedHost{}, claimed: map[string]bool{}}
 }
 
 // Join takes part in a connection. leave has to be called once.
@@ -40,7 +41,8 @@ func (h *hosts) Join(o hostcluster.Options) (joined containers.Host, leave func(
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 
-	key := tf.DigestOf(o.Kubeconfig.Path, string(o.Kubeconfig.Content), o.Kubeconfig.Context, strconv.FormatBool(o.InCluster))
+	key := tf.DigestOf(o.Kubeconfig.Path, string(o.Kubeconfig.Content), o.Kubeconfig.Context,
+		strconv.FormatBool(o.InCluster))
 
 	shared := h.By[key]
 	if shared == nil {
@@ -70,8 +72,8 @@ func (h *hosts) Leave(key string, shared *sharedHost) {
 	shared.Close()
 }
 
-// Claim takes the pools of a route for one resource. One that is new must not take what another resource of this process has: it would
-// be made of the same pods. taken is the name of such a pool, and empty when there is none.
+// Claim takes the pools of a route for one resource. One that is new must not take what another resource of this
+// process has: it would be made of the same pods. taken is the name of such a pool, and empty when there is none.
 func (h *hosts) Claim(r Route, fresh bool) (taken string) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -126,5 +128,6 @@ func poolsOf(r Route) map[string]string {
 type PoolTakenError struct{ Pool string }
 
 func (e *PoolTakenError) Error() string {
-	return "another resource of this configuration has a pool " + e.Pool + " in this cluster, and its pods would be the same: give one of them another name"
+	return "another resource of this configuration has a pool " + e.Pool +
+		" in this cluster, and its pods would be the same: give one of them another name"
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Credentials are of use where programs on this machine can reach what they are for. The APIs of a cluster in containers have names
-// that only its host cluster resolves: programs are led there by what the host exposes, or through a tunnel
-// that is there as long as the ephemeral resource is open.
+// Credentials are of use where programs on this machine can reach what they are for. The APIs of a cluster in
+// containers have names that only its host cluster resolves: programs are led there by what the host exposes, or
+// through a tunnel that is there as long as the ephemeral resource is open.
 
 // LocalEndpoint is how programs on this machine reach an API.
 type LocalEndpoint struct {
@@ -33,8 +33,11 @@ type LocalEndpoint struct {
 	tunnel *containers.Tunnel
 }
 
-// EndpointTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as it is.
-func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*LocalEndpoint, diag.Diagnostics) {
+// EndpointTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as
+// it is.
+func (m *ProviderData) EndpointTo(
+	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
@@ -67,7 +70,8 @@ func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.Hand
 
 	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
 	case err != nil:
-		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there", map[string]any{"reason": err.Error()})
+		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there",
+			map[string]any{"reason": err.Error()})
 	case address != "":
 		way.Leave()
 
@@ -78,11 +82,14 @@ func (m *ProviderData) EndpointTo(ctx context.Context, handle clusterhandle.Hand
 }
 
 // TalosEndpointTo is entranceTo for the Talos API of the control planes.
-func (m *ProviderData) TalosEndpointTo(ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle) (*LocalEndpoint, diag.Diagnostics) {
+func (m *ProviderData) TalosEndpointTo(
+	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
-	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.Connection).InCluster || diags.HasError() {
+	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.Connection).InCluster ||
+		diags.HasError() {
 		return nil, diags
 	}
 
@@ -97,7 +104,9 @@ func (m *ProviderData) TalosEndpointTo(ctx context.Context, handle clusterhandle
 }
 
 // openTunnel opens a tunnel along a route, to the first target that answers.
-func (m *ProviderData) openTunnel(ctx context.Context, way Route, name, first string, others ...string) (*LocalEndpoint, diag.Diagnostics) {
+func (m *ProviderData) openTunnel(
+	ctx context.Context, way Route, name, first string, others ...string,
+) (*LocalEndpoint, diag.Diagnostics) {
 	opened, err := containers.OpenTunnel(ctx, way.dial(), way.Leave, warnInLog, append([]string{first}, others...)...)
 	if err != nil {
 		way.Leave()
@@ -163,7 +172,8 @@ func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequ
 func (m *ProviderData) Fill(address string) diag.Diagnostics {
 	if err := m.tunnels.Close(address); err != nil {
 		return diag.Diagnostics{tf.Warn("A local port stays open", finding.Report{
-			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()}, Next: "It ends with the process of the provider.",
+			Attempted: "close " + address + ", which led to the cluster", Cause: []string{err.Error()},
+			Next: "It ends with the process of the provider.",
 		}.String())}
 	}
 

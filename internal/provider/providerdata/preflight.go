@@ -13,8 +13,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows the
-// host, and again by the apply.
+// What would keep machines from being made on a host cluster is found before anything is: by a plan, as far as it knows
+// the host, and again by the apply.
 
 // PreflightError is what stands in the way.
 type PreflightError struct{ Findings []preflight.Finding }
@@ -69,14 +69,17 @@ func FindingDiagnostics(p machineset.Set, findings []preflight.Finding) finding.
 	return diags
 }
 
-// forecastPreflight shows findings of a plan. What another resource of the same apply may put right must not keep anybody from planning it.
+// forecastPreflight shows findings of a plan. What another resource of the same apply may put right must not keep
+// anybody from planning it.
 func forecastPreflight(p machineset.Set, findings []preflight.Finding) finding.List {
 	var diags finding.List
 
 	for _, f := range findings {
 		if f.Pending && !f.Warning {
-			diags.Append(finding.Questionable(p.FindingPath(f.Attribute), "host cluster", f.Found, "The apply fails before it makes anything when it is still so by then; "+
-				"where another resource of this configuration puts it right, name that resource in depends_on", "Otherwise: "+f.Help))
+			diags.Append(finding.Questionable(p.FindingPath(f.Attribute), "host cluster", f.Found,
+				"The apply fails before it makes anything when it is still so by then; "+
+					"where another resource of this configuration puts it right, name that resource in depends_on",
+				"Otherwise: "+f.Help))
 		} else {
 			diags.Append(FindingDiagnostics(p, []preflight.Finding{f})...)
 		}
@@ -95,12 +98,13 @@ func (m *ProviderData) RefuseUnreachable(p machineset.Set) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached", "allowed is one of kubeconfig_path, kubeconfig and in_cluster",
+	return finding.List{finding.Invalid(finding.Root("host"), "host", "nothing says how the host cluster is reached",
+		"allowed is one of kubeconfig_path, kubeconfig and in_cluster",
 		"set it in the host of the provider, or in that of the resource")}
 }
 
-// Preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not answer is no more
-// than a warning: it may be there by the time of the apply.
+// Preview looks at plan time whether the machines that are to be made can be, and read again. A host that does not
+// answer is no more than a warning: it may be there by the time of the apply.
 func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool) finding.List {
 	if p.Host == nil || !makes {
 		return nil

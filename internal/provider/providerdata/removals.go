@@ -46,8 +46,10 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 	var diags finding.List
 
 	if err != nil {
-		diags.Append(finding.Warn("Not everything was asked for what the upgrade removes", "What an upgrade of Kubernetes removes and the cluster uses is told as far "+
-			"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
+		diags.Append(finding.Warn("Not everything was asked for what the upgrade removes",
+			"What an upgrade of Kubernetes removes and the cluster uses is told as far "+
+				"as the cluster answers the plan within seconds. The apply goes on all the same.\n  - "+
+				strings.Join(strings.Split(err.Error(), "\n"), "\n  - ")))
 	}
 
 	// What concerns the whole cluster is told once, beside its control planes.
@@ -67,7 +69,8 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 	}
 
 	return append(diags, finding.Warn("The upgrade of Kubernetes removes what is in use",
-		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or make sure that nothing needs them any more."+
+		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or "+
+			"make sure that nothing needs them any more."+
 			"\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
@@ -83,7 +86,8 @@ func warnOfBehind(u machineset.UpgradeOf, nodes []cluster.Node) finding.List {
 			break
 		}
 
-		lines = append(lines, fmt.Sprintf("the upgrade waits for node %s, which runs kubelet %s: upgrade it first", node.Name, node.KubeletVersion))
+		lines = append(lines, fmt.Sprintf("the upgrade waits for node %s, which runs kubelet %s: upgrade it first", node.Name,
+			node.KubeletVersion))
 	}
 
 	if len(lines) == 0 {
@@ -91,12 +95,15 @@ func warnOfBehind(u machineset.UpgradeOf, nodes []cluster.Node) finding.List {
 	}
 
 	return finding.List{finding.Warn("Kubelets of other resources are too old for the wanted Kubernetes",
-		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their resource waits for this one, go to a version in "+
+		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their "+
+			"resource waits for this one, go to a version in "+
 			"between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
 }
 
 // askForRemovals asks the machines and the API of Kubernetes.
-func askForRemovals(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error) {
+func askForRemovals(
+	ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf,
+) (Impediments, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
 		return Impediments{}, err

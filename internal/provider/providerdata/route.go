@@ -50,8 +50,8 @@ type HostAwayError struct{ error }
 
 func (e *HostAwayError) Unwrap() error { return e.error }
 
-// warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only operations that
-// have a configuration, which reads and destroys have not, get there.
+// warnOfHostAway warns when nothing but a write-only kubeconfig leads to the host: it is in no state, so that only
+// operations that have a configuration, which reads and destroys have not, get there.
 func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 	own := p.Host.Connection
 	if len(own.Content) == 0 || own.Path != "" || own.InCluster || m.Host.Given() || m.Host.Unknown {
@@ -69,18 +69,23 @@ func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 	return finding.Warn("The host cluster was not read", finding.Report{
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
-		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an apply that changes machines, and a " +
+		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an " +
+			"apply that changes machines, and a " +
 			"destroy, need it.",
 	}.String())
 }
 
 // RouteTo finds the way to the machines of a pool. It asks nobody.
-func (m *ProviderData) RouteTo(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle) (Route, error) {
+func (m *ProviderData) RouteTo(
+	ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
+) (Route, error) {
 	return m.routeAs(ctx, p, recorded, bundle.Mark())
 }
 
 // routeAs is routeTo for a cluster that is known by its mark alone, which is empty before there is one.
-func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string) (Route, error) {
+func (m *ProviderData) routeAs(
+	ctx context.Context, p machineset.Set, recorded machineset.PriorState, mark string,
+) (Route, error) {
 	if p.Host == nil {
 		return Route{Leave: func() {}}, nil
 	}
@@ -91,8 +96,9 @@ func (m *ProviderData) routeAs(ctx context.Context, p machineset.Set, recorded m
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
-		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context}, InCluster: connection.InCluster,
-		Progress: func(message string) { tf.LogInfo(ctx, message) },
+		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context},
+		InCluster:  connection.InCluster,
+		Progress:   func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
 		return Route{}, &HostAwayError{err}
@@ -120,7 +126,9 @@ func (c clients) Close() {
 }
 
 // ClientsOf prepares them; close has to be called. It asks nobody.
-func (m *ProviderData) ClientsOf(ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle, o kubernetes.Options) (clients, error) {
+func (m *ProviderData) ClientsOf(
+	ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle, o kubernetes.Options,
+) (clients, error) {
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err

@@ -42,10 +42,14 @@ func (r *secretsResource) Metadata(_ context.Context, req resource.MetadataReque
 
 func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They are generated " +
-			"once, when the resource is created, without touching any machine. No change of a version or a name ever generates them " +
-			"again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the old secrets then refuse to " +
-			"talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of the cluster. Protect the state, and " +
+		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They " +
+			"are generated " +
+			"once, when the resource is created, without touching any machine. No change of a version or a name ever " +
+			"generates them " +
+			"again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the old secrets then " +
+			"refuse to " +
+			"talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of the cluster. Protect the " +
+			"state, and " +
 			"keep a copy of the bundle where you keep other keys.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
@@ -54,7 +58,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			},
 			"cluster_id": schema.StringAttribute{
 				Computed: true,
-				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` of its machine configurations). " +
+				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` of its machine " +
+					"configurations). " +
 					"Not secret; it never changes.",
 			},
 			"bundle": schema.StringAttribute{
@@ -87,7 +92,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, resp *resource.CreateResponse) {
 	bundle, err := r.generate()
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("generate", "secrets", finding.Report{Cause: []string{err.Error()}, Now: []string{"nothing was stored"}}))
+		resp.Diagnostics.Append(tf.Unable("generate", "secrets",
+			finding.Report{Cause: []string{err.Error()}, Now: []string{"nothing was stored"}}))
 
 		return
 	}
@@ -129,13 +135,16 @@ func (r *secretsResource) Update(_ context.Context, req resource.UpdateRequest, 
 // Delete forgets the secrets. The machines are not asked.
 func (r *secretsResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
 
-func (r *secretsResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *secretsResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	bundle, err := clusterimport.ReadBundleFile(req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(tf.Unable("import", "secrets", finding.Report{
 			Attempted: "read the file named by the import id",
 			Cause:     strings.Split(err.Error(), "\n"),
-			Next:      "Give the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane machine.",
+			Next: "Give the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane " +
+				"machine.",
 		}))
 
 		return

@@ -45,7 +45,8 @@ func (p Place) remedy(code string) string {
 
 		return fmt.Sprintf("There is no bucket %s %s: create it, or correct bucket.", p.Bucket.Bucket, at)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch":
-		return "The access key is refused: check access_key_id and secret_access_key, or what stands for them in s3 of the provider or the environment."
+		return "The access key is refused: check access_key_id and secret_access_key, or what stands for them in s3 of the " +
+			"provider or the environment."
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
 		return "The bucket is in another region: correct region."
 	case "AccessDenied":

@@ -42,8 +42,9 @@ func PlaceOf(bucket, folder types.Object) Place {
 		Folder: f.Text("path"),
 		Prefix: b.Text("prefix"), key: b.Text("key"),
 		Bucket: s3.Config{
-			Bucket: b.Text("bucket"), Region: b.Text("region"), Endpoint: b.Text("endpoint"), PathStyle: b.Truth("path_style", b.Text("endpoint") != ""),
-			CA: b.Text("ca"), InsecureSkipTLSVerify: b.Truth("insecure_skip_tls_verify", false),
+			Bucket: b.Text("bucket"), Region: b.Text("region"), Endpoint: b.Text("endpoint"),
+			PathStyle: b.Truth("path_style", b.Text("endpoint") != ""),
+			CA:        b.Text("ca"), InsecureSkipTLSVerify: b.Truth("insecure_skip_tls_verify", false),
 			Encryption:  s3.Encryption{Algorithm: b.Text("sse"), KMSKey: b.Text("kms_key")},
 			Lock:        s3.Lock{Mode: b.Nested("object_lock").Text("mode")},
 			Credentials: CredentialsIn(b),
@@ -60,10 +61,12 @@ func CredentialsIn(b tf.Fields) s3.Credentials {
 	role := b.Nested("role")
 
 	return s3.Credentials{
-		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"), SessionToken: b.Text("session_token"),
-		Profile: b.Text("profile"),
+		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"),
+		SessionToken: b.Text("session_token"),
+		Profile:      b.Text("profile"),
 		Role: s3.Role{
-			ARN: role.Text("arn"), ExternalID: role.Text("external_id"), SessionName: role.Text("session_name"), Endpoint: role.Text("endpoint"),
+			ARN: role.Text("arn"), ExternalID: role.Text("external_id"), SessionName: role.Text("session_name"),
+			Endpoint: role.Text("endpoint"),
 		},
 	}
 }

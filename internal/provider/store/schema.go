@@ -28,8 +28,10 @@ func KeepsBackups() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional writes (`If-None-Match`). " +
-				"It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, `s3:DeleteObject`, `s3:AbortMultipartUpload` and " +
+			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional " +
+				"writes (`If-None-Match`). " +
+				"It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, `s3:DeleteObject`, " +
+				"`s3:AbortMultipartUpload` and " +
 				"`s3:ListBucketMultipartUploads`. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
@@ -40,7 +42,8 @@ func KeepsBackups() map[string]schema.Attribute {
 			Attributes: map[string]schema.Attribute{
 				"path": schema.StringAttribute{
 					Required: true,
-					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform; it is made when it is missing. The files are " +
+					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform; it is made when it is " +
+						"missing. The files are " +
 						"in a folder of the cluster's name in it, and readable by their owner alone." + movesBackups,
 				},
 			},
@@ -54,7 +57,8 @@ func ListsBackups() map[string]datasource.Attribute {
 	return tf.DataSourceAttributes(map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those of `s3` of the provider, or what the " +
+			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those " +
+				"of `s3` of the provider, or what the " +
 				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine.",
 			Attributes: BucketAttributes("", ""),
 		},
@@ -63,8 +67,9 @@ func ListsBackups() map[string]datasource.Attribute {
 			MarkdownDescription: "The folder that is read. Exactly one of `s3` and `file` is given.",
 			Attributes: map[string]schema.Attribute{
 				"path": schema.StringAttribute{
-					Required:            true,
-					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform, as `file.path` of `talosop_etcd_backup`.",
+					Required: true,
+					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform, as `file.path` of " +
+						"`talosop_etcd_backup`.",
 				},
 			},
 		},
@@ -84,8 +89,10 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 
 	bucket["key"] = schema.StringAttribute{
 		Required: true,
-		MarkdownDescription: "Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or of an element of `talosop_etcd_backups`. Any " +
-			"snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
+		MarkdownDescription: "Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or of an " +
+			"element of `talosop_etcd_backups`. Any " +
+			"snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it is or compressed with zstd or " +
+			"encrypted with age." + change,
 	}
 
 	return map[string]schema.Attribute{
@@ -100,7 +107,8 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 			Attributes: map[string]schema.Attribute{
 				"path": schema.StringAttribute{
 					Required: true,
-					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of `talosop_etcd_backup`, `<file.path>/<key>`. " +
+					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of " +
+						"`talosop_etcd_backup`, `<file.path>/<key>`. " +
 						"Any snapshot of etcd will do, also what " +
 						"`talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
 				},
@@ -119,42 +127,50 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		},
 		"prefix": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots of a cluster are at " +
+			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
+				"of a cluster are at " +
 				"`<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
 		},
 		"endpoint": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`. Default: that of AWS in the region." +
+			MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`. Default: " +
+				"that of AWS in the region." +
 				moved,
 		},
 		"region": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Default: that of the environment or the profile; with `endpoint`, `us-east-1` " +
+			MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Default: that of the environment or the " +
+				"profile; with `endpoint`, `us-east-1` " +
 				"where these say nothing." + reached,
 		},
 		"path_style": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the host name. Default: `true` with " +
+			MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
+				"host name. Default: `true` with " +
 				"`endpoint`, `false` without." + reached,
 		},
 		"ca": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Certificates in PEM that are trusted besides those of the system, for a server whose certificate a private authority signed." +
+			MarkdownDescription: "Certificates in PEM that are trusted besides those of the system, for a server whose " +
+				"certificate a private authority signed." +
 				reached,
 		},
 		"insecure_skip_tls_verify": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and change what is sent. " +
+			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and " +
+				"change what is sent. " +
 				"Default: `false`." + reached,
 		},
 		"profile": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of `s3` of the provider, then what the " +
+			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of " +
+				"`s3` of the provider, then what the " +
 				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine." + reached,
 		},
 		"role": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long as neither a key nor a profile is " +
+			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long " +
+				"as neither a key nor a profile is " +
 				"given here." + reached,
 			Attributes: map[string]schema.Attribute{
 				"arn": schema.StringAttribute{
@@ -194,7 +210,8 @@ func keyAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"access_key_id": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Id of the access key, together with `secret_access_key`. Default: the credentials of `profile`, then those of `s3` of the " +
+			MarkdownDescription: "Id of the access key, together with `secret_access_key`. Default: the credentials of " +
+				"`profile`, then those of `s3` of the " +
 				"provider, then what the default chain of the AWS SDK finds." + tf.WriteOnlyText,
 		},
 		"secret_access_key": schema.StringAttribute{
@@ -213,17 +230,20 @@ func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"sse": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "How the server encrypts the objects: `AES256`, `aws:kms` or `aws:kms:dsse`. It protects disks; with `encryption` not even " +
+			MarkdownDescription: "How the server encrypts the objects: `AES256`, `aws:kms` or `aws:kms:dsse`. It protects " +
+				"disks; with `encryption` not even " +
 				"the server can read a snapshot. Default: as the bucket says." + nextBackups,
 		},
 		"kms_key": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the bucket, then the one AWS manages." +
+			MarkdownDescription: "Id, alias or ARN of the key for `aws:kms` and `aws:kms:dsse`. Default: that of the bucket, " +
+				"then the one AWS manages." +
 				nextBackups,
 		},
 		"object_lock": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object lock. What is deleted earlier, by " +
+			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object " +
+				"lock. What is deleted earlier, by " +
 				"`retain` too, is hidden and stays as a former version. Default: as the bucket says." + nextBackups,
 			Attributes: map[string]schema.Attribute{
 				"mode": schema.StringAttribute{

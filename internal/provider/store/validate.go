@@ -32,10 +32,12 @@ func ValidateStore(at path.Path, bucket, folder types.Object) diag.Diagnostics {
 			found = "found both s3 and file"
 		}
 
-		diags.Append(tf.Invalid(at.AtName("s3"), "location", found, "allowed is exactly one of them", "give the bucket or the folder of the backups"))
+		diags.Append(tf.Invalid(at.AtName("s3"), "location", found, "allowed is exactly one of them",
+			"give the bucket or the folder of the backups"))
 	case bucket.IsNull():
 		if v, ok := folder.Attributes()["path"].(types.String); ok && !v.IsUnknown() && v.ValueString() == "" {
-			diags.Append(tf.Invalid(at.AtName("file").AtName("path"), "path", `found ""`, "allowed is a path", "write . for the working directory"))
+			diags.Append(tf.Invalid(at.AtName("file").AtName("path"), "path", `found ""`, "allowed is a path",
+				"write . for the working directory"))
 		}
 	default:
 		c := storeChecks{At: at.AtName("s3"), Bucket: tf.Fields{Reader: &tf.Reader{}, Attributes: bucket}, Diags: &diags}
@@ -102,11 +104,14 @@ func validateEndpoint(at path.Path, text string, diags *diag.Diagnostics) {
 
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		diags.Append(tf.Invalid(at, "endpoint", "found no URL of http or https with a host", allowed, "write scheme, host and port of the server"))
+		diags.Append(tf.Invalid(at, "endpoint", "found no URL of http or https with a host", allowed,
+			"write scheme, host and port of the server"))
 	case u.User != nil:
-		diags.Append(tf.Invalid(at, "endpoint", "found a user name in the URL", allowed, "give credentials in the attributes that are made for them"))
+		diags.Append(tf.Invalid(at, "endpoint", "found a user name in the URL", allowed,
+			"give credentials in the attributes that are made for them"))
 	case u.RawQuery != "" || u.Fragment != "":
-		diags.Append(tf.Invalid(at, "endpoint", "found a query or a fragment in the URL", allowed, "leave out what begins with ? or #"))
+		diags.Append(tf.Invalid(at, "endpoint", "found a query or a fragment in the URL", allowed,
+			"leave out what begins with ? or #"))
 	}
 }
 
@@ -125,11 +130,14 @@ func (c storeChecks) keys(name string) {
 	case strings.HasPrefix(text, "s3://"):
 		c.Diags.Append(tf.Invalid(at, name, "found the URL "+finding.Quote(text), allowed, "leave out s3:// and the bucket"))
 	case slices.Contains(segments, ""):
-		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text), allowed, "remove the slashes at its ends, or the attribute for no "+name))
+		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text), allowed,
+			"remove the slashes at its ends, or the attribute for no "+name))
 	case slices.Contains(segments, ".") || slices.Contains(segments, ".."):
-		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text)+" with a dot segment", allowed, "write the whole path"))
+		c.Diags.Append(tf.Invalid(at, name, "found "+finding.Quote(text)+" with a dot segment", allowed,
+			"write the whole path"))
 	case strings.ContainsFunc(text, unicode.IsControl) || len(text) > 800:
-		c.Diags.Append(tf.Invalid(at, name, "found control characters, or more than 800 bytes", allowed, "choose a plain name"))
+		c.Diags.Append(tf.Invalid(at, name, "found control characters, or more than 800 bytes", allowed,
+			"choose a plain name"))
 	}
 }
 
@@ -175,12 +183,14 @@ func checkPEM(text string) error {
 func (c storeChecks) encryption() {
 	algorithm, ok := c.Bucket.Value("sse")
 	if ok && !slices.Contains([]string{"AES256", "aws:kms", "aws:kms:dsse"}, algorithm) {
-		c.Diags.Append(tf.Invalid(c.At.AtName("sse"), "sse", "found "+finding.Quote(algorithm), "allowed are AES256, aws:kms and aws:kms:dsse",
+		c.Diags.Append(tf.Invalid(c.At.AtName("sse"), "sse", "found "+finding.Quote(algorithm),
+			"allowed are AES256, aws:kms and aws:kms:dsse",
 			"leave it out for what the bucket does by default"))
 	}
 
 	if !c.Bucket.Absent("kms_key") && (c.Bucket.Absent("sse") || algorithm == "AES256") {
-		c.Diags.Append(tf.Invalid(c.At.AtName("kms_key"), "kms_key", "found kms_key without an sse that uses it", "allowed is kms_key with aws:kms or aws:kms:dsse",
+		c.Diags.Append(tf.Invalid(c.At.AtName("kms_key"), "kms_key", "found kms_key without an sse that uses it",
+			"allowed is kms_key with aws:kms or aws:kms:dsse",
 			`set sse = "aws:kms", or remove kms_key`))
 	}
 }
@@ -190,13 +200,15 @@ func (c storeChecks) lock() {
 	at := c.At.AtName("object_lock")
 
 	if mode, ok := lock.Value("mode"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
-		c.Diags.Append(tf.Invalid(at.AtName("mode"), "mode", "found "+finding.Quote(mode), "allowed are GOVERNANCE and COMPLIANCE",
+		c.Diags.Append(tf.Invalid(at.AtName("mode"), "mode", "found "+finding.Quote(mode),
+			"allowed are GOVERNANCE and COMPLIANCE",
 			"choose GOVERNANCE unless nobody at all may delete a snapshot early"))
 	}
 
 	if days, ok := lock.Attributes.Attributes()["days"].(types.Int64); ok && !days.IsNull() && !days.IsUnknown() &&
 		(days.ValueInt64() < 1 || days.ValueInt64() > 36500) {
-		c.Diags.Append(tf.Invalid(at.AtName("days"), "days", fmt.Sprintf("found %d", days.ValueInt64()), "allowed is 1 to 36500", "write how many days the lock holds"))
+		c.Diags.Append(tf.Invalid(at.AtName("days"), "days", fmt.Sprintf("found %d", days.ValueInt64()),
+			"allowed is 1 to 36500", "write how many days the lock holds"))
 	}
 }
 
@@ -209,7 +221,8 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 
 	for _, name := range []string{"access_key_id", "secret_access_key", "session_token", "profile"} {
 		if text, ok := c.Value(name); ok && (text == "" || strings.TrimSpace(text) != text) {
-			diags.Append(tf.Invalid(at.AtName(name), name, "found an empty value or spaces around it", "allowed is the value alone", "leave it out for none"))
+			diags.Append(tf.Invalid(at.AtName(name), name, "found an empty value or spaces around it",
+				"allowed is the value alone", "leave it out for none"))
 		}
 	}
 
@@ -220,18 +233,22 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 			missing, there = there, missing
 		}
 
-		diags.Append(tf.Invalid(at.AtName(there), there, "found it without "+missing, "allowed are both or none", "set "+missing+", too"))
+		diags.Append(tf.Invalid(at.AtName(there), there, "found it without "+missing, "allowed are both or none",
+			"set "+missing+", too"))
 	case id && !c.Absent("session_token"):
-		diags.Append(tf.Invalid(at.AtName("session_token"), "session_token", "found it without an access key", "allowed is a token with the key it belongs to",
+		diags.Append(tf.Invalid(at.AtName("session_token"), "session_token", "found it without an access key",
+			"allowed is a token with the key it belongs to",
 			"set access_key_id and secret_access_key, too"))
 	case !id && !c.Absent("profile"):
-		diags.Append(tf.Invalid(at.AtName("profile"), "profile", "found it beside an access key", "allowed is one of them", "remove the profile or the key"))
+		diags.Append(tf.Invalid(at.AtName("profile"), "profile", "found it beside an access key", "allowed is one of them",
+			"remove the profile or the key"))
 	}
 
 	role := c.Nested("role")
 
 	if arn, ok := role.Value("arn"); ok && !roleARNs.MatchString(arn) {
-		diags.Append(tf.Invalid(at.AtName("role").AtName("arn"), "arn", "found "+finding.Quote(arn), "allowed is an ARN such as arn:aws:iam::123456789012:role/backups",
+		diags.Append(tf.Invalid(at.AtName("role").AtName("arn"), "arn", "found "+finding.Quote(arn),
+			"allowed is an ARN such as arn:aws:iam::123456789012:role/backups",
 			"copy it from the role"))
 	}
 

@@ -40,7 +40,9 @@ func (DurationType) Equal(other attr.Type) bool {
 }
 
 // ValueFromString implements basetypes.StringTypable.
-func (DurationType) ValueFromString(_ context.Context, v basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
+func (DurationType) ValueFromString(
+	_ context.Context, v basetypes.StringValue,
+) (basetypes.StringValuable, diag.Diagnostics) {
 	return Duration{timetypes.GoDuration{StringValue: v}}, nil
 }
 
@@ -77,13 +79,16 @@ func (d Duration) StringSemanticEquals(ctx context.Context, other basetypes.Stri
 }
 
 // ValidateAttribute says what is wrong with a value, as all checks of the provider do.
-func (d Duration) ValidateAttribute(_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse) {
+func (d Duration) ValidateAttribute(
+	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
+) {
 	if d.IsNull() || d.IsUnknown() {
 		return
 	}
 
 	if _, err := time.ParseDuration(d.ValueString()); err != nil {
-		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+finding.Quote(d.ValueString()), "allowed is a duration such as 90s, 1h30m or 168h",
+		resp.Diagnostics.Append(Invalid(req.Path, "duration", "found "+finding.Quote(d.ValueString()),
+			"allowed is a duration such as 90s, 1h30m or 168h",
 			"write it in hours, minutes and seconds: there is no unit for days, and 7 of them are 168h"))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
-// LogDebug writes a line for people who look for the cause of something. Like LogInfo and LogWarn it may be called from several
-// goroutines with one context.
+// LogDebug writes a line for people who look for the cause of something. Like LogInfo and LogWarn it may be called from
+// several goroutines with one context.
 func LogDebug(ctx context.Context, message string, fields ...map[string]any) {
 	tflog.Debug(withOwnLogger(ctx), message, fields...) //nolint:forbidigo // this is the safe way
 }
@@ -22,7 +22,7 @@ func LogWarn(ctx context.Context, message string, fields ...map[string]any) {
 	tflog.Warn(withOwnLogger(ctx), message, fields...) //nolint:forbidigo // this is the safe way
 }
 
-// withOwnLogger is a context with a copy of the logger's settings. tflog masks the fields of a logger in place, in a map that all lines of a
-// context share (terraform-plugin-log 0.11, internal/logging/filtering.go ApplyMask): two lines at one time would end the process with a
-// concurrent map write.
+// withOwnLogger is a context with a copy of the logger's settings. tflog masks the fields of a logger in place, in a
+// map that all lines of a context share (terraform-plugin-log 0.11, internal/logging/filtering.go ApplyMask): two lines
+// at one time would end the process with a concurrent map write.
 func withOwnLogger(ctx context.Context) context.Context { return tflog.MaskMessageStrings(ctx) }

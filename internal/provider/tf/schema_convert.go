@@ -25,13 +25,16 @@ func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.At
 	for name, a := range in {
 		switch a := a.(type) {
 		case resource.StringAttribute:
-			out[name] = resource.StringAttribute{Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription}
+			out[name] = resource.StringAttribute{Computed: true, Sensitive: a.Sensitive,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.BoolAttribute:
 			out[name] = resource.BoolAttribute{Computed: true, MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
-			out[name] = resource.ListAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
+			out[name] = resource.ListAttribute{Computed: true, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.MapAttribute:
-			out[name] = resource.MapAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
+			out[name] = resource.MapAttribute{Computed: true, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.SingleNestedAttribute:
 			out[name] = resource.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: a.MarkdownDescription, Attributes: ComputedAttributes(a.Attributes),
@@ -66,7 +69,8 @@ func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.BoolAttribute:
-			out[name] = ephemeral.BoolAttribute{Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription}
+			out[name] = ephemeral.BoolAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = ephemeral.ListAttribute{
 				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
@@ -77,7 +81,8 @@ func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = ephemeral.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription, Attributes: EphemeralAttributes(a.Attributes),
+				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Attributes: EphemeralAttributes(a.Attributes),
 			}
 		case resource.MapNestedAttribute:
 			out[name] = ephemeral.MapNestedAttribute{
@@ -109,7 +114,8 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.BoolAttribute:
-			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription}
+			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = datasource.ListAttribute{
 				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
@@ -120,7 +126,8 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = datasource.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription, Attributes: DataSourceAttributes(a.Attributes),
+				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Attributes: DataSourceAttributes(a.Attributes),
 			}
 		case resource.MapNestedAttribute:
 			out[name] = datasource.MapNestedAttribute{

@@ -13,7 +13,9 @@ import (
 type Operation string
 
 // DeadlineOf bounds an operation by what timeouts says of it.
-func DeadlineOf(ctx context.Context, limits timeouts.Value, op Operation, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func DeadlineOf(
+	ctx context.Context, limits timeouts.Value, op Operation, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
 	var (
 		timeout time.Duration
 		more    diag.Diagnostics
@@ -105,7 +107,8 @@ func Remembers(ctx context.Context, private PrivateState, key string, diags *dia
 func MachineTimeouts(ctx context.Context) schema.Attribute {
 	return TimeoutsAttribute(ctx, TerraformOnly, map[string]string{
 		"create": "Time for a create. Default: `30m`.",
-		"read":   "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last seen of them.",
+		"read": "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last " +
+			"seen of them.",
 		"update": "Time for an update. Default: `30m`.",
 		"delete": "Time for removing the machines. Default: `30m`.",
 	})

@@ -26,7 +26,9 @@ type interceptors struct {
 	streams     context.Context //nolint:containedctx // the time that streams have
 }
 
-func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (i *interceptors) unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler,
+) (any, error) {
 	ctx = withRoles(ctx, i.personality)
 
 	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
@@ -54,7 +56,9 @@ func (i *interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	return resp, nil
 }
 
-func (i *interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func (i *interceptors) stream(
+	srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler,
+) error {
 	ctx, cancel := context.WithCancel(withRoles(ss.Context(), i.personality))
 	defer cancel()
 	defer context.AfterFunc(i.streams, cancel)()
@@ -70,7 +74,9 @@ func (i *interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 // errCut is what clients see of a call whose connection went.
 var errCut = status.Error(codes.Unavailable, "error reading from server: EOF")
 
-func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+func (i *interceptors) streamUntil(
+	ctx context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler,
+) error {
 	if targets, one, err := i.route(ctx, info.FullMethod); err != nil {
 		return err
 	} else if len(targets) > 0 {
@@ -86,7 +92,8 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 			return next(srv, stream)
 		}
 
-		err := next(srv, &fault.StruckStream{ServerStream: stream, Left: f.After, Strike: func() error { return i.s.strike(ctx, f) }})
+		err := next(srv, &fault.StruckStream{ServerStream: stream, Left: f.After,
+			Strike: func() error { return i.s.strike(ctx, f) }})
 		if errors.Is(err, errEndEarly) {
 			return nil
 		}
@@ -97,7 +104,9 @@ func (i *interceptors) streamUntil(ctx context.Context, srv any, ss grpc.ServerS
 
 // serve records a call, lets faults strike, authorizes and runs the handler, which is told of
 // a fault that is to strike in the middle.
-func (i *interceptors) serve(ctx context.Context, call *fault.Call, fullMethod string, handler func(fault.Fault) error) (err error) {
+func (i *interceptors) serve(
+	ctx context.Context, call *fault.Call, fullMethod string, handler func(fault.Fault) error,
+) (err error) {
 	recorded, err := i.s.calls.Begin(*call)
 	call.Seq, call.Time = recorded.Seq, recorded.Time
 

@@ -81,12 +81,16 @@ func (v *memberView) List(ctx context.Context, k resource.Kind, o ...state.ListO
 }
 
 // Watch implements state.CoreState.
-func (v *memberView) Watch(ctx context.Context, p resource.Pointer, ch chan<- state.Event, o ...state.WatchOption) error {
+func (v *memberView) Watch(
+	ctx context.Context, p resource.Pointer, ch chan<- state.Event, o ...state.WatchOption,
+) error {
 	return v.core(p.Namespace(), p.Type()).Watch(ctx, p, ch, o...)
 }
 
 // WatchKind implements state.CoreState.
-func (v *memberView) WatchKind(ctx context.Context, k resource.Kind, ch chan<- state.Event, o ...state.WatchKindOption) error {
+func (v *memberView) WatchKind(
+	ctx context.Context, k resource.Kind, ch chan<- state.Event, o ...state.WatchKindOption,
+) error {
 	return v.core(k.Namespace(), k.Type()).WatchKind(ctx, k, ch, o...)
 }
 

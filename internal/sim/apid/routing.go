@@ -64,7 +64,8 @@ func (i *interceptors) route(ctx context.Context, fullMethod string) (targets []
 
 	switch {
 	case len(nodes) > 0 && !slices.Contains(manyServices, path.Dir(fullMethod)):
-		return nil, false, status.Errorf(codes.InvalidArgument, "one-2-many proxying is not supported for method %s", fullMethod)
+		return nil, false, status.Errorf(codes.InvalidArgument, "one-2-many proxying is not supported for method %s",
+			fullMethod)
 	case len(nodes) > 0:
 		targets = nodes
 	case len(node) == 1:
@@ -234,7 +235,9 @@ func mark(msg protoreflect.Message, target string, err error) {
 
 // forwardStream sends a stream on, message by message. With many targets the streams
 // are passed on one after the other, errors in-band, as clients cannot rely on an order.
-func (s *Server) forwardStream(ctx context.Context, info *grpc.StreamServerInfo, ss grpc.ServerStream, targets []string, one bool) error {
+func (s *Server) forwardStream(
+	ctx context.Context, info *grpc.StreamServerInfo, ss grpc.ServerStream, targets []string, one bool,
+) error {
 	in, out, err := methodTypes(info.FullMethod)
 	if err != nil {
 		return status.Error(codes.Unimplemented, err.Error())

@@ -31,7 +31,8 @@ import (
 var manifestFiles embed.FS
 
 var manifestTemplates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"quote": strconv.Quote}).ParseFS(manifestFiles, "manifests/*.yaml"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"quote": strconv.Quote}).ParseFS(manifestFiles,
+		"manifests/*.yaml"))
 })
 
 // manifestValues are what the manifests are rendered from.
@@ -47,10 +48,12 @@ type manifestValues struct {
 func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 	cluster := cfg.Cluster()
 	values := manifestValues{
-		BootstrapManifestsConfigSpec: manifestsConfig(cfg), TokenID: cluster.Token().ID(), TokenSecret: cluster.Token().Secret(),
+		BootstrapManifestsConfigSpec: manifestsConfig(cfg), TokenID: cluster.Token().ID(),
+		TokenSecret: cluster.Token().Secret(),
 	}
 
-	machined.Modify(c.Boot, k8s.NewBootstrapManifestsConfig(), func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
+	machined.Modify(c.Boot, k8s.NewBootstrapManifestsConfig(),
+		func(r *k8s.BootstrapManifestsConfig) { *r.TypedSpec() = values.BootstrapManifestsConfigSpec })
 
 	manifests := map[string][]k8s.SingleManifest{}
 
@@ -90,7 +93,8 @@ func (c *Controllers) replaceManifests(manifests map[string][]k8s.SingleManifest
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(manifests)) {
-		machined.Modify(c.Boot, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id), func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
+		machined.Modify(c.Boot, k8s.NewManifest(k8s.ControlPlaneNamespaceName, id),
+			func(r *k8s.Manifest) { r.TypedSpec().Items = manifests[id] })
 	}
 
 	defer c.manifests.Ring()

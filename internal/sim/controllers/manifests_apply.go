@@ -79,7 +79,8 @@ func (c *Controllers) createManifests(ctx context.Context) error {
 		return err
 	}
 
-	machined.Modify(c.Boot, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName), func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
+	machined.Modify(c.Boot, k8s.NewManifestStatus(k8s.ControlPlaneNamespaceName),
+		func(r *k8s.ManifestStatus) { r.TypedSpec().ManifestsApplied = names })
 
 	return nil
 }
@@ -97,7 +98,8 @@ func (c *Controllers) createObjects(ctx context.Context, k *kube.Client, objects
 		return fmt.Errorf("make Kubernetes client: %w", err)
 	}
 
-	inventory, err := ssa.GetInventory(ctx, clients, constants.KubernetesInventoryNamespace, constants.KubernetesBootstrapManifestsInventoryName)
+	inventory, err := ssa.GetInventory(ctx, clients, constants.KubernetesInventoryNamespace,
+		constants.KubernetesBootstrapManifestsInventoryName)
 	if err != nil {
 		return fmt.Errorf("get inventory: %w", err)
 	}
@@ -140,7 +142,9 @@ func (c *Controllers) createObjects(ctx context.Context, k *kube.Client, objects
 
 // createMissing creates an object unless it exists. One of a kind that the API does not
 // know is left out.
-func createMissing(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+func createMissing(
+	ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, obj *unstructured.Unstructured,
+) error {
 	gvk := obj.GroupVersionKind()
 
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -175,7 +179,8 @@ func createMissing(ctx context.Context, client dynamic.Interface, mapper meta.RE
 	annotations[ssa.InventoryAnnotationKey] = constants.KubernetesBootstrapManifestsInventoryName
 	obj.SetAnnotations(annotations)
 
-	_, err = objects.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: constants.KubernetesFieldManagerName})
+	_, err = objects.Apply(ctx, obj.GetName(), obj,
+		metav1.ApplyOptions{FieldManager: constants.KubernetesFieldManagerName})
 	if err != nil {
 		return fmt.Errorf("create %s %s: %w", gvk.Kind, obj.GetName(), err)
 	}

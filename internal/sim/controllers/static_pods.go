@@ -28,10 +28,12 @@ func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 	machined.Modify(c.Boot, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
 		r.TypedSpec().Config = nil
 		for _, p := range cluster.APIServer().AdmissionControl() {
-			r.TypedSpec().Config = append(r.TypedSpec().Config, k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
+			r.TypedSpec().Config = append(r.TypedSpec().Config,
+				k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
 		}
 	})
-	machined.Modify(c.Boot, k8s.NewAuditPolicyConfig(), func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
+	machined.Modify(c.Boot, k8s.NewAuditPolicyConfig(),
+		func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
 	machined.Modify(c.Boot, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
 		r.TypedSpec().Image = cluster.APIServer().Image()
 		r.TypedSpec().Config = authorizers(cluster.APIServer())
@@ -39,8 +41,10 @@ func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 	machined.Modify(c.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
 		api := cluster.APIServer()
 		*r.TypedSpec() = k8s.APIServerConfigSpec{
-			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(), EtcdServers: []string{"https://127.0.0.1:2379"},
-			LocalPort: cluster.LocalAPIServerPort(), ServiceCIDRs: network.ServiceCIDRs(), ExtraArgs: argValues(api.ExtraArgs()),
+			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(),
+			EtcdServers: []string{"https://127.0.0.1:2379"},
+			LocalPort:   cluster.LocalAPIServerPort(), ServiceCIDRs: network.ServiceCIDRs(),
+			ExtraArgs:    argValues(api.ExtraArgs()),
 			ExtraVolumes: extraVolumes(api.ExtraVolumes()), EnvironmentVariables: api.Env(), AdvertisedAddress: "$(POD_IP)",
 			Resources: podResources(api.Resources()),
 		}
@@ -50,13 +54,15 @@ func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
 			Enabled: !cfg.Machine().Controlplane().ControllerManager().Disabled(), Image: manager.Image(),
 			PodCIDRs: network.PodCIDRs(), ServiceCIDRs: network.ServiceCIDRs(), ExtraArgs: argValues(manager.ExtraArgs()),
-			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(), Resources: podResources(manager.Resources()),
+			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(),
+			Resources: podResources(manager.Resources()),
 		}
 	})
 	machined.Modify(c.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
 		scheduler := cluster.Scheduler()
 		*r.TypedSpec() = k8s.SchedulerConfigSpec{
-			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(), ExtraArgs: argValues(scheduler.ExtraArgs()),
+			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(),
+			ExtraArgs:    argValues(scheduler.ExtraArgs()),
 			ExtraVolumes: extraVolumes(scheduler.ExtraVolumes()), EnvironmentVariables: scheduler.Env(),
 			Resources: podResources(scheduler.Resources()), Config: scheduler.Config(),
 		}
@@ -95,7 +101,8 @@ func argValues(args map[string][]string) map[string]k8s.ArgValues {
 func extraVolumes(mounts []talosconfig.VolumeMount) []k8s.ExtraVolume {
 	var volumes []k8s.ExtraVolume
 	for _, m := range mounts {
-		volumes = append(volumes, k8s.ExtraVolume{Name: m.Name(), HostPath: m.HostPath(), MountPath: m.MountPath(), ReadOnly: m.ReadOnly()})
+		volumes = append(volumes, k8s.ExtraVolume{Name: m.Name(), HostPath: m.HostPath(), MountPath: m.MountPath(),
+			ReadOnly: m.ReadOnly()})
 	}
 
 	return volumes
@@ -117,17 +124,20 @@ func (c *Controllers) publishStaticPods() error {
 
 	var scheduler k8s.SchedulerConfigSpec
 
-	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
+	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(),
+		func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
+	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(),
+		func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
+	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(),
+		func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
@@ -154,7 +164,8 @@ func (c *Controllers) publishStaticPods() error {
 func (c *Controllers) configFileVersion(scheduler string) (string, error) {
 	version := ""
 
-	for _, r := range []resource.Resource{k8s.NewAdmissionControlConfig(), k8s.NewAuditPolicyConfig(), k8s.NewAuthorizationConfig()} {
+	for _, r := range []resource.Resource{k8s.NewAdmissionControlConfig(), k8s.NewAuditPolicyConfig(),
+		k8s.NewAuthorizationConfig()} {
 		found, err := c.Resources.Get(context.Background(), r.Metadata())
 		if err != nil {
 			return "", fmt.Errorf("read %s: %w", r.Metadata(), err)
@@ -167,7 +178,9 @@ func (c *Controllers) configFileVersion(scheduler string) (string, error) {
 }
 
 // publishStaticPod writes one static pod, or removes that of a disabled component.
-func (c *Controllers) publishStaticPod(id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string) {
+func (c *Controllers) publishStaticPod(
+	id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string,
+) {
 	if !enabled {
 		machined.Remove(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id))
 		c.kubelet.SetStaticPod(id, nil)
@@ -186,7 +199,8 @@ func (c *Controllers) publishStaticPod(id string, enabled bool, image string, ar
 		return
 	}
 
-	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id), func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
+	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id),
+		func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
 	c.kubelet.SetStaticPod(id, pod)
 }
 
@@ -212,7 +226,8 @@ func staticPod(id, image string, args map[string]k8s.ArgValues, annotations map[
 		},
 		Spec: corev1.PodSpec{
 			Priority: new(int32(2000000000)), PriorityClassName: "system-cluster-critical", HostNetwork: true,
-			Containers: []corev1.Container{{Name: id, Image: image, Command: append([]string{"/usr/local/bin/" + id}, flags(extra)...)}},
+			Containers: []corev1.Container{
+				{Name: id, Image: image, Command: append([]string{"/usr/local/bin/" + id}, flags(extra)...)}},
 		},
 	}
 }

@@ -208,7 +208,9 @@ func (c *client) status(ctx context.Context) (*machine.EtcdMemberStatus, error) 
 }
 
 // alarm lists alarms ("GET"), raises one ("ACTIVATE") or ends one ("DEACTIVATE").
-func (c *client) alarm(ctx context.Context, action string, alarm *machine.EtcdMemberAlarm) ([]*machine.EtcdMemberAlarm, error) {
+func (c *client) alarm(
+	ctx context.Context, action string, alarm *machine.EtcdMemberAlarm,
+) ([]*machine.EtcdMemberAlarm, error) {
 	var resp struct {
 		Alarms []struct {
 			MemberID uint64 `json:"memberID,string"`

@@ -360,7 +360,8 @@ func (c *ModelCluster) transfer(to *modelMember) error {
 
 // listed are the members in the order in which etcd lists them.
 func (c *ModelCluster) listed() []*modelMember {
-	return slices.SortedFunc(slices.Values(c.members), func(a, b *modelMember) int { return cmp.Compare(a.memberID, b.memberID) })
+	return slices.SortedFunc(slices.Values(c.members),
+		func(a, b *modelMember) int { return cmp.Compare(a.memberID, b.memberID) })
 }
 
 // Snapshot is a database that etcd's own tools read.

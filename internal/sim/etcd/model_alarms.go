@@ -57,7 +57,8 @@ func (m *modelMember) Raise(_ context.Context, kind Alarm) error {
 	}
 
 	raised := &machine.EtcdMemberAlarm{MemberId: m.memberID, Alarm: kind}
-	if !slices.ContainsFunc(m.c.alarms, func(a *machine.EtcdMemberAlarm) bool { return a.GetMemberId() == m.memberID && a.GetAlarm() == kind }) {
+	if !slices.ContainsFunc(m.c.alarms,
+		func(a *machine.EtcdMemberAlarm) bool { return a.GetMemberId() == m.memberID && a.GetAlarm() == kind }) {
 		m.c.alarms = append(m.c.alarms, raised)
 	}
 

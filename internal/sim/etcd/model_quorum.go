@@ -59,8 +59,8 @@ func (c *ModelCluster) leads(leader *modelMember) bool {
 // findable says whether the member is where the cluster looks for it.
 func (m *modelMember) findable() bool { return m.peer == m.announced }
 
-// reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one of them sends
-// the other answers. Members that all moved at once dial in vain.
+// reaches says whether two members are in touch: either dials the other where the cluster says that it is, and what one
+// of them sends the other answers. Members that all moved at once dial in vain.
 func (m *modelMember) reaches(other *modelMember) bool {
 	return m == other || m.findable() || other.findable()
 }

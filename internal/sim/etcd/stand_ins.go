@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// StandIns are addresses of the site at which real members of etcd listen for their peers, in place of what they announce and no process
-// can listen at.
+// StandIns are addresses of the site at which real members of etcd listen for their peers, in place of what they
+// announce and no process can listen at.
 type StandIns struct {
 	Take func() (netip.Addr, error) // finds an address that nobody has
 

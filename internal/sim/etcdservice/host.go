@@ -7,9 +7,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
-// etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an interface has it, and
-// its own otherwise (Talos 1.13, etcd/spec.go). What is sent to one of the first kind arrives wherever the machine is, as behind a
-// Service.
+// etcdAddress is what the member of a machine announces: an address of its configuration's advertisedSubnets, where an
+// interface has it, and its own otherwise (Talos 1.13, etcd/spec.go). What is sent to one of the first kind arrives
+// wherever the machine is, as behind a Service.
 func (s *Service) etcdAddress() netip.Addr {
 	own := s.Address()
 

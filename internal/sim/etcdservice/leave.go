@@ -16,7 +16,8 @@ import (
 // service does not run, has nothing to leave (Talos 1.13, LeaveEtcd).
 func (s *Service) LeaveForReset(ctx context.Context) error {
 	state, _ := s.Services.State("etcd")
-	if s.Node() == nil || !slices.Contains([]machined.ServiceState{machined.ServiceRunning, machined.ServiceStopping, machined.ServiceFailed}, state) {
+	if s.Node() == nil || !slices.Contains(
+		[]machined.ServiceState{machined.ServiceRunning, machined.ServiceStopping, machined.ServiceFailed}, state) {
 		return nil
 	}
 

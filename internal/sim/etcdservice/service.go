@@ -1,5 +1,5 @@
-// Package etcdservice is the etcd service of a simulated machine: it bootstraps a cluster, restores one from a snapshot,
-// joins, is promoted, watches its member and leaves. Package etcd has the members themselves.
+// Package etcdservice is the etcd service of a simulated machine: it bootstraps a cluster, restores one from a
+// snapshot, joins, is promoted, watches its member and leaves. Package etcd has the members themselves.
 package etcdservice
 
 import (
@@ -142,7 +142,9 @@ func (s *Service) runEtcd(ctx context.Context, bootstrap *machine.BootstrapReque
 }
 
 // etcdData returns the member of the data directory, making one if it is empty.
-func (s *Service) etcdData(ctx context.Context, bootstrap *machine.BootstrapRequest) (node etcd.Node, fresh bool, err error) {
+func (s *Service) etcdData(
+	ctx context.Context, bootstrap *machine.BootstrapRequest,
+) (node etcd.Node, fresh bool, err error) {
 	if node := s.Node(); node != nil {
 		return node, false, nil
 	}

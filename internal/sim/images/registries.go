@@ -129,7 +129,8 @@ func (r *Registries) Installs(key string) (sys System, ok bool) {
 		return sys, true
 	}
 
-	if _, err := semver.Parse(strings.TrimPrefix(ref.Tag, "v")); err != nil || !slices.ContainsFunc(elements, isInstaller) {
+	if _, err := semver.Parse(strings.TrimPrefix(ref.Tag, "v")); err != nil ||
+		!slices.ContainsFunc(elements, isInstaller) {
 		return System{}, false
 	}
 

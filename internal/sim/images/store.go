@@ -131,12 +131,16 @@ var ErrNotFound = errors.New("not found")
 
 // Pull brings an image into a store under the names that Talos gives it and
 // returns its pinned name. One that is there already is not asked for again.
-func (s *Store) Pull(ctx context.Context, space Space, reference string, progress func(done, total int64)) (string, error) {
+func (s *Store) Pull(
+	ctx context.Context, space Space, reference string, progress func(done, total int64),
+) (string, error) {
 	return s.Fetch(ctx, space, reference, s.pull, progress)
 }
 
 // PullForClient is pullImage that a client asked for.
-func (s *Store) PullForClient(ctx context.Context, space Space, reference string, progress func(done, total int64)) (string, error) {
+func (s *Store) PullForClient(
+	ctx context.Context, space Space, reference string, progress func(done, total int64),
+) (string, error) {
 	pinned, err := s.Pull(ctx, space, reference, progress)
 	if err != nil {
 		return "", err
@@ -197,9 +201,11 @@ func (s *Store) Fetch(
 
 	switch {
 	case img.Missing:
-		return "", fmt.Errorf("failed to pull image %q: failed to resolve reference %q: %s: %w", tagged, tagged, tagged, ErrNotFound)
+		return "", fmt.Errorf("failed to pull image %q: failed to resolve reference %q: %s: %w", tagged, tagged, tagged,
+			ErrNotFound)
 	case img.Unavailable:
-		return "", fmt.Errorf("failed to pull image %q: failed to resolve reference %q: unexpected status from HEAD request to https://%s/v2/: "+
+		return "", fmt.Errorf("failed to pull image %q: failed to resolve reference %q: unexpected status from HEAD "+
+			"request to https://%s/v2/: "+
 			"503 Service Unavailable", tagged, tagged, ref.Registry)
 	}
 

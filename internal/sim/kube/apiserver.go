@@ -111,7 +111,8 @@ func (k *realKube) writePKI() error {
 		processpkg.WriteFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
 		certs.WritePair(k.dir, "front-proxy", aggregator, certs.Leaf{CommonName: "front-proxy-client", Usage: clients}),
 		certs.WritePair(k.dir, "etcd-client", etcd, certs.Leaf{CommonName: "kube-apiserver", Usage: clients}),
-		certs.WritePair(k.dir, "admin", ca, certs.Leaf{CommonName: "talossim", Organization: []string{"system:masters"}, Usage: clients}),
+		certs.WritePair(k.dir, "admin", ca,
+			certs.Leaf{CommonName: "talossim", Organization: []string{"system:masters"}, Usage: clients}),
 		k.writeServing(),
 	)
 	if err != nil {

@@ -70,9 +70,11 @@ func (p *apiProcess) run(ctx context.Context) {
 // serve runs the process once, and beside it what kubelets do through it.
 func (p *apiProcess) serve(ctx context.Context) error {
 	k, version := p.kube, "v"+p.program.version.String()
-	args := append(slices.Clone(k.args), "--bind-address="+p.addr.Addr().String(), fmt.Sprintf("--secure-port=%d", p.addr.Port()))
+	args := append(slices.Clone(k.args), "--bind-address="+p.addr.Addr().String(),
+		fmt.Sprintf("--secure-port=%d", p.addr.Port()))
 
-	proc, err := k.parts.Nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"), args...)
+	proc, err := k.parts.Nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"),
+		args...)
 	if err != nil {
 		return err
 	}

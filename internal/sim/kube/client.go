@@ -108,7 +108,8 @@ func (k *Client) LoseNode(ctx context.Context, name, boot string, back func() bo
 // LosePods marks the pods of a node not ready, as the node controller does with a node
 // that is lost.
 func (k *Client) LosePods(ctx context.Context, node string) error {
-	pods, err := k.Typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	pods, err := k.Typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}

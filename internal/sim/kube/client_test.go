@@ -11,7 +11,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// A kubelet reports its node once, when it starts. What marks the node lost must not overwrite that report, whichever request the kubelet comes between.
+// A kubelet reports its node once, when it starts. What marks the node lost must not overwrite that report, whichever
+// request the kubelet comes between.
 func TestNodeIsNotLostToAKubeletThatComesBack(t *testing.T) {
 	for _, verb := range []string{"get", "update"} {
 		t.Run(verb, func(t *testing.T) {

@@ -106,6 +106,7 @@ func (k *kubelets) watchNodes(ctx context.Context) {
 
 		// What is left over after an error stays, as it would for a while.
 		_ = k.client.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx,
-			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))},
+			metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	}
 }

@@ -63,9 +63,10 @@ func (s *standIn) serveApply(w http.ResponseWriter, r *http.Request, t target, b
 		code = http.StatusCreated
 		next, err = s.Store.Create(t.kind, next)
 	default:
-		next, err = s.Store.Update(t.kind, t.namespace, t.name, func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return next, nil
-		})
+		next, err = s.Store.Update(t.kind, t.namespace, t.name,
+			func(*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+				return next, nil
+			})
 	}
 
 	if err != nil {
@@ -90,7 +91,9 @@ func writeApplyError(w http.ResponseWriter, t target, err error) {
 }
 
 // applied merges an applied configuration into an object, which is nil when there is none.
-func applied(r *http.Request, t target, body []byte, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func applied(
+	r *http.Request, t target, body []byte, old *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	gvk := schema.GroupVersionKind{Group: t.kind.Group, Version: t.kind.Version, Kind: t.kind.Title}
 
 	manager, err := managedfields.NewDefaultFieldManager(

@@ -91,7 +91,8 @@ func (s *standIn) serveDiscovery(w http.ResponseWriter, r *http.Request) bool {
 
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/api":
-		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions: []string{"v1"}})
 	case path == "/apis":
 		writeJSON(w, http.StatusOK, metav1.APIGroupList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: groups(),
@@ -164,7 +165,9 @@ func writeObject(w http.ResponseWriter, r *http.Request, k objectspkg.Kind, obj 
 	writeJSON(w, http.StatusOK, obj.Object)
 }
 
-func writeList(w http.ResponseWriter, r *http.Request, k objectspkg.Kind, items []*unstructured.Unstructured, version int) {
+func writeList(
+	w http.ResponseWriter, r *http.Request, k objectspkg.Kind, items []*unstructured.Unstructured, version int,
+) {
 	if wantsTable(r) {
 		writeJSON(w, http.StatusOK, table(k, items, strconv.Itoa(version)))
 
@@ -239,7 +242,8 @@ func (s *standIn) serveWatch(w http.ResponseWriter, r *http.Request, t target, s
 
 // followChanges sends what changes after a version, until the client goes.
 func (s *standIn) followChanges(
-	ctx context.Context, t target, sel objectspkg.Selector, version int, send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
+	ctx context.Context, t target, sel objectspkg.Selector, version int,
+	send func(string, *unstructured.Unstructured) bool, flusher http.Flusher,
 ) {
 	for {
 		changes, changed := s.Store.Since(t.kind, version)

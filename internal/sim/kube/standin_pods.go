@@ -51,7 +51,8 @@ func (s *standIn) serveEviction(w http.ResponseWriter, r *http.Request, t target
 		return
 	}
 
-	if done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; !done && pod.DeletionTimestamp.IsZero() {
+	if done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; !done &&
+		pod.DeletionTimestamp.IsZero() {
 		if !s.spendBudget(w, pod) {
 			return
 		}
@@ -113,7 +114,8 @@ func (s *standIn) spendBudget(w http.ResponseWriter, pod *corev1.Pod) bool {
 	}
 
 	writeJSON(w, http.StatusTooManyRequests, metav1.Status{
-		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+		TypeMeta: statusMeta, Status: metav1.StatusFailure, Code: http.StatusTooManyRequests,
+		Reason:  metav1.StatusReasonTooManyRequests,
 		Message: "Cannot evict pod as it would violate the pod's disruption budget.",
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
 			Type: policyv1.DisruptionBudgetCause,
@@ -184,17 +186,18 @@ func (s *standIn) deletePod(t target, options metav1.DeleteOptions) error {
 		return nil
 	}
 
-	_, err = s.Store.Update(t.kind, t.namespace, t.name, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		if obj.GetUID() != pod.UID {
-			return nil, objects.ErrConflict
-		}
+	_, err = s.Store.Update(t.kind, t.namespace, t.name,
+		func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			if obj.GetUID() != pod.UID {
+				return nil, objects.ErrConflict
+			}
 
-		end := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&end)
-		obj.SetDeletionGracePeriodSeconds(&grace)
+			end := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
+			obj.SetDeletionTimestamp(&end)
+			obj.SetDeletionGracePeriodSeconds(&grace)
 
-		return obj, nil
-	})
+			return obj, nil
+		})
 
 	return err
 }

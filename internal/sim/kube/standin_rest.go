@@ -89,7 +89,8 @@ func (s *standIn) serveResource(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		s.serveDelete(w, r, t)
 	default:
-		writeStatus(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+		writeStatus(w, http.StatusMethodNotAllowed, "MethodNotAllowed",
+			"the server does not allow this method on the requested resource")
 	}
 }
 
@@ -178,14 +179,15 @@ func (s *standIn) serveWrite(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 
-	updated, err := s.Store.Update(t.kind, t.namespace, t.name, func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		next, err := mergeBody(r.Method, contentType, body, old, t.kind)
-		if err != nil {
-			return nil, err
-		}
+	updated, err := s.Store.Update(t.kind, t.namespace, t.name,
+		func(old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			next, err := mergeBody(r.Method, contentType, body, old, t.kind)
+			if err != nil {
+				return nil, err
+			}
 
-		return confine(old, next, t.kind, status), nil
-	})
+			return confine(old, next, t.kind, status), nil
+		})
 
 	if err != nil {
 		writeError(w, t, err)
@@ -221,7 +223,9 @@ func confine(old, next *unstructured.Unstructured, k objects.Kind, status bool) 
 }
 
 // mergeBody applies a PUT body or a patch of one of the kinds that merge into the object.
-func mergeBody(method, contentType string, body []byte, old *unstructured.Unstructured, k objects.Kind) (*unstructured.Unstructured, error) {
+func mergeBody(
+	method, contentType string, body []byte, old *unstructured.Unstructured, k objects.Kind,
+) (*unstructured.Unstructured, error) {
 	if method == http.MethodPut {
 		return decodeObject(body)
 	}

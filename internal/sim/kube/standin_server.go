@@ -143,8 +143,9 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.server.serveObjects(answer, r)
 
 	return &http.Response{
-		StatusCode: answer.code, Header: answer.header, Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()),
-		Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Request: r,
+		StatusCode: answer.code, Header: answer.header, Body: io.NopCloser(&answer.body),
+		ContentLength: int64(answer.body.Len()),
+		Proto:         r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, Request: r,
 	}, nil
 }
 

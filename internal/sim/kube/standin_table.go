@@ -107,6 +107,7 @@ func nodeCells(item *unstructured.Unstructured, age string) []any {
 	}
 
 	return []any{
-		node.Name, state, strings.Join(roles, ","), age, node.Status.NodeInfo.KubeletVersion, address, node.Status.NodeInfo.OSImage,
+		node.Name, state, strings.Join(roles, ","), age, node.Status.NodeInfo.KubeletVersion, address,
+		node.Status.NodeInfo.OSImage,
 	}
 }

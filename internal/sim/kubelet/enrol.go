@@ -57,7 +57,8 @@ func (kl *Kubelet) enrol(ctx context.Context) error {
 func (kl *Kubelet) knownToken(ctx context.Context, k *kube.Client) error {
 	token := kl.Config().Cluster().Token()
 
-	secret, err := k.Typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(), metav1.GetOptions{})
+	secret, err := k.Typed.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+token.ID(),
+		metav1.GetOptions{})
 
 	switch {
 	case err != nil:

@@ -1,5 +1,5 @@
-// Package kubelet is the kubelet of a simulated machine: its start and its certificate, the node that it registers, reports
-// and loses, the static pods and their mirror pods, and the cordon that machined asks for.
+// Package kubelet is the kubelet of a simulated machine: its start and its certificate, the node that it registers,
+// reports and loses, the static pods and their mirror pods, and the cordon that machined asks for.
 package kubelet
 
 import (
@@ -141,7 +141,9 @@ func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
 // startKubelet brings the kubelet's service up, after a delay. It is given up when the image
 // does not exist, as in Talos (Talos 1.13, containers/image.Pull and system/service_runner.go),
 // and with every change of what is to run.
-func (kl *Kubelet) startKubelet(ctx context.Context, cfg kubeletConfig, changed <-chan struct{}, delay time.Duration) bool {
+func (kl *Kubelet) startKubelet(
+	ctx context.Context, cfg kubeletConfig, changed <-chan struct{}, delay time.Duration,
+) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -304,7 +306,8 @@ func (kl *Kubelet) fillStatus(node *corev1.Node, version string, ready bool) {
 		Message: "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady",
 	}
 	if ready {
-		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, "KubeletReady",
+			"kubelet is posting ready status"
 	}
 
 	kube.SetCondition(node, condition)

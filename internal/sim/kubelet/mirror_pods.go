@@ -68,7 +68,8 @@ func (kl *Kubelet) runMirrorPod(ctx context.Context, id string) {
 		if kl.World.Await(ctx, func() bool {
 			next = kl.staticPodRun(id).shown
 
-			return !reflect.DeepEqual(next, last) && kl.Starts > 0 && kl.RunsNode(kl.NodeName) && kl.host.ServedKubernetes() != nil
+			return !reflect.DeepEqual(next, last) && kl.Starts > 0 && kl.RunsNode(kl.NodeName) &&
+				kl.host.ServedKubernetes() != nil
 		}) != nil {
 			return
 		}
@@ -135,7 +136,9 @@ func (kl *Kubelet) mirror(ctx context.Context, k *kube.Client, id string, r podR
 	return kl.warn(ctx, k, old, *r.event)
 }
 
-func (kl *Kubelet) createMirrorPod(ctx context.Context, k *kube.Client, id string, static *corev1.Pod) (*corev1.Pod, error) {
+func (kl *Kubelet) createMirrorPod(
+	ctx context.Context, k *kube.Client, id string, static *corev1.Pod,
+) (*corev1.Pod, error) {
 	node, err := k.GetNode(ctx, kl.NodeName)
 	if err != nil {
 		return nil, fmt.Errorf("get node of mirror pod: %w", err)
@@ -145,7 +148,8 @@ func (kl *Kubelet) createMirrorPod(ctx context.Context, k *kube.Client, id strin
 	pod := static.DeepCopy()
 	pod.Name = kl.mirrorName(id)
 	pod.Spec.NodeName = kl.NodeName
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 	pod.Annotations[configHash] = hash
 	pod.Annotations[corev1.MirrorPodAnnotationKey] = hash
 	pod.Annotations[configSource] = "http" // machined serves them (Talos 1.13, k8s/static_pod_server.go)
@@ -186,7 +190,8 @@ func (kl *Kubelet) podStatus(id string, r podReport) corev1.PodStatus {
 		status.Phase = corev1.PodPending
 	}
 
-	for _, c := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+	for _, c := range []corev1.PodConditionType{corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+		corev1.PodScheduled} {
 		condition := corev1.PodCondition{Type: c, Status: ready, LastTransitionTime: now}
 
 		switch {
@@ -214,8 +219,9 @@ func (kl *Kubelet) warn(ctx context.Context, k *kube.Client, pod *corev1.Pod, e 
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.Annotations[configHash]),
 			FieldPath: fmt.Sprintf("spec.containers{%s}", container),
 		},
-		Type: corev1.EventTypeWarning, Reason: e.reason, Message: e.message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
+		Type: corev1.EventTypeWarning, Reason: e.reason, Message: e.message, Count: 1, FirstTimestamp: now,
+		LastTimestamp: now,
+		Source:        corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("record event: %w", err)

@@ -22,7 +22,10 @@ func (kl *Kubelet) runPodStatus(ctx context.Context, id string) {
 	)
 
 	for {
-		if kl.World.Await(ctx, func() bool { return kl.Starts != run || !reflect.DeepEqual(kl.staticPodRun(id).shown, last) }) != nil {
+		if kl.World.Await(ctx, func() bool {
+			return kl.Starts != run ||
+				!reflect.DeepEqual(kl.staticPodRun(id).shown, last)
+		}) != nil {
 			return
 		}
 

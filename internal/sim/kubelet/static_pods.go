@@ -132,10 +132,12 @@ func (kl *Kubelet) runContainer(ctx context.Context, id string, pod *corev1.Pod,
 
 		kl.World.Update(func() { kl.staticPodRun(id).restarts++ })
 
-		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id, kl.mirrorName(id))
+		message := fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_kube-system", kube.CrashPause, id,
+			kl.mirrorName(id))
 		kl.World.Logf("%s: %s: %v", kl.Name(), id, err)
 		kl.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
-			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id, kl.mirrorName(id), podHash(pod)),
+			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id,
+				kl.mirrorName(id), podHash(pod)),
 		}})
 
 		_ = timing.Pause(ctx, kube.CrashPause) // ends with ctx, as the loop does
@@ -201,8 +203,9 @@ func (kl *Kubelet) pullForPod(ctx context.Context, id string, pod *corev1.Pod, f
 		}
 
 		kl.report(id, podReport{
-			pod: pod, waiting: "ImagePullBackOff", message: fmt.Sprintf("Back-off pulling image %q: %s: %s", image, errImagePull, err),
-			event: &podEvent{reason: "Failed", message: fmt.Sprintf("Failed to pull image %q: %s", image, err)},
+			pod: pod, waiting: "ImagePullBackOff",
+			message: fmt.Sprintf("Back-off pulling image %q: %s: %s", image, errImagePull, err),
+			event:   &podEvent{reason: "Failed", message: fmt.Sprintf("Failed to pull image %q: %s", image, err)},
 		})
 
 		if err := timing.Pause(ctx, kube.CrashPause); err != nil {

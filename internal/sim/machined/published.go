@@ -83,16 +83,18 @@ func (b *Boot) PublishHardware() error {
 		r.TypedSpec().Name, r.TypedSpec().Version = "Talos", b.TalosVersion()
 	})
 	b.followTime()
-	Modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID), func(r *runtime.PlatformMetadata) {
-		r.TypedSpec().Platform, r.TypedSpec().Hostname = m.Platform.String(), b.platformName
-	})
+	Modify(b, runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID),
+		func(r *runtime.PlatformMetadata) {
+			r.TypedSpec().Platform, r.TypedSpec().Hostname = m.Platform.String(), b.platformName
+		})
 	Modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(*runtime.SecurityState) {})
 	Modify(b, clusterres.NewIdentity(clusterres.NamespaceName, clusterres.LocalIdentity), func(r *clusterres.Identity) {
 		r.TypedSpec().NodeID = b.NodeID()
 	})
 
 	for _, id := range []string{
-		network.NodeAddressDefaultID, network.NodeAddressCurrentID, network.NodeAddressRoutedID, network.NodeAddressAccumulativeID,
+		network.NodeAddressDefaultID, network.NodeAddressCurrentID, network.NodeAddressRoutedID,
+		network.NodeAddressAccumulativeID,
 	} {
 		Modify(b, network.NewNodeAddress(network.NamespaceName, id), func(r *network.NodeAddress) {
 			r.TypedSpec().Addresses = []netip.Prefix{netip.PrefixFrom(m.Address(), 24)}
@@ -169,7 +171,8 @@ func (b *Boot) publishConfig() error {
 	}
 
 	if persistent != nil {
-		if err := Replace(ctx, b.Resources, configres.NewMachineConfigWithID(persistent, configres.PersistentID)); err != nil {
+		if err := Replace(ctx, b.Resources,
+			configres.NewMachineConfigWithID(persistent, configres.PersistentID)); err != nil {
 			return err
 		}
 	}

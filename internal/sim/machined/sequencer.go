@@ -76,7 +76,9 @@ func (s *sequencer) acquire(ctx context.Context, name string, force bool) (conte
 
 // Run runs a sequence and publishes its events as Talos does: a refused one leaves a
 // single event without actor id, a failed one stops normally and is then FATAL.
-func (s *sequencer) Run(ctx context.Context, b *Boot, name, actor string, force bool, body func(*SequenceRun) error) error {
+func (s *sequencer) Run(
+	ctx context.Context, b *Boot, name, actor string, force bool, body func(*SequenceRun) error,
+) error {
 	ctx, release, err := s.acquire(ctx, name, force)
 	if errors.Is(err, errLocked) {
 		b.publish("", &machine.SequenceEvent{

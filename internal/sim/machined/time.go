@@ -36,7 +36,8 @@ func (b *Boot) followTime() {
 	})
 
 	synced := b.Synced.Load()
-	Modify(b, timeres.NewStatus(), func(r *timeres.Status) { r.TypedSpec().Synced, r.TypedSpec().SyncDisabled = synced, off })
+	Modify(b, timeres.NewStatus(),
+		func(r *timeres.Status) { r.TypedSpec().Synced, r.TypedSpec().SyncDisabled = synced, off })
 	b.RefreshStatus()
 }
 

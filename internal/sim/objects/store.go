@@ -91,7 +91,8 @@ type Store struct {
 
 // NewStore makes an empty store.
 func NewStore() *Store {
-	return &Store{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{}, changed: make(chan struct{})}
+	return &Store{objects: map[string]*unstructured.Unstructured{}, plain: map[string]plainKey{},
+		changed: make(chan struct{})}
 }
 
 func objectKey(k Kind, namespace, name string) string {
@@ -149,7 +150,8 @@ func keepStringData(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "stringData")
 
 	for key, value := range text {
-		_ = unstructured.SetNestedField(obj.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key) // of a map that is one
+		// of a map that is one
+		_ = unstructured.SetNestedField(obj.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package workloads reports DaemonSets and Deployments rolled out, as the controllers of Kubernetes and the kubelets of a
-// simulated cluster would.
+// Package workloads reports DaemonSets and Deployments rolled out, as the controllers of Kubernetes and the kubelets of
+// a simulated cluster would.
 package workloads
 
 import (
@@ -62,7 +62,8 @@ func Report(ctx context.Context, client kubernetes.Interface, canPull func(*core
 			continue
 		}
 
-		if _, err := apps.Deployments(deployment.Namespace).UpdateStatus(ctx, &deployment, metav1.UpdateOptions{}); outdated(err) != nil {
+		if _, err := apps.Deployments(deployment.Namespace).UpdateStatus(ctx, &deployment,
+			metav1.UpdateOptions{}); outdated(err) != nil {
 			return fmt.Errorf("update status of deployment %s: %w", deployment.Name, err)
 		}
 	}
@@ -179,7 +180,8 @@ func deploymentConditions(deployment *appsv1.Deployment, pods podCounts) []appsv
 	}
 
 	progressing := appsv1.DeploymentCondition{
-		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", Message: "ReplicaSet is progressing.",
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
+		Message: "ReplicaSet is progressing.",
 	}
 	if pods.updated == pods.wanted && pods.ready == pods.wanted {
 		progressing.Reason, progressing.Message = "NewReplicaSetAvailable", "ReplicaSet has successfully progressed."
@@ -242,6 +244,7 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 // if they need one.
 func runs(node *corev1.Node, pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && (c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse && pod.HostNetwork)
+		return c.Type == corev1.NodeReady &&
+			(c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse && pod.HostNetwork)
 	})
 }

@@ -49,7 +49,8 @@ func (n *node) serve() (*httptest.Server, error) {
 func (n *node) forward(w http.ResponseWriter, req *http.Request) {
 	pod, err := n.host.pods.Pods(req.PathValue("namespace")).Get(req.PathValue("pod"))
 	if err != nil || pod.Spec.NodeName != n.name {
-		http.Error(w, fmt.Sprintf("pod not found: %s/%s", req.PathValue("namespace"), req.PathValue("pod")), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("pod not found: %s/%s", req.PathValue("namespace"), req.PathValue("pod")),
+			http.StatusNotFound)
 
 		return
 	}
@@ -121,7 +122,8 @@ func (n *node) pipe(ctx context.Context, pod *corev1.Pod, p *pair) {
 	port := p.data.Headers().Get(corev1.PortHeader)
 
 	if err := n.connect(ctx, pod, port, p.data); err != nil {
-		_, _ = fmt.Fprintf(p.errors, "error forwarding port %s to pod %s, uid %s: %v", port, pod.Name, pod.UID, err) // the asker may be gone
+		// the asker may be gone
+		_, _ = fmt.Fprintf(p.errors, "error forwarding port %s to pod %s, uid %s: %v", port, pod.Name, pod.UID, err)
 		_ = p.data.Reset()
 		_ = p.errors.Reset()
 	}
@@ -144,7 +146,8 @@ func (n *node) connect(ctx context.Context, pod *corev1.Pod, port string, data i
 
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(m.Address().String(), port))
 	if err != nil {
-		return fmt.Errorf("failed to connect to localhost:%s inside namespace %q, IPv4: dial tcp4 127.0.0.1:%s: connect: connection refused", port, pod.UID, port)
+		return fmt.Errorf("failed to connect to localhost:%s inside namespace %q, IPv4: dial tcp4 127.0.0.1:%s: connect: "+
+			"connection refused", port, pod.UID, port)
 	}
 
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -176,7 +179,8 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 
 		close(asked)
 
-		// What is under way by then holds up other streams where nobody takes it, as real kubelets do; in tests that would be chance.
+		// What is under way by then holds up other streams where nobody takes it, as real kubelets do; in tests that would be
+		// chance.
 		_, _ = io.Copy(io.Discard, data)
 	}()
 

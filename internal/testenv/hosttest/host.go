@@ -151,7 +151,8 @@ func endShared() error {
 	return shared.end()
 }
 
-// start starts a cluster, and the nodes and machines of the host. The function it returns is never nil and ends all of it.
+// start starts a cluster, and the nodes and machines of the host. The function it returns is never nil and ends all of
+// it.
 func start(ctx context.Context, dir string, log func(string, ...any), o Options) (*Host, func() error, error) {
 	cluster, end, err := kubetest.Start(ctx, dir, log, kubetest.Options{Reserved: true})
 	if err != nil {
@@ -227,11 +228,13 @@ func (h *Host) begin(nodes int) error {
 }
 
 func classes() []*storagev1.StorageClass {
-	reclaim, now, later := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+	reclaim, now, later := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate,
+		storagev1.VolumeBindingWaitForFirstConsumer
 
 	return []*storagev1.StorageClass{
 		{
-			ObjectMeta:  metav1.ObjectMeta{Name: Class, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+			ObjectMeta: metav1.ObjectMeta{Name: Class,
+				Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 			Provisioner: "hosttest/" + Class, ReclaimPolicy: &reclaim, VolumeBindingMode: &now,
 		},
 		{
@@ -248,7 +251,8 @@ func newSite(ctx context.Context, o Options) (*sim.Simulator, error) {
 	for range 100 {
 		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(90)), byte(rand.IntN(64) * 4), 0})
 
-		simulator, err := sim.New(ctx, sim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22), Advertised: podAddress})
+		simulator, err := sim.New(ctx,
+			sim.Options{Assets: o.Assets, Delays: o.Delays, Network: netip.PrefixFrom(first, 22), Advertised: podAddress})
 		if err == nil {
 			return simulator, nil
 		}
@@ -267,8 +271,8 @@ func (h *Host) podNetwork() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(first), h.sim.Network().Bits())
 }
 
-// Sim is the site of the machines in the pods. Which of them run, at which addresses and with which release is the host's
-// affair; faults, images and what tests look at are theirs.
+// Sim is the site of the machines in the pods. Which of them run, at which addresses and with which release is the
+// host's affair; faults, images and what tests look at are theirs.
 func (h *Host) Sim() *sim.Simulator { return h.sim }
 
 // Machine is the machine in a pod, nil when there never was such a pod. It stays when its pod is gone.
@@ -279,7 +283,8 @@ func (h *Host) Machine(namespace, pod string) *sim.Machine {
 // machineName of a pod's machine, which is part of paths, too.
 func machineName(namespace, pod string) string { return namespace + "." + pod }
 
-// KillPod deletes a pod without telling its containers, as a node that dies does not: they end at once, and the StatefulSet makes the next.
+// KillPod deletes a pod without telling its containers, as a node that dies does not: they end at once, and the
+// StatefulSet makes the next.
 func (h *Host) KillPod(ctx context.Context, namespace, pod string) error {
 	return h.API().CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }

@@ -45,7 +45,8 @@ func TestPodIsMachine(t *testing.T) {
 
 	// The container exits: another container in the same pod.
 	s.call(c, "dev-cp-0", func(ctx context.Context, t *client.Client) error {
-		_, err := t.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: c.config, Mode: machine.ApplyConfigurationRequest_REBOOT})
+		_, err := t.ApplyConfiguration(ctx,
+			&machine.ApplyConfigurationRequest{Data: c.config, Mode: machine.ApplyConfigurationRequest_REBOOT})
 
 		return err
 	})
@@ -62,7 +63,8 @@ func TestPodIsMachine(t *testing.T) {
 		t.Errorf("after a restart: %+v", restarted.Status)
 	}
 
-	if ended := talosOf(restarted).LastTerminationState.Terminated; ended == nil || ended.ExitCode != 129 || ended.ContainerID != talosOf(second).ContainerID {
+	if ended := talosOf(restarted).LastTerminationState.Terminated; ended == nil || ended.ExitCode != 129 ||
+		ended.ContainerID != talosOf(second).ContainerID {
 		t.Errorf("the last container: %+v", ended)
 	}
 
@@ -80,7 +82,8 @@ func (s *site) setImage(name, tag string) {
 	s.t.Helper()
 
 	_, err := s.API().AppsV1().StatefulSets(s.namespace).Patch(s.t.Context(), name, types.StrategicMergePatchType,
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"`+image+tag+`"}]}}}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","image":"`+image+tag+`"}]}}}}`),
+		metav1.PatchOptions{})
 	must(s.t, err)
 }
 

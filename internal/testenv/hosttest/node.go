@@ -75,14 +75,16 @@ func (h *Host) AddNode(ctx context.Context) (string, error) {
 // status is what the kubelet reports of its node.
 func (n *node) status() corev1.NodeStatus {
 	resources := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("250"),
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+		corev1.ResourcePods:             resource.MustParse("250"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 	}
 
 	return corev1.NodeStatus{
 		Capacity: resources, Allocatable: resources,
 		Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			Message:           "kubelet is posting ready status",
 			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 		}},
 		Addresses: []corev1.NodeAddress{
@@ -90,8 +92,9 @@ func (n *node) status() corev1.NodeStatus {
 		},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort}},
 		NodeInfo: corev1.NodeSystemInfo{
-			BootID: n.bootID, MachineID: n.name, SystemUUID: n.name, KernelVersion: "6.12.0", OSImage: "Linux", OperatingSystem: "linux",
-			Architecture: "amd64", ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: "v1.36.3",
+			BootID: n.bootID, MachineID: n.name, SystemUUID: n.name, KernelVersion: "6.12.0", OSImage: "Linux",
+			OperatingSystem: "linux",
+			Architecture:    "amd64", ContainerRuntimeVersion: "containerd://2.2.0", KubeletVersion: "v1.36.3",
 		},
 	}
 }
@@ -141,8 +144,8 @@ func (h *Host) admit(n *node) {
 
 var errNoNode = errors.New("no such node, or it is lost already")
 
-// LoseNode takes a node off its power. Its pods stay, and are not ready; what the cluster sees of that takes no time here
-// (Kubernetes 1.36, controller/nodelifecycle: 50 seconds).
+// LoseNode takes a node off its power. Its pods stay, and are not ready; what the cluster sees of that takes no time
+// here (Kubernetes 1.36, controller/nodelifecycle: 50 seconds).
 func (h *Host) LoseNode(ctx context.Context, name string) error {
 	h.mu.Lock()
 	n := h.nodes[name]
@@ -188,7 +191,8 @@ func (h *Host) ReturnNode(ctx context.Context, name string) error {
 			return err
 		}
 
-		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnreachable })
+		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints,
+			func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnreachable })
 
 		if object, err = h.API().CoreV1().Nodes().Update(ctx, object, metav1.UpdateOptions{}); err != nil {
 			return err
@@ -204,7 +208,8 @@ func (h *Host) ReturnNode(ctx context.Context, name string) error {
 // markLost is the node lifecycle controller's.
 func (h *Host) markLost(ctx context.Context, name string) error {
 	unreachable := []corev1.Taint{
-		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}, {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
 	}
 
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -220,7 +225,8 @@ func (h *Host) markLost(ctx context.Context, name string) error {
 		}
 
 		node.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
+			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
+			Message:           "Kubelet stopped posting node status.",
 			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 		}}
 
@@ -230,16 +236,19 @@ func (h *Host) markLost(ctx context.Context, name string) error {
 	})
 }
 
-// markPodsLost says of the pods of a node that they are not ready (Kubernetes 1.36, controller/util/node MarkPodsNotReady).
+// markPodsLost says of the pods of a node that they are not ready (Kubernetes 1.36, controller/util/node
+// MarkPodsNotReady).
 func (h *Host) markPodsLost(ctx context.Context, node string) error {
-	pods, err := h.API().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	pods, err := h.API().CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return err
 	}
 
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		setCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, ObservedGeneration: pod.Generation})
+		setCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
+			ObservedGeneration: pod.Generation})
 
 		_, err := h.API().CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -250,8 +259,8 @@ func (h *Host) markPodsLost(ctx context.Context, node string) error {
 	return nil
 }
 
-// DeleteNode removes a node for good: its object, its pods as the pod garbage collector does, and with it what its local
-// volumes held, of which the objects stay.
+// DeleteNode removes a node for good: its object, its pods as the pod garbage collector does, and with it what its
+// local volumes held, of which the objects stay.
 func (h *Host) DeleteNode(ctx context.Context, name string) error {
 	h.mu.Lock()
 	n := h.nodes[name]
@@ -266,7 +275,8 @@ func (h *Host) DeleteNode(ctx context.Context, name string) error {
 		return err
 	}
 
-	pods, err := h.API().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+	pods, err := h.API().CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
 	if err != nil {
 		return err
 	}

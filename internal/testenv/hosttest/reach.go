@@ -44,12 +44,13 @@ func (h *Host) expose(service *corev1.Service) {
 	})
 }
 
-// Reach connects to what can be reached from outside of the host, and to pods: addresses of pods, nodes with the ports of
-// Services, and load balancers. Services lead to what their EndpointSlices have. Names are not resolved.
+// Reach connects to what can be reached from outside of the host, and to pods: addresses of pods, nodes with the ports
+// of Services, and load balancers. Services lead to what their EndpointSlices have. Names are not resolved.
 func (h *Host) Reach(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
+		return nil, &net.OpError{Op: "dial", Net: network,
+			Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
 	}
 
 	target, err := h.route(to)
@@ -98,7 +99,8 @@ func (h *Host) isNode(address netip.Addr) (bool, error) {
 	return slices.ContainsFunc(nodes, func(node *corev1.Node) bool {
 		return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}) && slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == address.String() })
+		}) && slices.ContainsFunc(node.Status.Addresses,
+			func(a corev1.NodeAddress) bool { return a.Address == address.String() })
 	}), err
 }
 
@@ -114,7 +116,8 @@ func balances(service *corev1.Service, to netip.AddrPort, port corev1.ServicePor
 
 // routeToService picks a backend that is ready, as a node does.
 func (h *Host) routeToService(service *corev1.Service, port corev1.ServicePort) (string, error) {
-	list, err := h.backends.EndpointSlices(service.Namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
+	list, err := h.backends.EndpointSlices(service.Namespace).List(
+		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
 	if err != nil {
 		return "", err
 	}

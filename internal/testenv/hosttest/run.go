@@ -55,7 +55,8 @@ type container struct {
 }
 
 func newRun(n *node, pod *corev1.Pod) *run {
-	r := &run{node: n, told: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(), phase: corev1.PodPending}
+	r := &run{node: n, told: map[string]bool{}, claims: map[string]types.UID{}, begun: metav1.Now().Rfc3339Copy(),
+		phase: corev1.PodPending}
 	r.all, r.kill = context.WithCancel(n.ctx)
 	r.life, r.over = context.WithCancel(r.all)
 	r.pod.Store(pod)
@@ -174,7 +175,8 @@ func (r *run) pulls() (images.Image, error) {
 		// Kubernetes 1.36, kubelet/images/image_manager.go.
 		reason := fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference %q: %v", image, image, err)
 		if errors.Is(err, sim.ErrNoImage) {
-			reason = fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", image, image, image)
+			reason = fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve "+
+				"reference %q: %s: not found", image, image, image)
 		}
 
 		r.waits("ErrImagePull", reason)
@@ -219,7 +221,8 @@ func (r *run) restarting(s *slot) error {
 			pod := r.pod.Load()
 			text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", containerName, pod.Name, pod.Namespace, pod.UID)
 			r.waits("CrashLoopBackOff", fmt.Sprintf("back-off %s %s", next*pace, text))
-			r.tell(r.life, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", containerName, pod.Name, pod.Namespace, pod.UID))
+			r.tell(r.life, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", containerName,
+				pod.Name, pod.Namespace, pod.UID))
 			r.report(r.life)
 
 			if err := r.pause(next - ran); err != nil {
@@ -313,12 +316,14 @@ func (r *run) waits(reason, message string) {
 
 func (r *run) starts() {
 	r.container.id = "containerd://" + hexadecimal(uuid.NewString()+uuid.NewString())
-	r.container.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now().Rfc3339Copy()}}
+	r.container.state = corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now().Rfc3339Copy()}}
 }
 
 func (r *run) exits(code int32, message string) {
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: "Error", Message: message, StartedAt: r.container.state.Running.StartedAt, FinishedAt: metav1.Now().Rfc3339Copy(),
+		ExitCode: code, Reason: "Error", Message: message, StartedAt: r.container.state.Running.StartedAt,
+		FinishedAt:  metav1.Now().Rfc3339Copy(),
 		ContainerID: r.container.id,
 	}}
 

@@ -59,7 +59,8 @@ func soon(t testing.TB, condition func(ctx context.Context) error) {
 
 // kept are the paths that are on volumes; /run, /system and /tmp are not.
 var kept = map[string]string{
-	"state": "/system/state", "var": "/var", "cni": "/etc/cni", "kubernetes": "/etc/kubernetes", "libexec": "/usr/libexec/kubernetes",
+	"state": "/system/state", "var": "/var", "cni": "/etc/cni", "kubernetes": "/etc/kubernetes",
+	"libexec": "/usr/libexec/kubernetes",
 }
 
 // site is a namespace of a host with pods in it.
@@ -89,9 +90,10 @@ func (s *site) make(name, tag string) {
 
 	_, err := s.API().CoreV1().Services(s.namespace).Create(s.t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{Selector: labels, Type: corev1.ServiceTypeLoadBalancer, PublishNotReadyAddresses: true, Ports: []corev1.ServicePort{{
-			Name: "talos-api", Port: 50000,
-		}}},
+		Spec: corev1.ServiceSpec{Selector: labels, Type: corev1.ServiceTypeLoadBalancer, PublishNotReadyAddresses: true,
+			Ports: []corev1.ServicePort{{
+				Name: "talos-api", Port: 50000,
+			}}},
 	}, metav1.CreateOptions{})
 	must(s.t, err)
 
@@ -120,7 +122,8 @@ func (s *site) claim(ctx context.Context, name, volume string) error {
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			StorageClassName: orNil(s.class),
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}, metav1.CreateOptions{})
 
@@ -140,7 +143,8 @@ func (s *site) pod(name, tag string) corev1.PodSpec {
 		Name: "talos", Image: image + tag, Env: []corev1.EnvVar{{Name: "PLATFORM", Value: "container"}},
 		SecurityContext: &corev1.SecurityContext{Privileged: new(true), ReadOnlyRootFilesystem: new(true)},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(s.probe)}}, PeriodSeconds: 2,
+			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(s.probe)}},
+			PeriodSeconds: 2,
 		},
 	}
 
@@ -157,7 +161,8 @@ func (s *site) pod(name, tag string) corev1.PodSpec {
 	}
 
 	for volume, path := range kept {
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + name}}
+		source := corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + name}}
 		if s.ephemeral {
 			source = empty
 		}
@@ -165,7 +170,8 @@ func (s *site) pod(name, tag string) corev1.PodSpec {
 		add(volume, path, source)
 	}
 
-	return corev1.PodSpec{Containers: []corev1.Container{container}, Volumes: volumes, AutomountServiceAccountToken: new(false)}
+	return corev1.PodSpec{Containers: []corev1.Container{container}, Volumes: volumes,
+		AutomountServiceAccountToken: new(false)}
 }
 
 // podThat waits for the pod of a machine to be as it should be.
@@ -225,7 +231,8 @@ func (s *site) in(name string, stage sim.Stage) {
 func (s *site) delete(pod *corev1.Pod) {
 	s.t.Helper()
 
-	must(s.t, s.API().CoreV1().Pods(s.namespace).Delete(s.t.Context(), pod.Name, *metav1.NewPreconditionDeleteOptions(string(pod.UID))))
+	must(s.t, s.API().CoreV1().Pods(s.namespace).Delete(s.t.Context(), pod.Name,
+		*metav1.NewPreconditionDeleteOptions(string(pod.UID))))
 }
 
 // overSPDY and overWebSocket are the two ways in which clients ask for a port-forward.
@@ -246,19 +253,23 @@ func (s *site) forward(pod string) string {
 	return s.forwardBy(s.Config(), overWebSocket, pod, "50000")
 }
 
-func (s *site) forwardBy(config *rest.Config, way func(*rest.Config, *url.URL) (httpstream.Dialer, error), pod, port string) string {
+func (s *site) forwardBy(
+	config *rest.Config, way func(*rest.Config, *url.URL) (httpstream.Dialer, error), pod, port string,
+) string {
 	s.t.Helper()
 
 	api, err := clientgo.NewForConfig(config)
 	must(s.t, err)
 
-	request := api.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.namespace).Name(pod).SubResource("portforward")
+	request := api.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.namespace).Name(pod).SubResource(
+		"portforward")
 	dialer, err := way(config, request.URL())
 	must(s.t, err)
 
 	end, ready := make(chan struct{}), make(chan struct{})
 
-	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{"0:" + port}, end, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{"0:" + port}, end,
+		ready, io.Discard, io.Discard)
 	must(s.t, err)
 
 	result := make(chan error, 1)
@@ -345,7 +356,8 @@ func (s *site) configure(c cluster, name string) {
 
 	s.in(name, sim.StageMaintenance)
 
-	_, err := insecure(s.t, s.forward(name+"-0")).ApplyConfiguration(s.t.Context(), &machine.ApplyConfigurationRequest{Data: c.config})
+	_, err := insecure(s.t, s.forward(name+"-0")).ApplyConfiguration(s.t.Context(),
+		&machine.ApplyConfigurationRequest{Data: c.config})
 	must(s.t, err)
 }
 

@@ -128,13 +128,15 @@ func unfit(pod *corev1.Pod) string {
 	switch security := spec.SecurityContext; {
 	case security == nil || security.Privileged == nil || !*security.Privileged:
 		return "mount: operation not permitted: the container is not privileged"
-	case !slices.ContainsFunc(spec.Env, func(e corev1.EnvVar) bool { return e.Name == "PLATFORM" && e.Value == "container" }):
+	case !slices.ContainsFunc(spec.Env,
+		func(e corev1.EnvVar) bool { return e.Name == "PLATFORM" && e.Value == "container" }):
 		return "failed to determine platform: PLATFORM is not container"
 	case security.ReadOnlyRootFilesystem == nil || !*security.ReadOnlyRootFilesystem:
 		return ""
 	}
 
-	for _, path := range []string{"/run", "/system", "/tmp", "/system/state", "/var", "/etc/cni", "/etc/kubernetes", "/usr/libexec/kubernetes"} {
+	for _, path := range []string{"/run", "/system", "/tmp", "/system/state", "/var", "/etc/cni", "/etc/kubernetes",
+		"/usr/libexec/kubernetes"} {
 		if !mounted(spec, path) {
 			return path + ": read-only file system"
 		}

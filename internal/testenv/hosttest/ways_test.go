@@ -51,7 +51,8 @@ func TestReach(t *testing.T) {
 	nodePort := strconv.Itoa(int(service.Spec.Ports[0].NodePort))
 	balancer := net.JoinHostPort(service.Status.LoadBalancer.Ingress[0].IP, "50000")
 
-	for _, address := range []string{net.JoinHostPort(pod.Status.PodIP, "50000"), net.JoinHostPort(node, nodePort), balancer} {
+	for _, address := range []string{net.JoinHostPort(pod.Status.PodIP, "50000"), net.JoinHostPort(node, nodePort),
+		balancer} {
 		soon(t, func(ctx context.Context) error { return s.reaches(ctx, address) })
 	}
 
@@ -112,7 +113,8 @@ func TestPortForwards(t *testing.T) {
 	must(t, err)
 
 	for name, config := range map[string]*rest.Config{"directly": s.Config(), "through a proxy": proxied} {
-		for protocol, dialer := range map[string]func(*rest.Config, *url.URL) (httpstream.Dialer, error){"SPDY": overSPDY, "WebSocket": overWebSocket} {
+		for protocol, dialer := range map[string]func(*rest.Config, *url.URL) (httpstream.Dialer, error){"SPDY": overSPDY,
+			"WebSocket": overWebSocket} {
 			t.Run(protocol+" "+name, func(t *testing.T) {
 				one := *s
 				one.t = t
@@ -158,19 +160,22 @@ func TestPodsThatCannotRun(t *testing.T) {
 	pod = s.podThat("dev-cp-0", after(pod))
 
 	_, err := s.API().AppsV1().StatefulSets(s.namespace).Patch(t.Context(), "dev-cp-0", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","securityContext":{"privileged":false}}]}}}}`), metav1.PatchOptions{})
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"talos","securityContext":{"privileged":false}}]}}}}`),
+		metav1.PatchOptions{})
 	must(t, err)
 	s.delete(pod)
 
 	pod = s.podThat("dev-cp-0", waiting("CrashLoopBackOff"))
-	if ended := talosOf(pod).LastTerminationState.Terminated; ended == nil || ended.ExitCode != 1 || talosOf(pod).RestartCount < 2 {
+	if ended := talosOf(pod).LastTerminationState.Terminated; ended == nil || ended.ExitCode != 1 ||
+		talosOf(pod).RestartCount < 2 {
 		t.Errorf("status of a container that ends: %+v", talosOf(pod))
 	}
 }
 
 func waiting(reason string) func(*corev1.Pod) error {
 	return func(pod *corev1.Pod) error {
-		if len(pod.Status.ContainerStatuses) == 0 || talosOf(pod).State.Waiting == nil || talosOf(pod).State.Waiting.Reason != reason {
+		if len(pod.Status.ContainerStatuses) == 0 || talosOf(pod).State.Waiting == nil ||
+			talosOf(pod).State.Waiting.Reason != reason {
 			return errors.New("it does not wait because of " + reason)
 		}
 
@@ -213,7 +218,8 @@ func TestNodes(t *testing.T) {
 
 		return nil
 	})
-	if lost.Status.Phase != corev1.PodRunning || talosOf(lost).State.Running == nil || s.machine("dev-cp-0").Stage() != sim.StageUnknown {
+	if lost.Status.Phase != corev1.PodRunning || talosOf(lost).State.Running == nil ||
+		s.machine("dev-cp-0").Stage() != sim.StageUnknown {
 		t.Errorf("a pod whose node is lost: %+v", lost.Status)
 	}
 

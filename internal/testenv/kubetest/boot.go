@@ -190,14 +190,16 @@ func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim
 		return nil, err
 	}
 
-	fleet, err := talos.NewFleet(talos.Options{Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}})
+	fleet, err := talos.NewFleet(talos.Options{
+		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key}})
 	if err != nil {
 		return nil, err
 	}
 
 	defer fleet.Close()
 
-	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(), UUID: m.UUID()})
+	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(),
+		UUID: m.UUID()})
 
 	return m, wait.Until(ctx, glance, api.Bootstrap)
 }

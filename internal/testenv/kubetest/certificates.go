@@ -82,7 +82,8 @@ func (a authority) serve(t testing.TB, addresses ...string) *tls.Config {
 
 	template := &x509.Certificate{
 		SerialNumber: serial(t), Subject: pkix.Name{CommonName: addresses[0]}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 
 	for _, address := range addresses {
@@ -94,7 +95,8 @@ func (a authority) serve(t testing.TB, addresses ...string) *tls.Config {
 		t.Fatal(err)
 	}
 
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
 // authorityOf is the one of a cluster's Kubernetes API.

@@ -44,7 +44,8 @@ func archive(folder string, files map[string]string) []byte {
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		check(packed.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg, Name: folder + "/" + name, Mode: 0o644, Size: int64(len(files[name])), ModTime: time.Unix(0, 0).UTC(),
+			Typeflag: tar.TypeReg, Name: folder + "/" + name, Mode: 0o644, Size: int64(len(files[name])),
+			ModTime: time.Unix(0, 0).UTC(),
 		}))
 
 		_, err := packed.Write([]byte(files[name]))

@@ -85,7 +85,8 @@ func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(
 	simulator.HandOverWorkloads()
 
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Cluster{sim: simulator, dir: dir, log: log, up: make(chan struct{}), cancel: cancel, why: errors.New("it has not begun")}
+	c := &Cluster{sim: simulator, dir: dir, log: log, up: make(chan struct{}), cancel: cancel,
+		why: errors.New("it has not begun")}
 
 	c.work.Go(func() {
 		if err := wait.Until(ctx, glance, c.find); err != nil {

@@ -49,7 +49,8 @@ func deploy(t testing.TB, c *Cluster, namespace string, pods corev1.PodTemplateS
 
 	_, err := c.API().AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Replicas: new(int32(2)), Template: pods},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods.Labels}, Replicas: new(int32(2)),
+			Template: pods},
 	}, metav1.CreateOptions{})
 	must(t, err)
 }
@@ -105,7 +106,8 @@ func TestDeploymentGetsReadyAndGoes(t *testing.T) {
 		return err
 	})
 
-	must(t, c.API().AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}))
+	must(t, c.API().AppsV1().Deployments(namespace).Delete(t.Context(), "web",
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}))
 	soon(t, func(ctx context.Context) error {
 		pods, err := c.API().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err == nil && len(pods.Items) > 0 {
@@ -126,7 +128,8 @@ func TestFailingPodsSayWhy(t *testing.T) {
 		t.Errorf("ended %+v, want exit code 3", ended)
 	}
 
-	log, err := c.API().CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "web", TailLines: new(int64(1))}).DoRaw(t.Context())
+	log, err := c.API().CoreV1().Pods(namespace).GetLogs(pod.Name,
+		&corev1.PodLogOptions{Container: "web", TailLines: new(int64(1))}).DoRaw(t.Context())
 	must(t, err)
 
 	if string(log) != "no such table\n" {
@@ -134,7 +137,8 @@ func TestFailingPodsSayWhy(t *testing.T) {
 	}
 
 	soon(t, func(ctx context.Context) error {
-		events, err := c.API().CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=BackOff,involvedObject.name=" + pod.Name})
+		events, err := c.API().CoreV1().Events(namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=BackOff,involvedObject.name=" + pod.Name})
 		if err == nil && len(events.Items) != 1 {
 			err = fmt.Errorf("%d events", len(events.Items))
 		}
@@ -168,7 +172,8 @@ func TestPodsThatDoNotGetReady(t *testing.T) {
 		pods.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 		deploy(t, c, namespace, pods)
 		pod := podThat(t, c, namespace, unscheduled)
-		if why := conditionOf(pod, corev1.PodScheduled).Message; !strings.Contains(why, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity") {
+		if why := conditionOf(pod, corev1.PodScheduled).Message; !strings.Contains(why,
+			"0/1 nodes are available: 1 node(s) didn't match Pod's node affinity") {
 			t.Error(why)
 		}
 	})
@@ -224,14 +229,18 @@ func TestClaimsAreBound(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "data"},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+					Resources: corev1.VolumeResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 				},
 			}},
 		},
 	}, metav1.CreateOptions{})
 	must(t, err)
 
-	podThat(t, c, namespace, func(pod *corev1.Pod) bool { return pod.Name == "db-0" && pod.Status.Phase == corev1.PodRunning })
+	podThat(t, c, namespace, func(pod *corev1.Pod) bool {
+		return pod.Name == "db-0" &&
+			pod.Status.Phase == corev1.PodRunning
+	})
 }
 
 func TestTalosopReachesTheCluster(t *testing.T) {

@@ -130,7 +130,8 @@ func (g *gate) judge(r *http.Request, body []byte) Fault {
 	defer g.mu.Unlock()
 
 	call := Call{
-		N: len(g.calls) + 1, Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, UserAgent: r.UserAgent(), User: user, Body: body, At: time.Now(),
+		N: len(g.calls) + 1, Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, UserAgent: r.UserAgent(), User: user,
+		Body: body, At: time.Now(),
 	}
 	g.calls = append(g.calls, call)
 

@@ -102,7 +102,8 @@ func (k *kubelets) look(ctx context.Context) {
 		}
 
 		// What changed meanwhile is looked at again soon.
-		if err := step(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := step(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
+			!apierrors.IsNotFound(err) {
 			k.log("stand-in of the kubelet: pod %s/%s: %v", pod.Namespace, pod.Name, err)
 		}
 	}
@@ -213,10 +214,12 @@ func (k *kubelets) tell(ctx context.Context, pod *corev1.Pod, r *run, w warning)
 	now := metav1.Now()
 
 	_, err := k.api.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:           corev1.EventTypeWarning, Reason: w.reason, Message: w.message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: w.source},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name,
+			UID: pod.UID},
+		Type: corev1.EventTypeWarning, Reason: w.reason, Message: w.message, Count: 1, FirstTimestamp: now,
+		LastTimestamp: now,
+		Source:        corev1.EventSource{Component: w.source},
 	}, metav1.CreateOptions{})
 
 	r.told[w.reason] = err == nil || apierrors.IsForbidden(err)

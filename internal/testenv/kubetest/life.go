@@ -92,7 +92,8 @@ func lifeOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) life {
 		l.wait("ContainerCreating", "")
 	case !networked(node, pod):
 		l.wait("ContainerCreating", "")
-		l.warn("NetworkNotReady", "network is not ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady")
+		l.warn("NetworkNotReady", "network is not ready: container runtime network not ready: NetworkReady=false "+
+			"reason:NetworkPluginNotReady")
 	case scripted(pod, MissingImageAnnotation):
 		l.missImage(age)
 	case fails && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
@@ -154,7 +155,8 @@ func (l *life) crash(code int32, age time.Duration) {
 	l.restarts = 1 + int32(age/restartTime)
 	l.last.Terminated = l.terminated(code, "Error", age.Truncate(restartTime))
 
-	text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", pod.Spec.Containers[0].Name, pod.Name, pod.Namespace, pod.UID)
+	text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", pod.Spec.Containers[0].Name, pod.Name,
+		pod.Namespace, pod.UID)
 	l.wait("CrashLoopBackOff", "back-off 10s "+text)
 	l.warn("BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
 		pod.Spec.Containers[0].Name, pod.Name, pod.Namespace, pod.UID))
@@ -188,7 +190,8 @@ func (l *life) status() *corev1.PodStatus {
 	for i := range l.pod.Spec.InitContainers {
 		done := life{pod: l.pod, begun: l.begun, ready: true}
 		done.container.Terminated = done.terminated(0, "Completed", 0)
-		status.InitContainerStatuses = append(status.InitContainerStatuses, done.containerStatus(&l.pod.Spec.InitContainers[i]))
+		status.InitContainerStatuses = append(status.InitContainerStatuses,
+			done.containerStatus(&l.pod.Spec.InitContainers[i]))
 	}
 
 	l.conditions(status)
@@ -213,11 +216,13 @@ func (l *life) address(status *corev1.PodStatus) {
 func (l *life) containerStatus(c *corev1.Container) corev1.ContainerStatus {
 	started := l.container.Running != nil
 	status := corev1.ContainerStatus{
-		Name: c.Name, Image: c.Image, Ready: l.ready, Started: &started, RestartCount: l.restarts, State: l.container, LastTerminationState: l.last,
+		Name: c.Name, Image: c.Image, Ready: l.ready, Started: &started, RestartCount: l.restarts, State: l.container,
+		LastTerminationState: l.last,
 	}
 
 	if l.container.Waiting == nil || l.restarts > 0 {
-		status.ImageID, status.ContainerID = "sha256:"+strings.ReplaceAll(string(l.pod.UID), "-", ""), "containerd://"+string(l.pod.UID)
+		status.ImageID, status.ContainerID = "sha256:"+strings.ReplaceAll(string(l.pod.UID), "-", ""),
+			"containerd://"+string(l.pod.UID)
 	}
 
 	return status
@@ -225,7 +230,8 @@ func (l *life) containerStatus(c *corev1.Container) corev1.ContainerStatus {
 
 func (l *life) conditions(status *corev1.PodStatus) {
 	state := func(kind corev1.PodConditionType, ok bool, reason string) {
-		c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second))}
+		c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second))}
 
 		if !ok {
 			names := make([]string, 0, len(l.pod.Spec.Containers))
@@ -233,7 +239,8 @@ func (l *life) conditions(status *corev1.PodStatus) {
 				names = append(names, l.pod.Spec.Containers[i].Name)
 			}
 
-			c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason, fmt.Sprintf("containers with unready status: %v", names)
+			c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason,
+				fmt.Sprintf("containers with unready status: %v", names)
 		}
 
 		if l.phase == corev1.PodSucceeded && !ok {

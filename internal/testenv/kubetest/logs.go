@@ -38,7 +38,8 @@ func (s *logServers) serve(ctx context.Context, nodes []*corev1.Node, k *kubelet
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLog)
 
-		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
+		server := &httptest.Server{Listener: listener,
+			Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
 		// The kube-apiserver asks for no certificate of a known authority, having none.
 		server.StartTLS()
 
@@ -79,9 +80,11 @@ func (k *kubelets) serveLog(w http.ResponseWriter, r *http.Request) {
 
 	switch previous := r.URL.Query().Get("previous") == "true"; {
 	case previous && !ended:
-		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", container, name), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", container, name),
+			http.StatusBadRequest)
 	case !began:
-		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: ContainerCreating", container, name), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: ContainerCreating", container, name),
+			http.StatusBadRequest)
 	default:
 		_, _ = io.WriteString(w, tail(logOf(pod), r.URL.Query().Get("tailLines"))) // the asker may be gone
 	}

@@ -22,11 +22,15 @@ const managerName = "kube-controller-manager"
 // controllers that charts need. Those of nodes are not among them: the simulator tells how its
 // machines are, and renews nothing that the node controllers look at.
 var controllers = []string{
-	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller", "disruption-controller",
-	"endpoints-controller", "endpointslice-controller", "garbage-collector-controller", "horizontal-pod-autoscaler-controller", "job-controller",
+	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
+	"disruption-controller",
+	"endpoints-controller", "endpointslice-controller", "garbage-collector-controller",
+	"horizontal-pod-autoscaler-controller", "job-controller",
 	"namespace-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
-	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
-	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "serviceaccount-token-controller", "statefulset-controller",
+	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
+	"resourcequota-controller",
+	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "serviceaccount-token-controller",
+	"statefulset-controller",
 	"ttl-after-finished-controller",
 }
 
@@ -81,7 +85,8 @@ func (c *Cluster) prepare(bundle *pki.Bundle, name, endpoint string) error {
 		return err
 	}
 
-	c.admin = &rest.Config{Host: endpoint, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
+	c.admin = &rest.Config{Host: endpoint, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: admin.CA, CertData: admin.Certificate, KeyData: admin.Key}}
 
 	if c.api, err = clientgo.NewForConfig(c.admin); err != nil {
 		return err

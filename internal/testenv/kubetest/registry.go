@@ -43,7 +43,8 @@ func NewRegistry(t testing.TB, o ServerOptions) *Registry {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: ca.roots()}}
 	t.Cleanup(transport.CloseIdleConnections)
 
-	options := []registry.ClientOption{registry.ClientOptHTTPClient(&http.Client{Transport: transport}), registry.ClientOptWriter(io.Discard)}
+	options := []registry.ClientOption{registry.ClientOptHTTPClient(&http.Client{Transport: transport}),
+		registry.ClientOptWriter(io.Discard)}
 	if o.Username != "" {
 		options = append(options, registry.ClientOptBasicAuth(o.Username, o.Password))
 	}
@@ -69,7 +70,8 @@ func (r *Registry) Push(t testing.TB, packages ...[]byte) (manifest string) {
 		// A tag may have no plus sign, which Helm writes as an underscore (Helm 3.21, registry/reference.go).
 		ref := fmt.Sprintf("%s/charts/%s:%s", r.Host, name, strings.ReplaceAll(version, "+", "_"))
 
-		result, err := r.client.Push(content, ref, registry.PushOptStrictMode(false), registry.PushOptCreationTime("2026-01-01T00:00:00Z"))
+		result, err := r.client.Push(content, ref, registry.PushOptStrictMode(false),
+			registry.PushOptCreationTime("2026-01-01T00:00:00Z"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// schedule binds a pod to the node with the fewest pods that takes it, or says why there is
-// none. Resources, and affinities but those to nodes, are not looked at. What was chosen counts at once, as it does for the scheduler
+// schedule binds a pod to the node with the fewest pods that takes it, or says why there is none. Resources, and
+// affinities but those to nodes, are not looked at. What was chosen counts at once, as it does for the scheduler
 // (Kubernetes 1.36, scheduler/schedule_one.go assume), and stays chosen: the volumes of a pod are all on one node.
 func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev1.Node) error {
 	var (
@@ -49,7 +49,8 @@ func (k *kubelets) schedule(ctx context.Context, pod *corev1.Pod, nodes []*corev
 	}
 
 	return k.api.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: best.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: best.Name},
 	}, metav1.CreateOptions{})
 }
 
@@ -72,7 +73,8 @@ func (k *kubelets) refuse(ctx context.Context, pod *corev1.Pod, nodes int, again
 
 	changed := pod.DeepCopy()
 	setCondition(&changed.Status, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message, LastTransitionTime: metav1.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
+		LastTransitionTime: metav1.Now(),
 	})
 
 	_, err := k.api.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
@@ -96,7 +98,8 @@ func (k *kubelets) podsOn(node *corev1.Node) int {
 		return 0
 	}
 
-	return len(slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return cmp.Or(pod.Spec.NodeName, k.runOf(pod).node) != node.Name }))
+	return len(slices.DeleteFunc(pods,
+		func(pod *corev1.Pod) bool { return cmp.Or(pod.Spec.NodeName, k.runOf(pod).node) != node.Name }))
 }
 
 // unsuited says why a node does not take a pod, empty when it does.
@@ -111,7 +114,8 @@ func (k *kubelets) unsuited(pod *corev1.Pod, node *corev1.Node, needs needs) str
 	}
 
 	for _, taint := range taints(node) {
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) }) {
+		if !slices.ContainsFunc(pod.Spec.Tolerations,
+			func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) }) {
 			return "node(s) had untolerated taint(s)"
 		}
 	}
@@ -122,7 +126,8 @@ func (k *kubelets) unsuited(pod *corev1.Pod, node *corev1.Node, needs needs) str
 // taints that keep pods away. A node that is not ready has one whether the simulator, which has no
 // node controllers, shows it or not.
 func taints(node *corev1.Node) []corev1.Taint {
-	list := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+	list := slices.DeleteFunc(slices.Clone(node.Spec.Taints),
+		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
 
 	if node.Spec.Unschedulable {
 		list = append(list, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
@@ -163,13 +168,16 @@ func wanted(pod *corev1.Pod, node *corev1.Node) bool {
 
 func selects(selector *corev1.NodeSelector, node *corev1.Node) bool {
 	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		return all(term.MatchExpressions, node.Labels) && all(term.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
+		return all(term.MatchExpressions, node.Labels) &&
+			all(term.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
 	})
 }
 
 var operators = map[corev1.NodeSelectorOperator]selection.Operator{
-	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn, corev1.NodeSelectorOpExists: selection.Exists,
-	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist, corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists:       selection.Exists,
+	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist, corev1.NodeSelectorOpGt: selection.GreaterThan,
+	corev1.NodeSelectorOpLt: selection.LessThan,
 }
 
 func all(requirements []corev1.NodeSelectorRequirement, values map[string]string) bool {

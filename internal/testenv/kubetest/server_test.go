@@ -24,12 +24,14 @@ func TestHelmInstallsFromARepository(t *testing.T) {
 
 	from := []string{"--repo", charts.URL, "--ca-file", charts.CAFile, "--username", "reader", "-n", namespace, "--wait"}
 
-	_, stderr, err := helm(append([]string{"install", "web", "simple", "--version", "1.0.0", "--password", "wrong"}, from...)...)
+	_, stderr, err := helm(append([]string{"install", "web", "simple", "--version", "1.0.0", "--password", "wrong"},
+		from...)...)
 	if err == nil || !strings.Contains(stderr, "401") {
 		t.Fatalf("installed with a wrong password: %v\n%s", err, stderr)
 	}
 
-	if _, stderr, err := helm(append([]string{"install", "web", "simple", "--version", "1.0.0", "--password", "secret"}, from...)...); err != nil {
+	if _, stderr, err := helm(append([]string{"install", "web", "simple", "--version", "1.0.0", "--password", "secret"},
+		from...)...); err != nil {
 		t.Fatalf("install: %v\n%s", err, stderr)
 	}
 
@@ -43,7 +45,8 @@ func TestHelmInstallsFromARepository(t *testing.T) {
 
 	charts.Fail(Always(nil, 503))
 
-	if _, stderr, err := helm("pull", "simple", "--repo", charts.URL, "--ca-file", charts.CAFile); err == nil || !strings.Contains(stderr, "503") {
+	if _, stderr, err := helm("pull", "simple", "--repo", charts.URL, "--ca-file", charts.CAFile); err == nil ||
+		!strings.Contains(stderr, "503") {
 		t.Errorf("pulled from a server that fails: %v\n%s", err, stderr)
 	}
 }
@@ -75,7 +78,8 @@ func TestSamples(t *testing.T) {
 	helm := Helm(t, nil)
 
 	for sample, want := range map[Sample]string{
-		Simple: "kind: Deployment", WithHooks: "helm.sh/hook: pre-install,pre-upgrade", WithCRD: "kind: Widget", CNI: "kind: DaemonSet", WithSchema: "replicas:",
+		Simple: "kind: Deployment", WithHooks: "helm.sh/hook: pre-install,pre-upgrade", WithCRD: "kind: Widget",
+		CNI: "kind: DaemonSet", WithSchema: "replicas:",
 		WithSubchart: "from the child", Random: "kind: Secret", Echo: "kind: ConfigMap",
 		Broken: "a value for name is needed", NeedsKubernetes: "chart requires kubeVersion",
 	} {
@@ -89,7 +93,8 @@ func TestSamples(t *testing.T) {
 			must(t, os.WriteFile(path, content, 0o600))
 
 			stdout, stderr, err := helm("template", "web", path)
-			if fails := sample == Broken || sample == NeedsKubernetes; fails != (err != nil) || !strings.Contains(stdout+stderr, want) {
+			if fails := sample == Broken || sample == NeedsKubernetes; fails != (err != nil) ||
+				!strings.Contains(stdout+stderr, want) {
 				t.Errorf("helm template: %v, want %q\n%s%s", err, want, stdout, stderr)
 			}
 		})
@@ -104,8 +109,9 @@ func TestSamplesOnACluster(t *testing.T) {
 		values string
 		fails  string // with that, or not at all
 	}{
-		WithCRD: {}, WithSubchart: {}, Random: {}, Echo: {values: "count=1000000"}, WithSchema: {values: "replicas=0", fails: "minimum"},
-		WithHooks: {values: `pre.kubetest/fail=exit code 3: no such table`, fails: "job web-pre failed"},
+		WithCRD: {}, WithSubchart: {}, Random: {}, Echo: {values: "count=1000000"},
+		WithSchema: {values: "replicas=0", fails: "minimum"},
+		WithHooks:  {values: `pre.kubetest/fail=exit code 3: no such table`, fails: "job web-pre failed"},
 	} {
 		t.Run(string(sample), func(t *testing.T) {
 			namespace, path := c.Namespace(t), t.TempDir()+"/chart.tgz"
@@ -129,7 +135,8 @@ func TestSamplesOnACluster(t *testing.T) {
 }
 
 func object(namespace, name string) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name}}
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": namespace, "name": name}}
 }
 
 func TestProxyCountsAndFails(t *testing.T) {

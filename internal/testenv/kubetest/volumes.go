@@ -56,7 +56,8 @@ func (k *kubelets) needsOf(pod *corev1.Pod) needs {
 // usableOn says whether a node can use the volumes.
 func (n needs) usableOn(node *corev1.Node) bool {
 	return !slices.ContainsFunc(n.volumes, func(v *corev1.PersistentVolume) bool {
-		return v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil && !selects(v.Spec.NodeAffinity.Required, node)
+		return v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil &&
+			!selects(v.Spec.NodeAffinity.Required, node)
 	})
 }
 
@@ -64,7 +65,8 @@ func (n needs) usableOn(node *corev1.Node) bool {
 func (k *kubelets) waits(claim *corev1.PersistentVolumeClaim) bool {
 	class := k.classOf(claim)
 
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return class != nil && class.VolumeBindingMode != nil &&
+		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // classOf is the class of a claim, nil when it has none.
@@ -87,7 +89,8 @@ func (k *kubelets) choose(ctx context.Context, claims []*corev1.PersistentVolume
 		changed := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, selectedNode, node.Name)
 
-		if _, err := k.api.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+		if _, err := k.api.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed,
+			metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -104,11 +107,13 @@ func (k *kubelets) provision(ctx context.Context) {
 	}
 
 	for _, claim := range claims {
-		if _, hangs := claim.Annotations[HangAnnotation]; hangs || claim.Status.Phase == corev1.ClaimBound || !claim.DeletionTimestamp.IsZero() {
+		if _, hangs := claim.Annotations[HangAnnotation]; hangs || claim.Status.Phase == corev1.ClaimBound ||
+			!claim.DeletionTimestamp.IsZero() {
 			continue
 		}
 
-		if k.waits(claim) && claim.Annotations[selectedNode] == "" || deref(claim.Spec.StorageClassName) != "" && k.classOf(claim) == nil {
+		if k.waits(claim) && claim.Annotations[selectedNode] == "" || deref(claim.Spec.StorageClassName) != "" &&
+			k.classOf(claim) == nil {
 			continue
 		}
 
@@ -127,7 +132,8 @@ func (k *kubelets) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.Persis
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
 			AccessModes:                   claim.Spec.AccessModes,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			StorageClassName:              deref(claim.Spec.StorageClassName),
@@ -135,7 +141,8 @@ func (k *kubelets) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.Persis
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + name}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/var/local/" + name}},
 		},
 	}
 
@@ -146,10 +153,13 @@ func (k *kubelets) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.Persis
 	}
 
 	if node := claim.Annotations[selectedNode]; node != "" {
-		volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/var/local/" + name}}
-		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}}}
+		volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+			Local: &corev1.LocalVolumeSource{Path: "/var/local/" + name}}
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}}}
 	}
 
 	return volume
@@ -163,7 +173,8 @@ func (k *kubelets) reclaim(ctx context.Context) {
 	}
 
 	for _, v := range volumes {
-		if v.Status.Phase != corev1.VolumeReleased || v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		if v.Status.Phase != corev1.VolumeReleased ||
+			v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 			continue
 		}
 

@@ -1,10 +1,12 @@
-// Command entry is what the test host's Talos image starts instead of /sbin/init: it makes of a privileged container of the host what
-// Talos expects of one, and then becomes Talos. A host with cgroup v2 needs none of it.
+// Command entry is what the test host's Talos image starts instead of /sbin/init: it makes of a privileged container of
+// the host what Talos expects of one, and then becomes Talos. A host with cgroup v2 needs none of it.
 //
-//   - Of the sysctls that are not per namespace the container gets private copies, so that the kubelet in it does not set the machine's.
-//   - A host with cgroup v1 gives privileged containers the machine's cgroup namespace. Talos gets one of its own, with a cgroup2 tree
-//     that begins at its own group.
-//   - Nodes have no network of pods that spans them. A bridge on each stands in for it, so that kubelets call their nodes ready.
+//   - Of the sysctls that are not per namespace the container gets private copies, so that the kubelet in it does not
+//     set the machine's.
+//   - A host with cgroup v1 gives privileged containers the machine's cgroup namespace. Talos gets one of its own, with
+//     a cgroup2 tree that begins at its own group.
+//   - Nodes have no network of pods that spans them. A bridge on each stands in for it, so that kubelets call their
+//     nodes ready.
 package main
 
 import (
@@ -48,7 +50,8 @@ func prepare() error {
 		return fmt.Errorf("unshare the cgroup namespace: %w", err)
 	}
 
-	if err := syscall.Mount("cgroup2", cgroups, "cgroup2", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
+	if err := syscall.Mount("cgroup2", cgroups, "cgroup2", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC,
+		""); err != nil {
 		return fmt.Errorf("mount cgroup2: %w", err)
 	}
 

@@ -69,12 +69,14 @@ func image(folder, ref, root string, entrypoint []string) (err error) {
 		return err
 	}
 
-	layer, err := tarball.LayerFromFile(packed.Name(), tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromFile(packed.Name(), tarball.WithCompressionLevel(gzip.BestSpeed),
+		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return err
 	}
 
-	img, err := mutate.AppendLayers(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), layer)
+	img, err := mutate.AppendLayers(
+		mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), layer)
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,8 @@ func pack(out io.Writer, root string) error {
 	return errors.Join(err, w.Close())
 }
 
-// serve serves the blobs where the layout has them; the manifests are pushed to it, as a registry keeps those in memory.
+// serve serves the blobs where the layout has them; the manifests are pushed to it, as a registry keeps those in
+// memory.
 func serve(folder, address string) error {
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
@@ -155,7 +158,8 @@ func serve(folder, address string) error {
 	}
 
 	server := &http.Server{
-		Handler:           registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(folder, "blobs")))),
+		Handler: registry.New(
+			registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(folder, "blobs")))),
 		ReadHeaderTimeout: time.Minute,
 	}
 
