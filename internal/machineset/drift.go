@@ -13,30 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// Drift is how machines differ from what was applied last. It is told by a refresh, as
-// text without values, and read back where a plan has to know whether putting a
-// configuration right takes a reboot.
-
-const (
-	// DriftConfig begins what is told of a configuration.
-	DriftConfig = "configuration: "
-	// DriftImage begins what is told of an image of Kubernetes.
-	DriftImage = "image of "
-	// DriftWiped is told of a machine that lost its configuration.
-	DriftWiped = "it waits in maintenance mode, without a configuration"
-	// DriftMember is told of a control plane without a member in etcd.
-	DriftMember = "it has no member in etcd"
-	// DriftNode is told of a machine without a node in Kubernetes.
-	DriftNode = "it has no node in Kubernetes"
-	driftGone = "the host cluster has neither a pod nor volumes of it"
-	// DriftHost begins what is told of a container whose objects on the host cluster differ.
-	DriftHost = "host cluster: "
-	// driftStays is told of a container's claims, and is nothing that an apply puts right.
-	driftStays = "host cluster, left as it is: "
-	// driftLost is told of a container as DriftHost is, and is nothing that is put right before a step.
-	driftLost = "its volumes can never be used again, and its data is lost"
-)
-
 // Examination compares the configurations that machines have with those of state. It is
 // asked from several goroutines.
 type Examination struct {
@@ -62,9 +38,7 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
 
-		drifted := slices.ContainsFunc(recorded.Drift[m.Name],
-			func(d string) bool { return strings.HasPrefix(d, DriftConfig) })
-		if !drifted && recorded.Phase == cluster.Ready {
+		if !recorded.Drift[m.Name].Has(ConfigurationDiffers) && recorded.Phase == cluster.Ready {
 			continue
 		}
 
@@ -83,9 +57,8 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 			continue
 		}
 
-		drifted := slices.ContainsFunc(recorded.Drift[m.Name],
-			func(d string) bool { return strings.HasPrefix(d, DriftImage) })
-		if !drifted && recorded.Phase == cluster.Ready && maps.Equal(recorded.Machines[m.Name].Images, state.Images) {
+		if !recorded.Drift[m.Name].Has(ImageDiffers) && recorded.Phase == cluster.Ready &&
+			maps.Equal(recorded.Machines[m.Name].Images, state.Images) {
 			continue
 		}
 
@@ -124,38 +97,26 @@ func (e *Examination) Look(machine string, active []byte) ([]string, error) {
 	return nil, nil
 }
 
-// driftedPlace is the place that state says a configuration differs in. Another kind of drift has none.
-func driftedPlace(stored string) (machineconfig.Place, bool) {
-	text, ok := strings.CutPrefix(stored, DriftConfig)
-	if !ok {
-		return machineconfig.Place{}, false
-	}
-
-	place, err := machineconfig.ParsePlace(text)
-
-	return place, err == nil
-}
-
-func driftOfConfiguration(places []machineconfig.Place) []string {
-	var drift []string
+func driftOfConfiguration(places []machineconfig.Place) Drift {
+	var drift Drift
 
 	for _, place := range places {
-		drift = append(drift, DriftConfig+place.String())
+		drift = append(drift, Difference{Kind: ConfigurationDiffers, Place: &place})
 	}
 
 	return drift
 }
 
 // DriftOf tells how machines that answered differ from what state says of them.
-func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place) map[string][]string {
-	drift := map[string][]string{}
+func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place) map[string]Drift {
+	drift := map[string]Drift{}
 
 	for _, m := range want.Machines {
 		switch state := have.Machines[m.Name]; state.Access {
 		case cluster.Maintenance:
-			drift[m.Name] = []string{DriftWiped}
+			drift[m.Name] = Drift{{Kind: Wiped}}
 		case cluster.Gone:
-			drift[m.Name] = []string{driftGone}
+			drift[m.Name] = Drift{{Kind: NotOnHost}}
 		case cluster.Member:
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
 				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have))
@@ -166,24 +127,24 @@ func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machi
 	return drift
 }
 
-func driftOfAddress(m cluster.Machine, s cluster.MachineState) []string {
+func driftOfAddress(m cluster.Machine, s cluster.MachineState) Drift {
 	if s.FoundAt == "" {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("address: it answers at %s, not at %s", s.FoundAt, m.Address)}
+	return Drift{{Text: fmt.Sprintf("address: it answers at %s, not at %s", s.FoundAt, m.Address)}}
 }
 
-func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {
-	var drift []string
+func driftOfTalos(m cluster.Machine, s cluster.MachineState) Drift {
+	var drift Drift
 
 	if s.TalosVersion != "" && s.TalosVersion != m.TalosVersion {
-		drift = append(drift, fmt.Sprintf("Talos: %s runs, not %s", s.TalosVersion, m.TalosVersion))
+		drift = append(drift, Difference{Text: fmt.Sprintf("Talos: %s runs, not %s", s.TalosVersion, m.TalosVersion)})
 	}
 
 	if m.Schematic != "" && s.Schematic != m.Schematic {
-		drift = append(drift, fmt.Sprintf("schematic: %s runs, not %s", cluster.ShortID(cmp.Or(s.Schematic, "none")),
-			cluster.ShortID(m.Schematic)))
+		drift = append(drift, Difference{Text: fmt.Sprintf("schematic: %s runs, not %s",
+			cluster.ShortID(cmp.Or(s.Schematic, "none")), cluster.ShortID(m.Schematic))})
 	}
 
 	return drift
@@ -191,13 +152,13 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) []string {
 
 // driftOfImages compares the images of Kubernetes with those of the configuration. A
 // configuration that leaves an image to Talos names none.
-func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
-	var drift []string
+func driftOfImages(m cluster.Machine, s cluster.MachineState) Drift {
+	var drift Drift
 
 	for _, c := range componentsOf(m.Images) {
 		if s.Images != nil && s.Images[c] != m.Images[c] {
-			drift = append(drift, fmt.Sprintf("%s%s: %s, not %s", DriftImage, c, cmp.Or(s.Images[c], "that of Talos"),
-				m.Images[c]))
+			drift = append(drift, Difference{Kind: ImageDiffers, Component: c,
+				Text: fmt.Sprintf("%s, not %s", cmp.Or(s.Images[c], "that of Talos"), m.Images[c])})
 		}
 	}
 
@@ -205,8 +166,8 @@ func driftOfImages(m cluster.Machine, s cluster.MachineState) []string {
 }
 
 // driftOfRunning tells which components run in another version than their images have.
-func driftOfRunning(m cluster.Machine, have cluster.Snapshot) []string {
-	var drift []string
+func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
+	var drift Drift
 
 	node, registered := have.NodeOf(m)
 	if !registered {
@@ -217,25 +178,25 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) []string {
 	other := runningOtherwise(images, RunningOn(node))
 
 	for _, c := range componentsOf(other) {
-		drift = append(drift, fmt.Sprintf("%s: %s runs, and its image is %s", c, other[c], images[c]))
+		drift = append(drift, Difference{Text: fmt.Sprintf("%s: %s runs, and its image is %s", c, other[c], images[c])})
 	}
 
 	return drift
 }
 
 // missing tells what a member lacks in the cluster, as far as somebody answered for it.
-func missing(m cluster.Machine, have cluster.Snapshot) []string {
-	var lacks []string
+func missing(m cluster.Machine, have cluster.Snapshot) Drift {
+	var lacks Drift
 
 	if m.Role == cluster.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
-			lacks = append(lacks, DriftMember)
+			lacks = append(lacks, Difference{Kind: NoMember})
 		}
 	}
 
 	if have.Kubernetes.Reachable {
 		if _, ok := have.NodeOf(m); !ok {
-			lacks = append(lacks, DriftNode)
+			lacks = append(lacks, Difference{Kind: NoNode})
 		}
 	}
 

@@ -70,11 +70,12 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 				have.Machines["cp-1"] = cluster.MachineState{Access: cluster.Maintenance}
 			},
-			cp: []string{DriftWiped},
+			cp: []string{"it waits in maintenance mode, without a configuration"},
 		},
 		"no member and no node": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) { have.Etcd.Members, have.Kubernetes.Nodes = nil, nil },
-			cp:     []string{DriftMember, DriftNode}, w: []string{DriftNode},
+			cp:     []string{"it has no member in etcd", "it has no node in Kubernetes"},
+			w:      []string{"it has no node in Kubernetes"},
 		},
 		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
 			have.Etcd, have.Kubernetes = cluster.EtcdState{}, cluster.KubernetesState{}
@@ -87,7 +88,7 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 		test.change(&want, &have)
 
 		drift := DriftOf(want, have, test.Places)
-		if !slices.Equal(drift["cp-1"], test.cp) || !slices.Equal(drift["w-1"], test.w) {
+		if !slices.Equal(drift["cp-1"].Lines(), test.cp) || !slices.Equal(drift["w-1"].Lines(), test.w) {
 			t.Errorf("%s: drift is %q", name, drift)
 		}
 	}
@@ -146,17 +147,18 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 		want  []string
 	}{
 		"none":    {after: before},
-		"a label": {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.nodeLabels.rack"}},
-		"a file": {after: before, Drift: []string{DriftConfig + "v1alpha1 machine.files[0].content", DriftNode},
+		"a label": {after: before, Drift: []string{"configuration: v1alpha1 machine.nodeLabels.rack"}},
+		"a file": {after: before, Drift: []string{"configuration: v1alpha1 machine.files[0].content",
+			"it has no node in Kubernetes"},
 			want: []string{"machine.files"}},
 		"a dotted label": {after: before,
-			Drift: []string{DriftConfig + `v1alpha1 machine.nodeLabels["example.com/rack"]`}},
-		"another document": {after: before, Drift: []string{DriftConfig + "HostnameConfig hostname"}},
+			Drift: []string{`configuration: v1alpha1 machine.nodeLabels["example.com/rack"]`}},
+		"another document": {after: before, Drift: []string{"configuration: HostnameConfig hostname"}},
 		"a change":         {after: after, want: []string{"machine.token"}},
-		"a change and drift": {after: after, Drift: []string{DriftConfig + "v1alpha1 machine.token"},
+		"a change and drift": {after: after, Drift: []string{"configuration: v1alpha1 machine.token"},
 			want: []string{"machine.token"}},
 	} {
-		got, err := rebootFor([]byte(before), []byte(test.after), test.Drift)
+		got, err := rebootFor([]byte(before), []byte(test.after), ReadDrift(test.Drift))
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
 		}
@@ -168,7 +170,7 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 func TestConfigurationsAreComparedWithState(t *testing.T) {
 	t.Parallel()
 
-	wiped := []string{DriftWiped}
+	wiped := Drift{{Kind: Wiped}}.Lines()
 
 	for name, test := range map[string]struct {
 		Phase cluster.Phase
@@ -177,7 +179,7 @@ func TestConfigurationsAreComparedWithState(t *testing.T) {
 	}{
 		"applied":                     {Phase: cluster.Ready, want: "recorded"},
 		"applied, and something lost": {Phase: cluster.Ready, Drift: wiped, want: "recorded"},
-		"changed by hand": {Phase: cluster.Ready, Drift: []string{DriftConfig + "v1alpha1 machine.files"},
+		"changed by hand": {Phase: cluster.Ready, Drift: []string{"configuration: v1alpha1 machine.files"},
 			want: "of state"},
 		"an update that did not finish":  {Phase: cluster.Degraded, want: "of state"},
 		"a create that did not finish":   {Phase: cluster.Joining, want: "of state"},
@@ -189,7 +191,7 @@ func TestConfigurationsAreComparedWithState(t *testing.T) {
 		machines := []cluster.Machine{{Name: "cp-1"}}
 
 		exam.Expect(machines, Record{
-			Phase: test.Phase, Drift: map[string][]string{"cp-1": test.Drift},
+			Phase: test.Phase, Drift: map[string]Drift{"cp-1": ReadDrift(test.Drift)},
 			Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})
 
@@ -224,7 +226,8 @@ func TestRebootFor_unknownForm(t *testing.T) {
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
 
-	if fields, err := rebootFor(known, []byte(newer), []string{DriftConfig + "v1alpha1 machine.files"}); err != nil ||
+	if fields, err := rebootFor(known, []byte(newer),
+		ReadDrift([]string{"configuration: v1alpha1 machine.files"})); err != nil ||
 		len(fields) > 0 {
 		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
 	}

@@ -1,10 +1,5 @@
 package machineset
 
-import (
-	"slices"
-	"strings"
-)
-
 // HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does about
 // it.
 type HostDrift struct {
@@ -18,56 +13,48 @@ type HostDrift struct {
 	Stays []string
 }
 
-// Lines are what state records of it, which has text alone.
-func (d HostDrift) Lines() []string {
-	told := slices.Clone(d.Repairs)
+// Drift is what state records of it: why a pod is replaced comes last of what is put right.
+func (d HostDrift) Drift() Drift {
+	var drift Drift
+
+	for _, repair := range d.Repairs {
+		drift = append(drift, Difference{Kind: HostDiffers, Text: repair})
+	}
 
 	if d.VolumesLost {
-		told = append(told, driftLost)
+		drift = append(drift, Difference{Kind: HostVolumesLost})
 	}
 
 	if d.Replace != "" {
-		told = append(told, d.Replace)
+		drift = append(drift, Difference{Kind: HostDiffers, Text: d.Replace})
 	}
 
-	var lines []string
-
-	for _, line := range told {
-		lines = append(lines, DriftHost+line)
+	for _, stays := range d.Stays {
+		drift = append(drift, Difference{Kind: HostStays, Text: stays})
 	}
 
-	for _, line := range d.Stays {
-		lines = append(lines, driftStays+line)
-	}
-
-	return lines
+	return drift
 }
 
-// RecordedHostDrift reads what lines wrote, among other drift of a machine; nothing else reads it. replaced is whether
-// its pod is to be replaced, of which the reason comes last.
-func RecordedHostDrift(drift []string, replaced bool) HostDrift {
-	var d HostDrift
+// OnHost is what of a drift is of the host cluster. replaced is whether the pod of the machine is to be replaced.
+func (d Drift) OnHost(replaced bool) HostDrift {
+	var host HostDrift
 
-	for _, line := range drift {
-		if stays, ok := strings.CutPrefix(line, driftStays); ok {
-			d.Stays = append(d.Stays, stays)
-		} else if told, ok := strings.CutPrefix(line, DriftHost); ok {
-			d.Repairs = append(d.Repairs, told)
+	for _, difference := range d {
+		switch difference.Kind {
+		case HostDiffers:
+			host.Repairs = append(host.Repairs, difference.Text)
+		case HostVolumesLost:
+			host.VolumesLost = true
+		case HostStays:
+			host.Stays = append(host.Stays, difference.Text)
+		default:
 		}
 	}
 
-	if last := len(d.Repairs) - 1; replaced && last >= 0 {
-		d.Replace, d.Repairs = d.Repairs[last], d.Repairs[:last]
+	if last := len(host.Repairs) - 1; replaced && last >= 0 {
+		host.Replace, host.Repairs = host.Repairs[last], host.Repairs[:last]
 	}
 
-	told := len(d.Repairs)
-	d.Repairs = slices.DeleteFunc(d.Repairs, func(line string) bool { return line == driftLost })
-	d.VolumesLost = len(d.Repairs) < told
-
-	return d
-}
-
-// IsHostDrift says whether a line of drift is of the host cluster.
-func IsHostDrift(line string) bool {
-	return strings.HasPrefix(line, DriftHost) || strings.HasPrefix(line, driftStays)
+	return host
 }

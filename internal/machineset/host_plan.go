@@ -75,7 +75,7 @@ func (p Set) Repairs(recorded PriorState) []string {
 	for _, name := range p.Names() {
 		replaced := recorded.Replace[name] != "" && recorded.Pods[name] == ""
 
-		for _, line := range RecordedHostDrift(recorded.Drift[name], replaced).Repairs {
+		for _, line := range recorded.Drift[name].OnHost(replaced).Repairs {
 			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
 		}
 	}
@@ -276,7 +276,7 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 		}
 
 		// A refresh that found a pod to be of something else says of what, and records no digest.
-		switch reason := RecordedHostDrift(r.Drift[name], true).Replace; {
+		switch reason := r.Drift[name].OnHost(true).Replace; {
 		case r.Pods[name] == digest:
 		case r.Pods[name] != "":
 			r.Replace[name] = p.podChanges(prior, name)

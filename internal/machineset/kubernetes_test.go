@@ -30,7 +30,7 @@ func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
 			Recorded: Record{
 				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{
 					"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
-				Drift: map[string][]string{"w-1": {DriftImage + "kubelet: " + is}},
+				Drift: map[string]Drift{"w-1": {{Kind: ImageDiffers, Component: cluster.Kubelet, Text: is}}},
 			},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
@@ -50,7 +50,7 @@ func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
 		}}
 		exam.ExpectImages(want.Machines, have, test.Recorded)
 
-		if got := DriftOf(want, have, nil)["w-1"]; !slices.Equal(got, test.Drift) {
+		if got := DriftOf(want, have, nil)["w-1"].Lines(); !slices.Equal(got, test.Drift) {
 			t.Errorf("%s: drift is %q", name, got)
 		}
 	}

@@ -17,7 +17,7 @@ type Record struct {
 	// Members, addresses and drift are what is recorded beside that, by machine.
 	Members   map[string]string
 	Addresses map[string]string
-	Drift     map[string][]string
+	Drift     map[string]Drift
 	// Kubernetes is the versions that run, by machine and component.
 	Kubernetes map[string]map[cluster.Component]string
 	// Pods is what the pods of machines in containers were made with.

@@ -69,7 +69,7 @@ func (r PriorState) reconfigured(files Rendered) []string {
 // RebootFor lists the fields that take a reboot to get from one configuration to another.
 // drift is where the machine differs from the first one: those places change too, unless
 // the second configuration has changed there as well and may be what the machine has.
-func rebootFor(before, after []byte, drift []string) ([]string, error) {
+func rebootFor(before, after []byte, drift Drift) ([]string, error) {
 	_, fields, err := machineconfig.NeedsReboot(before, after)
 	if errors.Is(err, machineconfig.ErrUnknownForm) {
 		return nil, nil // the run asks Talos
@@ -85,8 +85,8 @@ func rebootFor(before, after []byte, drift []string) ([]string, error) {
 	}
 
 	for _, difference := range drift {
-		place, ok := driftedPlace(difference)
-		if !ok || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) }) {
+		place := difference.Place
+		if place == nil || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(*place) }) {
 			continue
 		}
 

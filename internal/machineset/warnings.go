@@ -112,8 +112,7 @@ func (r PriorState) warnOfImages(steps []cluster.Step) finding.List {
 			continue
 		}
 
-		place := fmt.Sprintf("%s%s:", DriftImage, s.Component)
-		if slices.ContainsFunc(r.Drift[s.Machine], func(d string) bool { return strings.HasPrefix(d, place) }) {
+		if r.Drift[s.Machine].hasImage(s.Component) {
 			lines = append(lines, fmt.Sprintf("%s of %s has image %s instead of %s", s.Component, s.Machine, s.From, s.Image))
 		}
 	}

@@ -195,9 +195,9 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{machineset.DriftHost + changed})
+				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{"host cluster: " + changed})
 
-				return seen(t, state, "cp-0", "drift", []any{machineset.DriftHost + "Service talos/dev does not exist"})
+				return seen(t, state, "cp-0", "drift", []any{"host cluster: Service talos/dev does not exist"})
 			},
 		},
 		"container-gone": {

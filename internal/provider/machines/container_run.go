@@ -286,8 +286,9 @@ func (h *HostReport) in(observed, prior types.Map) types.Map {
 
 		last, _ := object.Attributes()["drift"].(types.List)
 		known, _ := tf.KnownStrings(last)
-		kept := append(slices.DeleteFunc(known, machineset.IsHostDrift), drift.Lines()...)
-		values[name] = WithValue(WithValue(object, "drift", tf.TextList(kept)), "pod_digest", tf.TextOrNull(h.Pods[name]))
+		now := append(machineset.ReadDrift(known).WithoutHost(), drift.Drift()...)
+		values[name] = WithValue(WithValue(object, "drift", tf.TextList(now.Lines())), "pod_digest",
+			tf.TextOrNull(h.Pods[name]))
 	}
 
 	return types.MapValueMust(ObservedType(), values)

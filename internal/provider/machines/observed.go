@@ -22,7 +22,8 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	r := &tf.Reader{}
 	out := machineset.Record{
 		Phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
-		Members: map[string]string{}, Addresses: map[string]string{}, Drift: map[string][]string{}, Pods: map[string]string{},
+		Members: map[string]string{}, Addresses: map[string]string{}, Drift: map[string]machineset.Drift{},
+		Pods:       map[string]string{},
 		Peers:      map[string]netip.Addr{},
 		Kubernetes: map[string]map[cluster.Component]string{}, Manifests: m.manifests.ValueString(),
 		RestoredFrom: m.restored.From.ValueString(), RestoredAt: m.restored.when(),
@@ -61,9 +62,10 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 			state.EtcdService = cluster.ServicePreparing
 		}
 
-		out.Drift[name], _ = tf.KnownStrings(o.Drift)
+		drift, _ := tf.KnownStrings(o.Drift)
+		out.Drift[name] = machineset.ReadDrift(drift)
 
-		if machineset.RecordedHostDrift(out.Drift[name], false).VolumesLost {
+		if out.Drift[name].Has(machineset.HostVolumesLost) {
 			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
 		}
 
@@ -275,7 +277,7 @@ func byComponent(m types.Map) map[cluster.Component]string {
 }
 
 // withDrift puts drift into what was observed of machines that answered.
-func withDrift(observed types.Map, drift map[string][]string) types.Map {
+func withDrift(observed types.Map, drift map[string]machineset.Drift) types.Map {
 	values := observed.Elements()
 
 	for name, differences := range drift {
@@ -285,7 +287,7 @@ func withDrift(observed types.Map, drift map[string][]string) types.Map {
 		}
 
 		attributes := object.Attributes()
-		attributes["drift"] = tf.TextList(differences)
+		attributes["drift"] = tf.TextList(differences.Lines())
 		values[name] = types.ObjectValueMust(ObservedType().AttrTypes, attributes)
 	}
 

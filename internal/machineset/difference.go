@@ -1,0 +1,156 @@
+package machineset
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// DifferenceKind says what of a machine differs from what was applied last.
+type DifferenceKind int
+
+const (
+	// DiffersOtherwise is all that plans do not ask for: the text says it.
+	DiffersOtherwise DifferenceKind = iota
+	// ConfigurationDiffers is a place of the machine configuration.
+	ConfigurationDiffers
+	// ImageDiffers is the image of a component of Kubernetes.
+	ImageDiffers
+	// Wiped is a machine that lost its configuration.
+	Wiped
+	// NoMember is a control plane without a member in etcd.
+	NoMember
+	// NoNode is a machine without a node in Kubernetes.
+	NoNode
+	// NotOnHost is a container of which its host cluster has nothing.
+	NotOnHost
+	// HostDiffers is an object of a container on its host cluster, which is put right before the first step.
+	HostDiffers
+	// HostVolumesLost is a container whose volumes can never be used again.
+	HostVolumesLost
+	// HostStays is an object of a container that no apply puts right.
+	HostStays
+)
+
+// Difference is one thing in which a machine differs from what was applied last.
+type Difference struct {
+	Kind DifferenceKind
+	// Place is set where the configuration differs, unless state has it in a form of another build.
+	Place *machineconfig.Place
+	// Component is set where an image differs.
+	Component cluster.Component
+	// Text is what else is told of it.
+	Text string
+}
+
+// Drift is how a machine differs from what was applied last. A refresh finds it out.
+type Drift []Difference
+
+// State has drift as text without values; String and ReadDrift are the only ones that know how it is written.
+
+// wholly are the kinds that one sentence says all of.
+var wholly = map[DifferenceKind]string{
+	Wiped:           "it waits in maintenance mode, without a configuration",
+	NoMember:        "it has no member in etcd",
+	NoNode:          "it has no node in Kubernetes",
+	NotOnHost:       "the host cluster has neither a pod nor volumes of it",
+	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
+}
+
+// beginnings are the texts that the other kinds begin with. None begins with another.
+var beginnings = map[DifferenceKind]string{
+	ConfigurationDiffers: "configuration: ",
+	ImageDiffers:         "image of ",
+	HostDiffers:          "host cluster: ",
+	HostStays:            "host cluster, left as it is: ",
+}
+
+// String is the difference as state has it.
+func (d Difference) String() string {
+	switch {
+	case wholly[d.Kind] != "":
+		return wholly[d.Kind]
+	case d.Kind == ImageDiffers:
+		return beginnings[d.Kind] + string(d.Component) + ": " + d.Text
+	case d.Place != nil:
+		return beginnings[d.Kind] + d.Place.String()
+	default:
+		return beginnings[d.Kind] + d.Text
+	}
+}
+
+// readDifference reads what String wrote.
+func readDifference(text string) Difference {
+	for kind, sentence := range wholly {
+		if text == sentence {
+			return Difference{Kind: kind}
+		}
+	}
+
+	for kind, beginning := range beginnings {
+		rest, begins := strings.CutPrefix(text, beginning)
+		if !begins {
+			continue
+		}
+
+		d := Difference{Kind: kind, Text: rest}
+
+		switch kind {
+		case ConfigurationDiffers:
+			if place, err := machineconfig.ParsePlace(rest); err == nil {
+				d.Place, d.Text = &place, ""
+			}
+		case ImageDiffers:
+			component, images, _ := strings.Cut(rest, ": ")
+			d.Component, d.Text = cluster.Component(component), images
+		default:
+		}
+
+		return d
+	}
+
+	return Difference{Text: text}
+}
+
+// ReadDrift reads what state has.
+func ReadDrift(lines []string) Drift {
+	var drift Drift
+
+	for _, line := range lines {
+		drift = append(drift, readDifference(line))
+	}
+
+	return drift
+}
+
+// Lines is the drift as state has it.
+func (d Drift) Lines() []string {
+	var lines []string
+
+	for _, difference := range d {
+		lines = append(lines, difference.String())
+	}
+
+	return lines
+}
+
+// Has reports whether anything of a kind differs.
+func (d Drift) Has(kind DifferenceKind) bool {
+	return slices.ContainsFunc(d, func(difference Difference) bool { return difference.Kind == kind })
+}
+
+// hasImage reports whether the image of a component differs.
+func (d Drift) hasImage(c cluster.Component) bool {
+	return slices.ContainsFunc(d, func(difference Difference) bool {
+		return difference.Kind == ImageDiffers && difference.Component == c
+	})
+}
+
+// WithoutHost is the drift without what the host cluster says of it.
+func (d Drift) WithoutHost() Drift {
+	return slices.DeleteFunc(slices.Clone(d), func(difference Difference) bool {
+		return slices.Contains([]DifferenceKind{HostDiffers, HostVolumesLost, HostStays}, difference.Kind)
+	})
+}
