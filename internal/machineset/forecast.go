@@ -146,7 +146,7 @@ func (r PriorState) unseenImages(p Set) bool {
 	return slices.ContainsFunc(p.Members(r), func(m cluster.Machine) bool { return r.Machines[m.Name].Images == nil })
 }
 
-// Members lists the machines of a pool that are known to run as members.
+// Members lists the machines of a set that are known to run as members.
 func (p Set) Members(recorded PriorState) []cluster.Machine {
 	return slices.DeleteFunc(p.Spec(recorded, Rendered{}).Machines, func(m cluster.Machine) bool {
 		return recorded.Machines[m.Name].Access != cluster.Member
@@ -224,7 +224,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// running lists the machines of a pool that are known to run as members, sorted.
+// running lists the machines of a set that are known to run as members, sorted.
 func (r PriorState) running(where func(cluster.MachineState) bool) []string {
 	var names []string
 

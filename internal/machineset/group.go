@@ -75,7 +75,7 @@ func (p Set) groupOf(machine string) *Group {
 	return nil
 }
 
-// RoleOf is the role of a machine that the pool has or once had.
+// RoleOf is the role of a machine that the set has or once had.
 func (p Set) RoleOf(machine string) cluster.Role {
 	if g := p.groupOf(machine); g != nil {
 		return g.Role
@@ -84,7 +84,7 @@ func (p Set) RoleOf(machine string) cluster.Role {
 	return cluster.Worker
 }
 
-// OwnsControlPlane reports whether there are control planes in the pool.
+// OwnsControlPlane reports whether there are control planes in the set.
 func (p Set) OwnsControlPlane() bool {
 	for _, g := range p.Groups {
 		if g.Role == cluster.ControlPlane {
@@ -95,8 +95,8 @@ func (p Set) OwnsControlPlane() bool {
 	return false
 }
 
-// TakesCluster reports whether the pool has the whole control plane of its cluster, which
-// then goes when the pool goes.
+// TakesCluster reports whether the set has the whole control plane of its cluster, which
+// then goes when the set goes.
 func (p Set) TakesCluster() bool { return p.OwnsControlPlane() && !p.InHandle }
 
 // ControlPlanePool is what the pool of control planes is called on the host.

@@ -33,7 +33,7 @@ func (c HostConnection) Under(own HostConnection) HostConnection {
 	return completed
 }
 
-// Host is the host cluster of the machines of a pool, in plain values. Values that are not known yet are their zero.
+// Host is the host cluster of the machines of a set, in plain values. Values that are not known yet are their zero.
 type Host struct {
 	Connection      HostConnection
 	Namespace       string

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// HostSpec is what the machines of a pool in containers are to have on the host cluster: those that are wanted, and
+// HostSpec is what the machines of a set in containers are to have on the host cluster: those that are wanted, and
 // those that the record gives up. mark is that of the secrets (pki.Bundle.Mark).
 func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	h := p.Host
@@ -87,7 +87,7 @@ func (p Set) imageOfPool() string {
 	return p.Host.Image
 }
 
-// Unplaced is a pool in containers of which it is not known what they are called and where they answer. What a wrong
+// Unplaced is a set in containers of which it is not known what they are called and where they answer. What a wrong
 // name or a missing host leads to is no mistake of its own. endpointOfNames is whether their endpoint may be made of
 // them.
 func (p Set) Unplaced(endpointOfNames bool) Set {

@@ -165,7 +165,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	return nil
 }
 
-// successor is the machine of a pool that has the address or the hardware of one which
+// successor is the machine of a set that has the address or the hardware of one which
 // is not listed any more; empty when it is really gone.
 func (p Set) successor(before Machine, known cluster.MachineState) string {
 	for _, name := range SortedNames(p.Machines) {

@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
-// Orphans are the machines of a pool that its host has, and that are neither wanted nor known to leave.
+// Orphans are the machines of a set that its host has, and that are neither wanted nor known to leave.
 func (r PriorState) Orphans(p Set, labels []string) []cluster.Machine {
 	var orphans []cluster.Machine
 

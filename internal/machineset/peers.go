@@ -43,7 +43,7 @@ func (p Set) Peers() map[string]string {
 	return peers
 }
 
-// Unaddressed are the control planes of a pool that are to be told an address as soon as it is known: those that have
+// Unaddressed are the control planes of a set that are to be told an address as soon as it is known: those that have
 // no configuration, as far as is recorded.
 func (p Set) Unaddressed(recorded Record) []string {
 	var names []string

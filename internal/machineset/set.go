@@ -28,7 +28,7 @@ type Set struct {
 	Secrets   string
 	Endpoints []string
 	Machines  map[string]Machine
-	// Single is what makes a pool of one of a resource that is one machine; nil for
+	// Single is what makes a set of one of a resource that is one machine; nil for
 	// resources that list machines.
 	Single *Single
 	// Changes is how machines that run are changed.
@@ -50,7 +50,7 @@ type Set struct {
 	Unnamed bool
 }
 
-// Machine is one machine of a pool.
+// Machine is one machine of a set.
 type Machine struct {
 	Group       *Group
 	Key         string
@@ -220,7 +220,7 @@ func (m Machine) installerOf(version string) string {
 	return reference
 }
 
-// Rendered is the configurations of a pool.
+// Rendered is the configurations of a set.
 type Rendered struct {
 	Configs map[string][]byte
 	Digests map[string]string
@@ -261,7 +261,7 @@ func (p Set) filesOfCreate() Rendered {
 	return files
 }
 
-// Configurations is render with the secrets of the pool.
+// Configurations is render with the secrets of the set.
 func (p Set) Configurations() (Rendered, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
@@ -271,7 +271,7 @@ func (p Set) Configurations() (Rendered, error) {
 	return p.Render(bundle)
 }
 
-// check reports what is wrong with the configurations of a pool, while its secrets
+// check reports what is wrong with the configurations of a set, while its secrets
 // are not known or not needed.
 func (p Set) check() error {
 	generator, err := machineconfig.NewChecker(p.Settings)
@@ -324,7 +324,7 @@ func (p Set) renderMachines(generator *machineconfig.Generator, use func(string,
 	return errors.Join(problems...)
 }
 
-// Unpinned is a pool whose machines are not told by their fingerprints in maintenance mode:
+// Unpinned is a set whose machines are not told by their fingerprints in maintenance mode:
 // a machine that was reset has a new one, nothing is sent to it there any more, and it
 // must not look like somebody else's.
 func (p Set) Unpinned() Set {

@@ -6,7 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Single is what is said of a pool of one machine, beside which its cluster has others.
+// Single is what is said of a set of one machine, beside which its cluster has others.
 type Single struct {
 	// Bootstrap is true for the control plane that begins etcd.
 	Bootstrap bool

@@ -72,7 +72,7 @@ func podded[M any, P machines.Model[M]](t *testing.T, r resource.Resource, state
 		t.Fatal(diags)
 	}
 
-	p, diags := P(&m).Pool(t.Context())
+	p, diags := P(&m).MachineSet(t.Context())
 	if diags.HasError() {
 		t.Fatal(diags)
 	}

@@ -70,7 +70,7 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 		t.Fatal(diags)
 	}
 
-	p, diags := P(&m).Pool(t.Context())
+	p, diags := P(&m).MachineSet(t.Context())
 	if diags.HasError() {
 		t.Fatal(diags)
 	}

@@ -212,7 +212,7 @@ func untoldChange() changeModel {
 	}
 }
 
-// change puts what a model says about changes into a pool.
+// change puts what a model says about changes into a set.
 func (m changeModel) change(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 

@@ -65,7 +65,7 @@ func clusterFrom(
 	return model, diags
 }
 
-// asBlock is the machines of a pool as a block of talosop_cluster has them, in which
+// asBlock is the machines of a set as a block of talosop_cluster has them, in which
 // defaults are left out.
 func (m machineSetModel) asBlock() machinesModel {
 	block := m.machinesModel

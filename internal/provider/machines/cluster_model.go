@@ -70,8 +70,8 @@ func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
 	return m.exportAs(ctx, m.handle(ctx))
 }
 
-// Pool reads the model as machines of both roles in one cluster.
-func (m ClusterModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
+// MachineSet reads the model as machines of both roles in one cluster.
+func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	r := &tf.Reader{}
 	groups := m.groups(ctx, r)
 

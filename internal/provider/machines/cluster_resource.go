@@ -97,7 +97,7 @@ func (r *clusterResource) ImportState(
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
 	model.setLife(life)
 	resp.Diagnostics.Append(model.derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// The host may have machines of a pool that no state knows of: those of a run that was killed before its state was
+// The host may have machines of a set that no state knows of: those of a run that was killed before its state was
 // stored. They hold secrets of the cluster, and may be members of etcd, so that they leave as machines do that were
 // taken out of the configuration.
 

@@ -23,7 +23,7 @@ import (
 // findPeers configures machines that are new with the addresses that the host gave them. What the host had before is
 // seen.
 func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState, seen workload.Observation) error {
-	names := s.Pool.Unaddressed(recorded.Record)
+	names := s.Set.Unaddressed(recorded.Record)
 	found := peersOf(names, seen)
 
 	if len(found) < len(names) {
@@ -43,18 +43,18 @@ func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState,
 		return nil
 	}
 
-	if err := s.Pool.RefuseInnerPeers(found); err != nil {
+	if err := s.Set.RefuseInnerPeers(found); err != nil {
 		return err
 	}
 
-	s.Pool = s.Pool.WithPeers(found)
+	s.Set = s.Set.WithPeers(found)
 
 	return s.render()
 }
 
 // render makes the configurations of the machines anew, before any of them was sent.
 func (s *session) render() error {
-	files, err := s.Pool.Configurations()
+	files, err := s.Set.Configurations()
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 // machines need is there before the first of them is looked at, and nothing is left of a cluster
 // that ended.
 
-// ensureHost makes and repairs what the machines of a pool need on the host cluster, once that is
+// ensureHost makes and repairs what the machines of a set need on the host cluster, once that is
 // known to be possible. made is whether the host has anything of them, so that the outcome has to be remembered.
 // Pods are left as they are: to replace one is a step.
 func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState) (made bool, err error) {
@@ -33,7 +33,7 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 		return false, nil
 	}
 
-	wanted := s.Route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Set)
 
 	before, err := s.firstObservation(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *session) hostAnswers(ctx context.Context) error {
 // clearHost removes what the machines of a cluster shared, when its control planes are gone. Workers of other resources
 // may stay, as one says that preserves its machines.
 func (s *session) clearHost(ctx context.Context) (left *workload.WorkersLeftError, err error) {
-	if s.Route.Host == nil || !s.Pool.TakesCluster() {
+	if s.Route.Host == nil || !s.Set.TakesCluster() {
 		return nil, nil
 	}
 
@@ -234,7 +234,7 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 		Drift: map[string]machineset.HostDrift{}, Pods: map[string]string{}, Peers: peersIn(seen),
 		Orphans: seen.Orphans, Removed: s.want.Removed,
 	}
-	wanted := s.Route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Set)
 
 	for i, m := range wanted.Machines {
 		pod := seen.Machines[m.Name]
@@ -327,7 +327,7 @@ func (s *session) podsOf(have cluster.Snapshot) map[string]string {
 
 	pods := map[string]string{}
 
-	wanted := s.Route.Wanted(s.Pool)
+	wanted := s.Route.Wanted(s.Set)
 	for _, m := range wanted.Machines {
 		if have.Machines[m.Name].Current {
 			pods[m.Name] = podDigest(wanted, m.Name)

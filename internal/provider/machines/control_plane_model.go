@@ -30,9 +30,9 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 	return m.handleAs(m.TalosVersion, m.Phase, m.talosEndpoints(ctx, m.machinesModel))
 }
 
-// Pool reads the model as machines of one role in one cluster.
-func (m ControlPlaneModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
-	p, diags := m.machineSetModel.Pool(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane},
+// MachineSet reads the model as machines of one role in one cluster.
+func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
+	p, diags := m.machineSetModel.MachineSet(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane},
 		types.StringNull())
 
 	m.schedule(&p.Set)

@@ -71,7 +71,7 @@ func (r *controlPlaneResource) ImportState(
 	resp.Diagnostics.Append(diags...)
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
 	model.setLife(life)
 
 	if resp.Diagnostics.HasError() {

@@ -141,7 +141,7 @@ func poolFrom(
 	return model, append(diags, more...)
 }
 
-// importedMachines is the machines of a pool, each with the install settings that own says are its own.
+// importedMachines is the machines of a set, each with the install settings that own says are its own.
 func importedMachines(
 	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
 	own func(machineconfig.Install) (types.Object, diag.Diagnostics),

@@ -45,7 +45,7 @@ func (r *machineResource) ImportState(
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.Pool)...)
+	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
 	model.setLife(life)
 
 	resp.Diagnostics.Append(model.derive(ctx)...)

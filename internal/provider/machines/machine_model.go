@@ -18,7 +18,7 @@ import (
 )
 
 // OneMachineModel is a machine as the maps of other resources have it, with what is
-// said of whole groups and resources there. To the engine it is a pool of one.
+// said of whole groups and resources there. To the engine it is a set of one.
 type OneMachineModel struct {
 	machineModel
 
@@ -93,8 +93,8 @@ func observedOf(record types.Map, name string) types.Object {
 
 func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.ValueString()) }
 
-// Pool reads the model as the only machine of a pool.
-func (m OneMachineModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
+// MachineSet reads the model as the only machine of a set.
+func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	one, more := m.asGroup(ctx)

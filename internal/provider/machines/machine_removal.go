@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
-// takeOut removes the one machine of a pool from its cluster: in order while the cluster
+// takeOut removes the one machine of a set from its cluster: in order while the cluster
 // lives on, with its data when the cluster ends with it (cluster.Ends has the rule).
 func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
 	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than state wants it

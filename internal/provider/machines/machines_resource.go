@@ -21,8 +21,8 @@ type Model[M any] interface {
 	// life is the part that every one of these models has, and setLife stores it.
 	life() CommonModel
 	setLife(life CommonModel)
-	// Pool reads the model as machines of one cluster.
-	Pool(ctx context.Context) (writtenSet, diag.Diagnostics)
+	// MachineSet reads the model as machines of one cluster.
+	MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics)
 	// align fills in what given, the configuration, leaves to talosop and what is
 	// decided once: taken over from state, or chosen now where there is none. Names in
 	// state that changed without a change of identity are made those of the receiver.
@@ -66,7 +66,7 @@ func (r *machinesResource[M, P]) ValidateConfig(
 
 	P(&config).align(config, nil)
 
-	p, diags := P(&config).Pool(ctx)
+	p, diags := P(&config).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(tf.Diagnostics(p.validate())...)
 }
@@ -81,7 +81,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 
 		if !resp.Diagnostics.HasError() {
 			resp.Diagnostics.Append(tf.Diagnostics(
-				planDestroy(ctx, r.kind, P(&state).life(), P(&state).Pool, cluster.DefaultPolicy()))...)
+				planDestroy(ctx, r.kind, P(&state).life(), P(&state).MachineSet, cluster.DefaultPolicy()))...)
 		}
 
 		return
@@ -103,7 +103,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).Pool, P(&state).life(), req.Config))...)
+	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {
@@ -121,7 +121,7 @@ func (r *machinesResource[M, P]) planCreate(
 ) diag.Diagnostics {
 	P(plan).align(config, nil)
 
-	p, diags := P(plan).Pool(ctx)
+	p, diags := P(plan).MachineSet(ctx)
 
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
@@ -140,8 +140,8 @@ func (r *machinesResource[M, P]) planUpdate(
 ) diag.Diagnostics {
 	P(plan).align(config, &state)
 
-	p, diags := P(plan).Pool(ctx)
-	prior, more := P(&state).Pool(ctx)
+	p, diags := P(plan).MachineSet(ctx)
+	prior, more := P(&state).MachineSet(ctx)
 	diags.Append(more...)
 
 	if !diags.HasError() && p.Replaces(prior.Set) {
@@ -204,7 +204,7 @@ func (r *machinesResource[M, P]) Create(
 	ctx, cancel := life.deadline(ctx, tf.OpCreate, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&plan).Pool(ctx)
+	p, diags := P(&plan).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
@@ -236,7 +236,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&state).Pool(ctx)
+	p, diags := P(&state).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -264,11 +264,11 @@ func (r *machinesResource[M, P]) Update(
 
 	P(&plan).align(plan, &state)
 
-	p, diags := P(&plan).Pool(ctx)
+	p, diags := P(&plan).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
-	prior, diags := P(&state).Pool(ctx)
+	prior, diags := P(&state).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -307,7 +307,7 @@ func (r *machinesResource[M, P]) Delete(
 	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&state).Pool(ctx)
+	p, diags := P(&state).MachineSet(ctx)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Recorded reads what state knows. The receiver is a model of state, and p the pool
+// Recorded reads what state knows. The receiver is a model of state, and p the set
 // in it; a model of a resource that does not exist yet knows nothing.
 func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset.Record, finding.List) {
 	r := &tf.Reader{}

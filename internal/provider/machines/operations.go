@@ -146,7 +146,7 @@ func refresh(
 	return append(diags, machineset.WarnOfUnanswered(want, have)...)
 }
 
-// updateMachines goes on with the machines of a pool that state knows. prior is the pool of
+// updateMachines goes on with the machines of a set that state knows. prior is the set of
 // the state.
 func updateMachines(
 	ctx context.Context, m *providerdata.ProviderData, p writtenSet, prior machineset.Set, state CommonModel,

@@ -16,7 +16,7 @@ import (
 )
 
 // Machines in containers are not listed: they are made, as many as `replicas` says, and numbered from 0. From there on
-// they are machines of the pool as all others.
+// they are machines of the set as all others.
 
 // mostReplicas bounds a mistyped number. It is more than one host cluster runs.
 const mostReplicas = 1000

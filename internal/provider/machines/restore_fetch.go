@@ -24,7 +24,7 @@ import (
 // restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
 // has it.
 type restoring struct {
-	Pool machineset.Set
+	Set machineset.Set
 	// snapshot is how it is reached and opened.
 	snapshot restoreModel
 	// Mark is that of the cluster, and fallback the credentials of the provider.
@@ -88,7 +88,7 @@ func (r *restoring) anonymous() bool {
 		return false
 	}
 
-	_, marked := backup.ParseKey(r.Pool.Restore.From)
+	_, marked := backup.ParseKey(r.Set.Restore.From)
 
 	return !marked
 }
@@ -149,7 +149,7 @@ func (m restoreModel) Trouble(err error) (cause, remedy string) {
 func (r *restoring) because(err error) error {
 	asked := r.snapshot
 	cause, remedy := asked.Trouble(err)
-	problem := &restoreError{At: asked.keyPath(), From: r.Pool.Restore.From, cause: errors.New(cause)}
+	problem := &restoreError{At: asked.keyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}
 
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -187,7 +187,7 @@ func (r *restoring) because(err error) error {
 // tooNew says why the versions that are wanted do not read what others wrote. A snapshot
 // without a record tells nothing about it.
 func (r *restoring) tooNew(facts backup.Facts) error {
-	p := r.Pool
+	p := r.Set
 	problem := &restoreError{
 		At: p.ClusterPath("kubernetes_version"), From: p.Restore.From,
 		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",

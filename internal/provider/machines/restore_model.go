@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restore puts the snapshot that etcd is to begin with into a pool.
+// restore puts the snapshot that etcd is to begin with into a set.
 func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnostics {
 	r := &tf.Reader{}
 

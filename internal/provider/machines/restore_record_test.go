@@ -104,7 +104,7 @@ func TestSnapshotsOfAnyCluster(t *testing.T) {
 		"not restored": {"newer.db", &backup.Snapshot{}, nil, false},
 		"not fetched":  {"newer.db", nil, nil, false},
 	} {
-		snapshot := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
+		snapshot := &restoring{Set: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
 		ended := s.ended(machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
@@ -138,7 +138,7 @@ func TestTroubleWithFiles(t *testing.T) {
 	} {
 		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType},
 			map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &restoring{Pool: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
+		r := &restoring{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
 			snapshot: restoreModel{File: at, Passphrase: c.passphrase}}
 
 		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {

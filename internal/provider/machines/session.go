@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// openSession prepares an operation on a pool that is fully known. render says whether
+// openSession prepares an operation on a set that is fully known. render says whether
 // configurations are needed. It does no I/O.
 func openSession(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, render bool,
@@ -57,7 +57,7 @@ func openSession(
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
 	}
 
-	return &session{runner: runner, want: want, Pool: p, mark: bundle.Mark(), Route: c.Route, Close: c.Close}, nil
+	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(), Route: c.Route, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
@@ -107,7 +107,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return run{err: err}
 	}
 
-	s.restore(ctx, &restoring{Pool: s.Pool, snapshot: p.snapshot, Mark: s.mark, fallback: m.Stores})
+	s.restore(ctx, &restoring{Set: s.Set, snapshot: p.snapshot, Mark: s.mark, fallback: m.Stores})
 
 	defer s.Close()
 
@@ -187,11 +187,11 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	return done
 }
 
-// session is one operation on the machines of a pool.
+// session is one operation on the machines of a set.
 type session struct {
 	runner *lifecycle.Runner
 	want   cluster.Spec
-	Pool   machineset.Set
+	Set    machineset.Set
 	// mark is that of the secrets.
 	mark  string
 	Route providerdata.Route
@@ -243,6 +243,6 @@ func (s *session) ended(recorded machineset.PriorState, result lifecycle.Result,
 	return run{
 		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
 		anonymous: s.anonymous(),
-		Pods:      s.podsOf(result.Snapshot), Peers: s.Pool.Peers(),
+		Pods:      s.podsOf(result.Snapshot), Peers: s.Set.Peers(),
 	}
 }

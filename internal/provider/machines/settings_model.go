@@ -91,7 +91,7 @@ func (m *settingsModel) setFrom(life CommonModel) {
 	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.From, life.restored.At
 }
 
-// schedule puts the one setting of the cluster that no handle has into a pool.
+// schedule puts the one setting of the cluster that no handle has into a set.
 func (m settingsModel) schedule(p *machineset.Set) {
 	r := &tf.Reader{}
 	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)

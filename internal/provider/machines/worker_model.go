@@ -21,11 +21,11 @@ type WorkerModel struct {
 	Host           types.Object `tfsdk:"host"`
 }
 
-// Pool reads the model as machines of one role in one cluster.
-func (m WorkerModel) Pool(ctx context.Context) (writtenSet, diag.Diagnostics) {
+// MachineSet reads the model as machines of one role in one cluster.
+func (m WorkerModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
-	p, more := m.machineSetModel.Pool(ctx, handle, m.Host,
+	p, more := m.machineSetModel.MachineSet(ctx, handle, m.Host,
 		machineset.Group{Role: cluster.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
 	p.Object, p.InHandle = "workers", true
 	diags.Append(more...)

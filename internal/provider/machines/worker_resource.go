@@ -137,7 +137,7 @@ func (r *workerResource) ImportState(
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &model.CommonModel,
-		model.Pool)...)
+		model.MachineSet)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -58,9 +58,9 @@ func hasControlPlane(groups []*writtenGroup) bool {
 	return machineset.Set{Groups: plainGroups(groups)}.OwnsControlPlane()
 }
 
-// Pool reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
+// MachineSet reads the machines and settings of a model. own is what it says of the host cluster, and g what is known
 // of its one group beside the model.
-func (m machineSetModel) Pool(
+func (m machineSetModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, g machineset.Group,
 	maxUnavailable types.String,
 ) (writtenSet, diag.Diagnostics) {
@@ -152,7 +152,7 @@ func (g *writtenGroup) machine(ctx context.Context, r *tf.Reader, one machineMod
 
 // installOf merges the install settings of a machine over those of its group. A
 // disk and a disk selector say the same thing, so the machine's own choice of one
-// replaces the pool's of the other. ownImage tells that the installer image was given.
+// replaces the set's of the other. ownImage tells that the installer image was given.
 func (g *writtenGroup) installOf(
 	ctx context.Context, r *tf.Reader, one machineModel,
 ) (install machineconfig.Install, ownImage bool) {
