@@ -14,22 +14,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Check makes the configuration of a machine as Generate does, but with secrets of its own that are thrown
-// away, and reports what is wrong with the settings. It is for plans in which the secrets are not known
-// yet; what is wrong does not depend on them. Errors are FieldErrors.
-func Check(c Cluster, m Machine) error {
-	generator, err := NewChecker(c)
-	if err != nil {
-		return err
-	}
-
-	_, err = generator.Machine(m)
-
-	return err
-}
-
-// NewChecker is the Generator behind Check, for checking many machines of a cluster. What it generates must
-// not be used.
+// NewChecker is a Generator with secrets of its own that are thrown away, which reports what is wrong with the settings
+// of a cluster and its machines. It is for plans in which the secrets are not known yet; what is wrong does not depend
+// on them. What it generates must not be used. Errors are FieldErrors.
 func NewChecker(c Cluster) (*Generator, error) {
 	throwaway, err := throwawayBundle()
 	if err != nil {

@@ -47,8 +47,7 @@ func ValidatePatch(text, contract string) error {
 }
 
 // ValidatePatches checks a list of patches that are applied one after the other; see ValidatePatch. Field
-// of the errors is "patches[n]". Whether the result is a configuration that Talos accepts is checked by Generate
-// and Check.
+// of the errors is "patches[n]". Whether the result is a configuration that Talos accepts is checked by Generate.
 func ValidatePatches(patches []string, contract string) error {
 	return validatePatches("patches", patches, contract)
 }

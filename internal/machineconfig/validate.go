@@ -21,7 +21,7 @@ const (
 
 // ValidateCluster reports all mistakes in the settings of a cluster. Settings that are not known yet are left
 // at their zero value, and elements of lists that are not known are "": neither is reported as missing, so
-// that every plan can be checked as far as it is known. Errors are FieldErrors; see Check for the rest.
+// that every plan can be checked as far as it is known. Errors are FieldErrors; see NewChecker for the rest.
 func ValidateCluster(c Cluster) error { return checkCluster(c, partial) }
 
 // ValidateMachine reports all mistakes in the settings of a machine, as far as they are known; see

@@ -367,13 +367,13 @@ func TestPartialSettings(t *testing.T) {
 
 func TestCheck_needsNoSecrets(t *testing.T) {
 	c, m := everything("v1.13"), everyMachine(ControlPlane)
-	if err := Check(c, m); err != nil {
+	if err := checked(c, m); err != nil {
 		t.Error(err)
 	}
 
 	m.Patches = append(m.Patches, "machine:\n  type: worker\n")
 
-	mistakes := FieldErrors(Check(c, m))
+	mistakes := FieldErrors(checked(c, m))
 	if len(mistakes) != 1 || mistakes[0].Field != "machine.patches[2]" {
 		t.Errorf("got %v", mistakes)
 	}
@@ -393,4 +393,16 @@ func TestStepsOfAField(t *testing.T) {
 			t.Errorf("%s:\n%s", field, diff)
 		}
 	}
+}
+
+// checked is what a checker says of a machine.
+func checked(c Cluster, m Machine) error {
+	checker, err := NewChecker(c)
+	if err != nil {
+		return err
+	}
+
+	_, err = checker.Machine(m)
+
+	return err
 }

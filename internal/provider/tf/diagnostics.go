@@ -100,16 +100,6 @@ func Questionable(at path.Path, what, found, consequence, remedy string) diag.Di
 	return Diagnostic(finding.Questionable(PathOf(at), what, found, consequence, remedy))
 }
 
-// Refused is finding.Refused as a diagnostic.
-func Refused(at path.Path, what, found, reason string, remedies ...string) diag.Diagnostic {
-	return Diagnostic(finding.Refused(PathOf(at), what, found, reason, remedies...))
-}
-
-// Protected is finding.Protected as a diagnostic.
-func Protected(object, id, operation string) diag.Diagnostic {
-	return Diagnostic(finding.Protected(object, id, operation))
-}
-
 // Bug is finding.Bug as a diagnostic.
 func Bug(what string) diag.Diagnostic { return Diagnostic(finding.Bug(what)) }
 
