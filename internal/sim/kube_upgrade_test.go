@@ -24,9 +24,15 @@ func TestTalosctlUpgradesKubernetes(t *testing.T) {
 	cluster.create(cps, workers)
 	ctl.config = cluster.talosconfig(ctl.dir)
 
-	if out := ctl.within(5*time.Minute, at(cps[0], "upgrade-k8s", "--from", "1.35.2", "--to", "1.36.0",
-		"--endpoint", cluster.input.ControlPlaneEndpoint)...); strings.Contains(out, "error") {
-		t.Errorf("talosctl upgrade-k8s:\n%s", out)
+	out := ctl.within(5*time.Minute, at(cps[0], "upgrade-k8s", "--from", "1.35.2", "--to", "1.36.0",
+		"--endpoint", cluster.input.ControlPlaneEndpoint)...)
+
+	for line := range strings.Lines(out) {
+		// talosctl tells of a watch that it ends itself, when that is cut off in the middle of a request.
+		ended := strings.Contains(line, "watch error") && strings.Contains(line, "context canceled")
+		if strings.Contains(line, "error") && !ended {
+			t.Errorf("talosctl upgrade-k8s says %q in:\n%s", line, out)
+		}
 	}
 
 	kube := cluster.kubernetes(cps[0])
