@@ -61,8 +61,7 @@ func (v *verifier) verify() error {
 	switch {
 	case v.size > 0 && v.size%unit == 0:
 		return fmt.Errorf("%w: it has %d bytes and no sum at its end, as a stream that was cut or a plain copy of a "+
-			"member's database; "+
-			"take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
+			"member's database; take it with `talosctl etcd snapshot`", ErrIncomplete, v.size)
 	case v.size <= sumSize || v.size%unit != sumSize:
 		return fmt.Errorf("%w: it has %d bytes, which are not a database and its sum", ErrIncomplete, v.size)
 	case !bytes.Equal(v.sum.Sum(nil), v.tail):

@@ -19,8 +19,7 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 	for _, node := range u.have.Kubernetes.Nodes {
 		if minorsBetween(node.KubeletVersion, to) > kubeletSkew {
 			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor "+
-				"versions older; "+
-				"where it is another resource's that waits for this one, go %d minor versions at a time", node.Name,
+				"versions older; where it is another resource's that waits for this one, go %d minor versions at a time", node.Name,
 				node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 

@@ -20,8 +20,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
 		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not "+
-			"restored before, or destroy the "+
-			"resource and create the cluster anew")
+			"restored before, or destroy the resource and create the cluster anew")
 }
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
@@ -49,8 +48,7 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 	if holder != "" {
 		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
 			"Take bootstrap.restore_from away, or name again what restored_from says. To go back all the same, which loses "+
-				"what was written since "+
-				"the snapshot, reset every control plane with talosctl reset first")
+				"what was written since the snapshot, reset every control plane with talosctl reset first")
 	}
 }
 

@@ -179,8 +179,8 @@ func TestUpgradeChecks_namesObjects(t *testing.T) {
 	check(t, err)
 
 	want := "podsecuritypolicies.v1beta1.policy is removed in Kubernetes 1.25 and has 12 objects: default/p00, " +
-		"default/p01, default/p02, " +
-		"default/p03, default/p04, default/p05, default/p06, default/p07, default/p08, default/p09 and 2 more"
+		"default/p01, default/p02, default/p03, default/p04, default/p05, default/p06, default/p07, default/p08, " +
+		"default/p09 and 2 more"
 	if got := found.Lines(); len(got) != 1 || got[0] != want {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -24,10 +24,8 @@ func unannounced(d *documents, m Machine) string {
 	}
 
 	return fmt.Sprintf("cluster.etcd.advertisedSubnets is %s, and no interface has that address any more, so that etcd "+
-		"would never start: "+
-		"keep the interface %s with it below machine.network.interfaces, as patches do that merge or that add a single "+
-		"interface, "+
-		"or set cluster.etcd.advertisedSubnets as well", own, loopback)
+		"would never start: keep the interface %s with it below machine.network.interfaces, as patches do that merge or "+
+		"that add a single interface, or set cluster.etcd.advertisedSubnets as well", own, loopback)
 }
 
 // hasAddress says whether a configuration gives an address to an interface. What a document of an unknown kind says is

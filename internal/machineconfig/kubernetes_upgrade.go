@@ -113,8 +113,8 @@ func downgraded(from, to KubernetesVersion) error {
 			Field: "kubernetes_version", Found: quoted(to.String()), Err: ErrMinorDowngrade,
 			Allowed: fmt.Sprintf("%s, which runs, or newer", from),
 			Fix: fmt.Sprintf("Kubernetes cannot go back from v%d.%d to v%d.%d: what it has stored may be unknown to the older "+
-				"one; "+
-				"to have the older one, restore a backup of etcd that was taken with it into a new cluster", from.Major, from.Minor,
+				"one; to have the older one, restore a backup of etcd that was taken with it into a new "+
+				"cluster", from.Major, from.Minor,
 				to.Major, to.Minor),
 		}
 	}

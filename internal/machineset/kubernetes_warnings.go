@@ -124,8 +124,8 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 
 	return finding.List{finding.Warn("Machines that are not ready hold the upgrade of Kubernetes",
 		fmt.Sprintf("When they were last seen these were not ready: %s. The upgrade waits for every machine of the "+
-			"resource to answer and to be Ready, until its time "+
-			"is out (see timeouts). Bring them back first; one that is gone for good is taken out of the configuration.",
+			"resource to answer and to be Ready, until its time is out (see timeouts). Bring them back first; one that is "+
+			"gone for good is taken out of the configuration.",
 			finding.Describe(unready)))}
 }
 

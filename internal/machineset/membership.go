@@ -252,8 +252,7 @@ func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
 				members.Count, finding.Describe(members.Lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
 			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a "+
-				"majority is lost for good, "+
-				"restore etcd from a snapshot")}
+				"majority is lost for good, restore etcd from a snapshot")}
 	default:
 		return nil
 	}

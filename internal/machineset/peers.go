@@ -77,10 +77,9 @@ func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
 			for _, network := range own.networks {
 				if network.Contains(peers[name]) {
 					return wait.Permanent(fmt.Errorf("%s: the %s network %s of the cluster has the address %s in it that the host "+
-						"gave the Service of %s for its peers, "+
-						"so that it overlaps with the network of Services of the host: the etcd of %[5]s would never start. No machine "+
-						"was configured. "+
-						"Choose a network that the host does not use", own.attribute, own.what, network, peers[name], name))
+						"gave the Service of %s for its peers, so that it overlaps with the network of Services of the host: the etcd "+
+						"of %[5]s would never start. No machine was configured. Choose a network that the host does not "+
+						"use", own.attribute, own.what, network, peers[name], name))
 				}
 			}
 		}

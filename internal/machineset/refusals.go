@@ -19,8 +19,7 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
 		fmt.Sprintf("version_contract would change from %s to %s", old, contract),
 		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, "+
-			"which this version "+
-			"of the provider does not do",
+			"which this version of the provider does not do",
 		"Set version_contract to "+old+", or leave it out")}
 }
 

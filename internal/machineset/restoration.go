@@ -91,8 +91,7 @@ func goingBack(from string) string {
 	}
 
 	return fmt.Sprintf("No control plane has data of etcd any more, and etcd begins with %s. What was written to "+
-		"Kubernetes since %s is gone: "+
-		"workers that run stop what is not in it, and start what it still has.", from, taken)
+		"Kubernetes since %s is gone: workers that run stop what is not in it, and start what it still has.", from, taken)
 }
 
 // TooOldFor says why a cluster of some versions does not read a snapshot; empty when it does,

@@ -58,8 +58,7 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 		diags.Append(finding.Warn("Unexpected machine identity",
 			"At these addresses something else answers than the machines that are meant. What "+
 				"was last seen of the machines is kept, and nothing will be sent there. Correct the addresses; when the hardware "+
-				"of a machine was "+
-				"exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
+				"of a machine was exchanged on purpose, set its uuid to the new one.\n  - "+strings.Join(foreign, "\n  - ")))
 	}
 
 	return diags

@@ -64,12 +64,10 @@ func parse(args []string) (*settings, error) {
 	f.StringVar(&s.jsonFile, "json", "",
 		"write the addresses to this file once the machines answer, as Terraform variables")
 	f.Func("fault", "MACHINE:METHOD:NTH:WHAT, may be repeated; WHAT is a gRPC code such as unavailable, or cut, drop, "+
-		"crash, "+
-		"a duration (latency), or hang (METHOD and NTH then mean nothing)", s.addFault)
+		"crash, a duration (latency), or hang (METHOD and NTH then mean nothing)", s.addFault)
 
 	f.Func("image", "REFERENCE=WHAT, may be repeated: what is wrong with an image that machines pull; WHAT is missing, "+
-		"unavailable, "+
-		"install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
+		"unavailable, install-fails or boot-fails (then machines go back to what ran before)", s.addImage)
 
 	d := &s.delays
 	f.DurationVar(&d.Install, "install", d.Install, "time to install Talos")

@@ -73,8 +73,8 @@ func explained(err error) error {
 	}
 
 	return fmt.Errorf("the record of the release is larger than the 1 MiB that Kubernetes allows a Secret; it holds, "+
-		"compressed, "+
-		"the chart with all of its files, the values and the rendered manifest: use a chart with fewer or smaller files: %w",
+		"compressed, the chart with all of its files, the values and the rendered manifest: use a chart with fewer or "+
+		"smaller files: %w",
 		err)
 }
 

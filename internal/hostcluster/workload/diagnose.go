@@ -188,8 +188,7 @@ func (about *surroundings) diagnoseNode(pod *corev1.Pod) (string, error) {
 		}
 
 		return fmt.Sprintf("its node %s is not ready since %s%s; bring it back, or, when it is off for good, delete the "+
-			"Node or taint it with "+
-			"`kubectl taint node %s %s=nodeshutdown:NoExecute`, and the pod is made on another one",
+			"Node or taint it with `kubectl taint node %s %s=nodeshutdown:NoExecute`, and the pod is made on another one",
 			node.Name, stamp(&c.LastTransitionTime), because(c.Reason, c.Message), node.Name, corev1.TaintNodeOutOfService), nil
 	}
 

@@ -141,8 +141,7 @@ func (d Difference) ofVolume() string {
 	switch d.Cause {
 	case Going:
 		return d.Object.String() + " was deleted, which cannot be taken back, and goes with its pod, with what is in it: " +
-			"back up what is needed " +
-			"of that, of a control plane etcd, before the pod is replaced"
+			"back up what is needed of that, of a control plane etcd, before the pod is replaced"
 	case Vanished:
 		return d.Object.String() + " does not exist any more, nor does what was in it"
 	case VolumeLost:
@@ -155,18 +154,15 @@ func (d Difference) ofVolume() string {
 			d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherClass:
 		return fmt.Sprintf("%s is of storage class %q, and %q is wanted: a claim stays in its class; set it back to %q, or "+
-			"remove machine %s and "+
-			"add another", d.Object, d.Before, d.After, d.Before, d.Of)
+			"remove machine %s and add another", d.Object, d.Before, d.After, d.Before, d.Of)
 	case OtherStorage:
 		if d.After == ephemeralStorage {
 			return fmt.Sprintf("%s keeps the machine's data in claims, and ephemeral storage is wanted: the data would be "+
-				"lost; remove machine %s "+
-				"and add another, or keep the claims", d.Object, d.Of)
+				"lost; remove machine %s and add another, or keep the claims", d.Object, d.Of)
 		}
 
 		return fmt.Sprintf("%s keeps the machine's data in its pod, and claims are wanted, which would be empty; remove "+
-			"machine %s and add another, "+
-			"or keep ephemeral storage", d.Object, d.Of)
+			"machine %s and add another, or keep ephemeral storage", d.Object, d.Of)
 	default:
 		return d.Object.String() + ": " + string(d.Cause)
 	}

@@ -241,8 +241,7 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 
 	if errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay) {
 		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +
-			"apply before the destroy, or take the " +
-			"resource out of state (`terraform state rm`)."
+			"apply before the destroy, or take the resource out of state (`terraform state rm`)."
 	}
 
 	return tf.Unable("delete", addonObject, what)

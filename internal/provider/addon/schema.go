@@ -93,8 +93,8 @@ func addonKubeconfig() schema.Attribute {
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "The kubeconfig itself, in YAML or JSON. It is stored in state, because a refresh and a " +
-					"destroy need it; a `cluster` handle, " +
-					"or `path`, keeps it out. Credentials that end, such as those of `talosop_kubeconfig`, cannot be used for " +
+					"destroy need it; a `cluster` handle, or `path`, keeps it out. Credentials that end, such as those of " +
+					"`talosop_kubeconfig`, cannot be used for " +
 					"longer than they last." +
 					touchesNothing,
 			},
@@ -140,8 +140,7 @@ func addonChart() map[string]schema.Attribute {
 		"dependency_update": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the dependencies of a chart in a folder are fetched when they are missing there, in " +
-				"a copy of it: the folder itself " +
-				"stays as it is. Default: `false`." + perhapsUpgrades,
+				"a copy of it: the folder itself stays as it is. Default: `false`." + perhapsUpgrades,
 		},
 		"verify": schema.BoolAttribute{
 			Optional: true,
@@ -177,16 +176,14 @@ func addonRegistry() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "How the server of the chart is reached, a repository over HTTPS or an OCI registry. Only " +
-			"plans and applies ask it; a refresh and " +
-			"a destroy do not.",
+			"plans and applies ask it; a refresh and a destroy do not.",
 		Attributes: map[string]schema.Attribute{
 			"username": text("User name at the server. Required with `password`, and the other way round. Default: what the " +
 				"files of `helm` (`registry/config.json`) and of Docker " +
 				"(`config.json`) say of a registry, and nobody for a repository."),
 			"password": secret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the repository " +
-				"names for its packages. They may " +
-				"then read them."),
+				"names for its packages. They may then read them."),
 			"ca": text("Certificates in PEM that are trusted besides those of the system, for a server whose " +
 				"certificate a private authority signed."),
 			"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
@@ -285,8 +282,7 @@ func addonPatches() schema.Attribute {
 			"target": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Which objects are changed: those that match all that is given. Default: the object that a " +
-					"strategic merge patch names; " +
-					"operations need a target." + upgradesRelease,
+					"strategic merge patch names; operations need a target." + upgradesRelease,
 				Attributes: map[string]schema.Attribute{
 					"group":               text("Group of the API, such as `apps`."),
 					"version":             text("Version of the API, such as `v1`."),

@@ -40,8 +40,8 @@ func addonRendering() map[string]schema.Attribute {
 		"upgrade_crds": truthAttribute(
 			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
 				"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a "+
-				"chart may meet old ones; on the "+
-				"other hand a new definition may drop fields that are in use. They are never deleted.", nextUpgrade),
+				"chart may meet old ones; on the other hand a new definition may drop fields that are in use. They are never "+
+				"deleted.", nextUpgrade),
 		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with "+
 			"it, and compared for drift. They stay "+
 			"when the release goes, because the objects of their kinds would go with them.", upgradesRelease),
@@ -49,8 +49,7 @@ func addonRendering() map[string]schema.Attribute {
 		"disable_openapi_validation": truthAttribute(
 			"Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
 				"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it "+
-				"does not know, which is in "+
-				"the log.", touchesNothing),
+				"does not know, which is in the log.", touchesNothing),
 		"skip_schema_validation": truthAttribute(
 			"Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
 		"enable_dns": truthAttribute(
@@ -62,8 +61,8 @@ func addonRendering() map[string]schema.Attribute {
 			MarkdownDescription: "Text of the revision, as `helm history` shows it. Default: Helm's own." + nextUpgrade,
 		},
 		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the defaults "+
-			"that the chart had then. What is "+
-			"taken out of the configuration then stays; not together with `reset_then_reuse_values`.", upgradesRelease),
+			"that the chart had then. What is taken out of the configuration then stays; not together with "+
+			"`reset_then_reuse_values`.", upgradesRelease),
 		"reset_then_reuse_values": truthAttribute(
 			"Whether values of the revision before go below the given ones, with the defaults of the new chart. What is "+
 				"taken out of the configuration then stays; not together with `reuse_values`.", upgradesRelease),
@@ -76,10 +75,8 @@ func addonUpgrading() map[string]schema.Attribute {
 		"wait": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether installs and upgrades end when the objects are ready: pods run, volumes are bound, " +
-				"services have addresses. Without, " +
-				"the apply ends when the API has taken the objects, and does not see what fails later. An uninstall waits " +
-				"likewise until they are gone. " +
-				"Default: `true`." + nextUpgrade,
+				"services have addresses. Without, the apply ends when the API has taken the objects, and does not see what " +
+				"fails later. An uninstall waits likewise until they are gone. Default: `true`." + nextUpgrade,
 		},
 		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
 		"timeout": schema.StringAttribute{
@@ -91,15 +88,14 @@ func addonUpgrading() map[string]schema.Attribute {
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
 			"failed upgrade goes back to the last "+
 			"revision that was deployed, and a failed first install is uninstalled, unless objects of it were there before; "+
-			"both after the reasons "+
-			"of its pods were collected for the error. Needs `wait`. Without it, what was made stays as it is, and the next "+
-			"apply goes on from "+
-			"there; so it does after a run that was interrupted or killed, with `atomic`, too, which undoes only what fails.",
+			"both after the reasons of its pods were collected for the error. Needs `wait`. Without it, what was made stays "+
+			"as it is, and the next "+
+			"apply goes on from there; so it does after a run that was interrupted or killed, with `atomic`, too, which "+
+			"undoes only what fails.",
 			nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
 		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become "+
-			"part of this one. **Uninstalling it "+
-			"deletes them.**", nextUpgrade),
+			"part of this one. **Uninstalling it deletes them.**", nextUpgrade),
 		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what "+
 			"that means for pods and volumes.",
 			nextUpgrade),
@@ -113,12 +109,10 @@ func addonUpgrading() map[string]schema.Attribute {
 			"Whether an uninstall keeps the revisions, so that `helm history` still shows them. An addon of that name is then "+
 				"installed over them.", touchesNothing),
 		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades "+
-			"it to what the configuration "+
-			"says. Without it the plan warns of such a release, and the apply refuses it with an error that names the import, "+
-			"which shows first what "+
-			"would change. One that talosop made is taken over without it when chart, values, patches and options are the "+
-			"same, or when it was never "+
-			"deployed: a run was killed before its state was stored. Otherwise it is refused likewise.", touchesNothing),
+			"it to what the configuration says. Without it the plan warns of such a release, and the apply refuses it with an "+
+			"error that names the import, which shows first what would change. One that talosop made is taken over without it "+
+			"when chart, values, patches and options are the same, or when it was never deployed: a run was killed before its "+
+			"state was stored. Otherwise it is refused likewise.", touchesNothing),
 	}
 }
 
@@ -140,8 +134,7 @@ func addonCare() map[string]schema.Attribute {
 		"ignore_drift": schema.ListNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "What others change by right, such as certificates that a controller writes into a webhook, " +
-				"or replicas that an autoscaler " +
-				"sets. An element matches when all that it gives does." + touchesNothing,
+				"or replicas that an autoscaler sets. An element matches when all that it gives does." + touchesNothing,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"kind":      ignoreAttribute("Kind of the object, such as `Deployment`, or a pattern such as `*Webhook*`."),
 				"name":      ignoreAttribute("Name of the object, or a pattern such as `web-*`."),
@@ -205,8 +198,7 @@ func addonResults() map[string]schema.Attribute {
 		"chart_digest": text("Digest of the package of the chart, such as `sha256:0f…`, which repositories and registries " +
 			"name, too; of a chart in a folder " +
 			"that of its files. A plan upgrades the release when the chart has another one by then, under the same version or " +
-			"not. Null after an import, until " +
-			"an apply, when the chart was not compared."),
+			"not. Null after an import, until an apply, when the chart was not compared."),
 		"objects": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of " +
@@ -222,8 +214,7 @@ func addonResults() map[string]schema.Attribute {
 		"drift": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "How the release is not as it was made, as of the last refresh: what somebody else changed " +
-				"or removed. The next apply upgrades " +
-				"the release, which puts it right.",
+				"or removed. The next apply upgrades the release, which puts it right.",
 		},
 	}
 }

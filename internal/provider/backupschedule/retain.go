@@ -76,8 +76,7 @@ func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diag
 		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", from, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
 		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and " +
-			"delete there; or remove retain, " +
-			"and give the bucket a lifecycle rule."),
+			"delete there; or remove retain, and give the bucket a lifecycle rule."),
 	}.String())
 }
 

@@ -66,8 +66,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile " +
-				"`restricted`. One that was made goes with " +
-				"the last schedule in it, unless it holds anything else. Default: `true`.",
+				"`restricted`. One that was made goes with the last schedule in it, unless it holds anything else. Default: " +
+				"`true`.",
 		},
 		"schedule": schema.StringAttribute{
 			Required: true,
@@ -97,8 +97,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"run_now": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot " +
-				"at once and waits for it, in " +
-				"a Job that is made from the CronJob. When it fails, the error has what its pods say. Removing it does nothing.",
+				"at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its pods " +
+				"say. Removing it does nothing.",
 		},
 		"timeouts": scheduleTimeouts(ctx),
 	}
@@ -165,8 +165,7 @@ func scheduleBucketAttribute() schema.Attribute {
 	attributes["credentials_version"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the " +
-			"key that is configured into " +
-			"the cluster.",
+			"key that is configured into the cluster.",
 	}
 
 	return schema.SingleNestedAttribute{
@@ -180,14 +179,13 @@ func scheduleRetainAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh " +
-			"looks for those that go and " +
-			"shows them in `expired`, and the apply that follows deletes them, oldest first and never the newest. So it needs " +
-			"an apply now and then, and " +
-			"credentials for the bucket where Terraform runs: those of `s3` of the provider, or what the default chain of the " +
-			"AWS SDK finds; the key of " +
-			"the schedule itself is never used for it and need not be allowed to delete. Without them, or when the bucket " +
-			"does not answer, there is a " +
-			"warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
+			"looks for those that go and shows them in `expired`, and the apply that follows deletes them, oldest first and " +
+			"never the newest. So it needs " +
+			"an apply now and then, and credentials for the bucket where Terraform runs: those of `s3` of the provider, or " +
+			"what the default chain of the " +
+			"AWS SDK finds; the key of the schedule itself is never used for it and need not be allowed to delete. Without " +
+			"them, or when the bucket does not answer, there is a warning and nothing goes. Default: all are kept; a " +
+			"lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
 				Required:            true,
@@ -205,8 +203,7 @@ func scheduleEncryptionAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
 		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a " +
-			"snapshot holds every Secret of " +
-			"it. Either `recipients`, or `disabled` for snapshots in clear text.",
+			"snapshot holds every Secret of it. Either `recipients`, or `disabled` for snapshots in clear text.",
 		Attributes: map[string]schema.Attribute{
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -271,14 +268,13 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		"run_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
 			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs " +
-				"overlap, so one that hangs would " +
-				"keep all later ones from beginning. Default: `" + defaultRunTimeout + "`." + nextRun,
+				"overlap, so one that hangs would keep all later ones from beginning. Default: " +
+				"`" + defaultRunTimeout + "`." + nextRun,
 		},
 		"resources": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node " +
-				"first, up to three times with " +
-				"`compression` and `encryption`. Default: nothing.",
+				"first, up to three times with `compression` and `encryption`. Default: nothing.",
 			Attributes: map[string]schema.Attribute{
 				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
 				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
@@ -288,8 +284,7 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		"tolerations": schema.ListNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
-				"workers are backed up, too; an " +
-				"empty list for none." + nextRun,
+				"workers are backed up, too; an empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
 				"operator": oneOf("`Exists` or `Equal`. Default: `Equal`.", "Exists", "Equal"),
@@ -334,8 +329,7 @@ func scheduleResults() map[string]schema.Attribute {
 		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster " +
 			"knows."),
 		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the " +
-			"cluster knows. A `check` on " +
-			"it tells when backups stopped."),
+			"cluster knows. A `check` on it tells when backups stopped."),
 		"last_failure": schema.StringAttribute{Computed: true,
 			MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, " +
 				"its Job and the reason. Null for none."},

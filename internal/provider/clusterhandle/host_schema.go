@@ -40,8 +40,8 @@ const (
 
 const (
 	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of " +
-		"Terraform, or beginning with `~/`. It has to be there " +
-		"whenever Terraform runs. Not together with `kubeconfig` or `in_cluster`."
+		"Terraform, or beginning with `~/`. It has to be there whenever Terraform runs. Not together with `kubeconfig` or " +
+		"`in_cluster`."
 	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
 	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that " +
 		"pod (default `false`). Not together with a kubeconfig."
@@ -62,8 +62,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged pods (Pod " +
-				"Security), and removes it with the cluster when " +
-				"nothing else is in it. Default: `false`." + hostInPlace,
+				"Security), and removes it with the cluster when nothing else is in it. Default: `false`." + hostInPlace,
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:      true,
@@ -149,9 +148,9 @@ func hostKubeconfig() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Sensitive: true, WriteOnly: true,
 		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Write-only (Terraform 1.11, " +
-			"OpenTofu 1.11): it is stored nowhere and may be ephemeral, and " +
-			"is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of the provider is. " +
-			"Not together with `kubeconfig_path` or `in_cluster`." + tf.TerraformOnly,
+			"OpenTofu 1.11): it is stored nowhere and may be ephemeral, and is therefore not there when the resource is read " +
+			"or destroyed; `kubeconfig` in the `host` of the provider is. Not together with `kubeconfig_path` or " +
+			"`in_cluster`." + tf.TerraformOnly,
 	}
 }
 
@@ -170,8 +169,7 @@ func dwellingAttributes() map[string]schema.Attribute {
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of " +
-				"talosop, whose names begin with `talosop.dev/` and " +
-				"`app.kubernetes.io/`." + rollsPods,
+				"talosop, whose names begin with `talosop.dev/` and `app.kubernetes.io/`." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -315,8 +313,8 @@ func ProviderHost() provider.SingleNestedAttribute {
 	return provider.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "How the host cluster of clusters in containers is reached, where resources and handles do " +
-			"not say so themselves. Unlike the write-only `kubeconfig` of " +
-			"resources, it is also there when a resource is read or destroyed. It is stored nowhere, and may come from " +
+			"not say so themselves. Unlike the write-only `kubeconfig` of resources, it is also there when a resource is read " +
+			"or destroyed. It is stored nowhere, and may come from " +
 			"ephemeral resources.",
 		Attributes: map[string]provider.Attribute{
 			"kubeconfig_path": provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},

@@ -50,8 +50,7 @@ type HandleModel struct {
 
 // CertSANsDescription describes cert_sans.
 const CertSANsDescription = "Additional IP addresses and names in the certificates of the Kubernetes API and the " +
-	"Talos API. The host of " +
-	"`endpoint` and the addresses of the machines are always in them." + AppliedLive
+	"Talos API. The host of `endpoint` and the addresses of the machines are always in them." + AppliedLive
 
 // ClusterAttributes are the settings of a whole cluster, as they are on the
 // resource that makes the control plane and in the handle.
@@ -76,8 +75,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 			ElementType:   types.StringType,
 			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
-				"`10.96.0.0/12`, " +
-				"and `" + machineconfig.ContainerServiceCIDR +
+				"`10.96.0.0/12`, and `" + machineconfig.ContainerServiceCIDR +
 				"` in containers, which must not overlap the networks of the host cluster." +
 				ReplacesCluster,
 		},
@@ -95,22 +93,20 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"discovery": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted " +
-				"data only. " +
-				"Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + AppliedLive,
+				"data only. Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + AppliedLive,
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery " +
 				"service off, and time " +
 				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to " +
-				"come from " +
-				"`registries` or the image cache." + AppliedLive,
+				"come from `registries` or the image cache." + AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system " +
-				"disk (default `false`). " +
-				"The volume is made at installation: switching this on later has no effect on installed machines.",
+				"disk (default `false`). The volume is made at installation: switching this on later has no effect on installed " +
+				"machines.",
 		},
 		"registries": registriesAttribute(),
 	}
@@ -162,8 +158,7 @@ func HandleAttributes() map[string]schema.Attribute {
 	attributes["phase"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps " +
-			"everything that connects " +
-			"to the cluster from doing so too early. Not needed in a handle written by hand.",
+			"everything that connects to the cluster from doing so too early. Not needed in a handle written by hand.",
 	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,

@@ -54,12 +54,10 @@ func (e *kubeconfigEphemeral) Metadata(
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without " +
-			"asking any machine and stored " +
-			"neither in state nor in plan files. They cannot be revoked before they end, so keep `ttl` short.\n\nWhile the " +
-			"cluster is being made " +
-			"its handle is not wholly known, and the credentials are made during the apply, after the cluster. Requires " +
-			"Terraform 1.10 or " +
-			"OpenTofu 1.11.",
+			"asking any machine and stored neither in state nor in plan files. They cannot be revoked before they end, so " +
+			"keep `ttl` short.\n\nWhile the cluster is being made its handle is not wholly known, and the credentials are " +
+			"made during the apply, after the cluster. Requires " +
+			"Terraform 1.10 or OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{
@@ -88,14 +86,13 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a " +
 					"cluster in containers it is where this machine reaches it: the " +
 					"node port or the load balancer of its Service, or a port of this machine that leads through the API of the " +
-					"host cluster and is open as long as this ephemeral resource is. " +
-					"An `endpoint` that was given is taken as it is.",
+					"host cluster and is open as long as this ephemeral resource is. An `endpoint` that was given is taken as it is.",
 			},
 			"tls_server_name": schema.StringAttribute{
 				Computed: true,
 				MarkdownDescription: "Name that the certificate of the API is checked for, where that is not the host of the " +
-					"URL, for `tls_server_name` of the providers `kubernetes` and `helm`; " +
-					"otherwise null. It is in the kubeconfig, too.",
+					"URL, for `tls_server_name` of the providers `kubernetes` and `helm`; otherwise null. It is in the kubeconfig, " +
+					"too.",
 			},
 			"cluster_ca_certificate": schema.StringAttribute{
 				Computed:            true,

@@ -49,8 +49,8 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Time that the store may take to answer, such as `30s` or `5m`. Default: `1m`.",
 		},
 		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
-			"backup, and a cluster that lives refuses another " +
-			"`restore_from` than the one it was restored from: take that argument out after the restore, or write the key " +
+			"backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: take that " +
+			"argument out after the restore, or write the key " +
 			"down in it."),
 		"backups": schema.ListNestedAttribute{
 			Computed:            true,
@@ -96,8 +96,8 @@ func storedAttributes() map[string]schema.Attribute {
 		"restorable": schema.BoolAttribute{
 			Computed: true,
 			MarkdownDescription: "Whether the snapshot can be restored, by what is known without reading it: it has the size " +
-				"that was recorded, and neither Kubernetes nor etcd of the handle " +
-				"are too old for it. Its bytes are verified by the restore, before any machine is touched.",
+				"that was recorded, and neither Kubernetes nor etcd of the handle are too old for it. Its bytes are verified by " +
+				"the restore, before any machine is touched.",
 		},
 		"reason": tf.Told("Why it cannot be restored; null when it can."),
 	}

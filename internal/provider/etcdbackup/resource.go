@@ -42,11 +42,9 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API from a " +
-			"healthy member, a follower where there is one. " +
-			"It streams from the machine through verification, compression and encryption into the store; the resource exists " +
-			"once the checksum of the " +
-			"stream and every page of the database were verified and the store confirmed size and checksum. After a failure " +
-			"nothing is stored.\n\n" +
+			"healthy member, a follower where there is one. It streams from the machine through verification, compression and " +
+			"encryption into the store; the resource exists once the checksum of the stream and every page of the database " +
+			"were verified and the store confirmed size and checksum. After a failure nothing is stored.\n\n" +
 			"A new snapshot is taken in place when `triggers`, the place, `encryption`, `compression` or `include_secrets` " +
 			"change, when `schedule` says " +
 			"that one is due, and when the stored one is gone or is not what was stored. The former ones stay, as `retain` " +

@@ -41,10 +41,9 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
-				"that runs Terraform. " +
-				"Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. Default: snapshots are " +
-				"stored as they are, " +
-				"with every Secret of the cluster in them." + takesAnother,
+				"that runs Terraform. Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. " +
+				"Default: snapshots are " +
+				"stored as they are, with every Secret of the cluster in them." + takesAnother,
 			Attributes: map[string]schema.Attribute{
 				"recipients": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
@@ -55,8 +54,8 @@ func etcdBackupArguments() map[string]schema.Attribute {
 				"passphrase": schema.StringAttribute{
 					Optional: true, WriteOnly: true, Sensitive: true,
 					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of " +
-						"memory. Write-only: it is in neither " +
-						"state nor plan, and a change of it alone plans nothing; change `triggers` with it.",
+						"memory. Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
+						"`triggers` with it.",
 				},
 			},
 		},
@@ -70,10 +69,8 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"include_secrets": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in the " +
-				"same way, with the versions of Talos and " +
-				"Kubernetes: together they are all it takes to build the cluster anew without the Terraform state. Only with " +
-				"`encryption`. " +
-				"Default: `false`." + takesAnother,
+				"same way, with the versions of Talos and Kubernetes: together they are all it takes to build the cluster anew " +
+				"without the Terraform state. Only with `encryption`. Default: `false`." + takesAnother,
 		},
 	}
 }
@@ -84,10 +81,8 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		"retain": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Which snapshots are kept after a new one was taken. Only those of this cluster in this " +
-				"place count and go, told by the mark in their " +
-				"keys, with all that is stored beside them; never the newest. A change is carried out at once and takes no new " +
-				"snapshot. " +
-				"Default: all are kept.",
+				"place count and go, told by the mark in their keys, with all that is stored beside them; never the newest. A " +
+				"change is carried out at once and takes no new snapshot. Default: all are kept.",
 			Attributes: map[string]schema.Attribute{
 				"count": schema.Int64Attribute{
 					Required:            true,
@@ -103,15 +98,14 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		"triggers": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, " +
-				"before what depends on this " +
-				"resource goes on.",
+				"before what depends on this resource goes on.",
 		},
 		"schedule": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{cronValidator{}},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five " +
-				"fields in UTC, such as `0 3 * * *`, or " +
-				"`@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time after the last snapshot. A plan after " +
+				"fields in UTC, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time " +
+				"after the last snapshot. A plan after " +
 				"`next_due` takes one new snapshot, however many times were missed; nothing happens " +
 				"without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
 		},
@@ -149,8 +143,8 @@ func etcdBackupResults() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"id": text("Name of the cluster."),
 		"key": text("Key of the snapshot in the bucket, or its path below the folder: " +
-			"`<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` " +
-			"and `.age` for what was done to it. `restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is " +
+			"`<prefix>/<cluster>/etcd-snapshot-<time>-<mark>-<random>.db`, with `.zst` and `.age` for what was done to it. " +
+			"`restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is " +
 			"`<file.path>/<key>`. No key is ever used twice."),
 		"status": text("`stored` when the store held the snapshot as it was recorded, when it was last asked. Anything " +
 			"else plans a new one: `missing` and `changed` " +
@@ -171,8 +165,7 @@ func etcdBackupResults() map[string]schema.Attribute {
 		"time":          moment("When the snapshot was taken (RFC 3339, UTC)."),
 		"talos_version": text("Talos version of the machine that gave the snapshot."),
 		"kubernetes_version": text("Kubernetes version of the API server when the snapshot was taken; that of the handle " +
-			"when it did not answer. A snapshot is not " +
-			"restored into an older minor version."),
+			"when it did not answer. A snapshot is not restored into an older minor version."),
 		"kept": number("How many snapshots of this cluster the place held after the last apply that changed something " +
 			"here. Null when it could not be asked."),
 		"next_due": moment("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names after " +

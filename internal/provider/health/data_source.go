@@ -36,11 +36,9 @@ func (d *clusterHealthDataSource) Schema(
 ) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API of " +
-			"its control planes, through each member " +
-			"of etcd and through the Kubernetes API. It only looks, once and without waiting for anything to become better. A " +
-			"cluster that is unwell or does not answer " +
-			"is a result and never an error, so that it stops neither plan nor destroy; what has no answer is told in a " +
-			"warning.\n\n" +
+			"its control planes, through each member of etcd and through the Kubernetes API. It only looks, once and without " +
+			"waiting for anything to become better. A cluster that is unwell or does not answer is a result and never an " +
+			"error, so that it stops neither plan nor destroy; what has no answer is told in a warning.\n\n" +
 			"It is meant for `check` blocks. Keep it outside of the block, as the example does: a data source inside of one " +
 			"is read again by every apply, and no plan is empty then.\n\n" +
 			"The conditions, each of which is in every answer, in this order:\n\n" + conditionList(),

@@ -27,8 +27,8 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 	attributes["healthy"] = schema.BoolAttribute{
 		Computed: true,
 		MarkdownDescription: "Whether etcd has its quorum, every member is healthy, all agree on leader and members, every " +
-			"control plane has a member, and no alarm is raised: the " +
-			"conditions of `talosop_cluster_health` whose names begin with `Etcd`.",
+			"control plane has a member, and no alarm is raised: the conditions of `talosop_cluster_health` whose names begin " +
+			"with `Etcd`.",
 	}
 	attributes["reachable"] = schema.BoolAttribute{
 		Computed: true,

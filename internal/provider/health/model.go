@@ -39,8 +39,7 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 			"last_change": schema.StringAttribute{
 				Computed: true, CustomType: timetypes.RFC3339Type{},
 				MarkdownDescription: "When the status changed by the records of the source itself (RFC 3339, UTC), never the " +
-					"time of reading. Null where the source keeps no " +
-					"record, as Talos and etcd do not.",
+					"time of reading. Null where the source keeps no record, as Talos and etcd do not.",
 			},
 		}},
 	}

@@ -40,8 +40,8 @@ func (d *DataSource) Metadata(_ context.Context, req datasource.MetadataRequest,
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What one machine tells about itself: in maintenance mode, where it needs no credentials, or " +
-			"as a member of a cluster, with the " +
-			"handle of that cluster. Asked once, without waiting; a machine that does not answer is an error.",
+			"as a member of a cluster, with the handle of that cluster. Asked once, without waiting; a machine that does not " +
+			"answer is an error.",
 		Attributes: machineInfoAttributes(),
 	}
 }

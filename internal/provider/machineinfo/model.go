@@ -52,8 +52,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 		"fingerprint": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Fingerprint of the certificate the machine has to show in maintenance mode, as its console " +
-				"prints it: base64 of the SHA-256 of its " +
-				"public key. Any other machine is refused.",
+				"prints it: base64 of the SHA-256 of its public key. Any other machine is refused.",
 		},
 		"maintenance": schema.BoolAttribute{
 			Computed:            true,
@@ -66,8 +65,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 		"platform": tf.Told("Platform in the words of Talos, such as `metal`."),
 		"hostname": tf.Told("Host name."),
 		"certificate_fingerprint": tf.Told("Fingerprint of the certificate the machine shows, in the form of " +
-			"`fingerprint`. In maintenance mode it changes with " +
-			"every boot."),
+			"`fingerprint`. In maintenance mode it changes with every boot."),
 		"uuid":          tf.Told("Hardware UUID (SMBIOS), as `uuid` of a machine takes it."),
 		"manufacturer":  tf.Told("Manufacturer of the hardware."),
 		"product_name":  tf.Told("Product name of the hardware."),

@@ -53,16 +53,14 @@ func changeAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "How a changed configuration is applied to machines that run. `auto` applies it for good. " +
 				"`try` applies what takes no reboot on " +
 				"trial first: it is kept only when the machine is reached again under it, and reverts by itself otherwise, which " +
-				"undoes a " +
-				"network setting that cuts the machine off. Default: `auto`." + tf.TerraformOnly,
+				"undoes a network setting that cuts the machine off. Default: `auto`." + tf.TerraformOnly,
 		},
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave. Nodes are " +
-				"cordoned in any case, and " +
-				"uncordoned when their machines work again. When a whole pool of workers is destroyed, Talos drains its nodes " +
-				"while it resets the machines, all " +
-				"at once: of these settings only `enabled` counts there." + tf.TerraformOnly,
+				"cordoned in any case, and uncordoned when their machines work again. When a whole pool of workers is destroyed, " +
+				"Talos drains its nodes while it resets the machines, all at once: of these settings only `enabled` counts " +
+				"there." + tf.TerraformOnly,
 			Attributes: map[string]schema.Attribute{
 				"enabled": schema.BoolAttribute{
 					Optional:            true,
@@ -78,8 +76,8 @@ func changeAttributes() map[string]schema.Attribute {
 					Validators: []validator.String{stringvalidator.OneOf(
 						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))},
 					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget protects. " +
-						"`fail` makes the node schedulable " +
-						"again and ends the run, `force` deletes them against their budgets, `skip` leaves them to the disruption. " +
+						"`fail` makes the node schedulable again and ends the run, `force` deletes them against their budgets, `skip` " +
+						"leaves them to the disruption. " +
 						"Default: `fail`." + tf.TerraformOnly,
 				},
 			},
@@ -89,10 +87,9 @@ func changeAttributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{viaValidator{}},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`; at most one of each minor " +
-				"version. Talos is upgraded from one minor version to the next, all machines one after the other before the next " +
-				"one. Default: the newest " +
-				"patch this version of the provider knows of (" + knownReleases() +
+				"`[\"v1.12.6\"]`; at most one of each minor version. Talos is upgraded from one minor version to the next, all " +
+				"machines one after the other before the next " +
+				"one. Default: the newest patch this version of the provider knows of (" + knownReleases() +
 				"), and the first release of minor versions that it does not know." + tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
@@ -101,32 +98,29 @@ func changeAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Folder on the computer that runs Terraform for a snapshot of etcd, such as `./snapshots`: " +
 				"each apply writes one there before " +
 				"it takes the first control plane out of service or out of etcd, and takes none when the snapshot cannot be kept " +
-				"whole, " +
-				"with its checksum verified. The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the " +
-				"cluster, are readable by their " +
-				"owner alone, and are never deleted by talosop. Default: no snapshot." + tf.TerraformOnly,
+				"whole, with its checksum verified. The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret " +
+				"of the " +
+				"cluster, are readable by their owner alone, and are never deleted by talosop. Default: no " +
+				"snapshot." + tf.TerraformOnly,
 		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor " +
-				"version at a time, and for control " +
-				"planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never below the version contract of the " +
-				"cluster, with " +
-				"or without it: the configurations follow that. Without it a `talos_version` older than the one that runs is " +
-				"refused. So is a `kubernetes_version` with a lower patch than the one that runs; the minor version of " +
-				"Kubernetes never goes back, with or " +
-				"without it. Default: `false`." + tf.TerraformOnly,
+				"version at a time, and for control planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never " +
+				"below the version contract of the cluster, with or without it: the configurations follow that. Without it a " +
+				"`talos_version` older than the one that runs is refused. So is a `kubernetes_version` with a lower patch than " +
+				"the one that runs; the minor version of " +
+				"Kubernetes never goes back, with or without it. Default: `false`." + tf.TerraformOnly,
 		},
 		"kubernetes_upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
 			Validators:  []validator.List{kubernetesViaValidator{}},
 			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.35.6\"]`; at most one of each " +
-				"minor version, each supported by the `talos_version` of the machines. All machines of the resource run one " +
-				"before the first goes on to the next. " +
-				"A change does nothing to machines that run the wanted version. It counts for the machines of this resource: set " +
-				"it on those of the workers, too. Default: the newest " +
+				"`[\"v1.35.6\"]`; at most one of each minor version, each supported by the `talos_version` of the machines. All " +
+				"machines of the resource run one " +
+				"before the first goes on to the next. A change does nothing to machines that run the wanted version. It counts " +
+				"for the machines of this resource: set it on those of the workers, too. Default: the newest " +
 				"patch this version of the provider knows of (" + knownKubernetesReleases() +
 				"), and the first release of minor versions that it does not know." + tf.TerraformOnly,
 		},
@@ -135,8 +129,8 @@ func changeAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Whether a node is cordoned and drained, as `drain` says, before the kubelet of its machine " +
 				"changes, and uncordoned afterwards. " +
 				"A kubelet that restarts leaves its pods running, so that an upgrade of Kubernetes needs no drain; some storage " +
-				"and device plugins do. A change does nothing to " +
-				"machines by itself, and it counts for the machines of this resource alone. Default: `false`." + tf.TerraformOnly,
+				"and device plugins do. A change does nothing to machines by itself, and it counts for the machines of this " +
+				"resource alone. Default: `false`." + tf.TerraformOnly,
 		},
 	}
 }
@@ -166,23 +160,21 @@ func knownKubernetesReleases() string {
 
 // kubernetesChange says what another version of Kubernetes does.
 const kubernetesChange = "A change upgrades Kubernetes on the machines that run, after Talos, and one minor version " +
-	"after the other: images are pulled " +
-	"everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler change control plane by control plane, " +
-	"then kube-proxy, then the kubelets, " +
-	"those of workers as `max_unavailable` allows, and at last the bootstrap manifests. Nothing reboots: static pods, " +
+	"after the other: images are pulled everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler " +
+	"change control plane by control plane, then kube-proxy, then the kubelets, those of workers as `max_unavailable` " +
+	"allows, and at last the bootstrap manifests. Nothing reboots: static pods, " +
 	"kube-proxy and add-ons whose manifests changed restart, all other pods keep running. The repositories and suffixes " +
-	"of images " +
-	"that patches set are kept. A minor version never goes back; `allow_downgrade` permits a lower patch, and what an " +
-	"upgrade began and could not finish is taken back " +
-	"by the version before."
+	"of images that patches set are kept. A minor version never goes back; `allow_downgrade` permits a lower patch, and " +
+	"what an " +
+	"upgrade began and could not finish is taken back by the version before."
 
 // manifestsAttribute tells which bootstrap manifests a cluster has.
 func manifestsAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed: true,
 		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, the " +
-			"cluster got last: from Talos when it was made, and " +
-			"from upgrades of `kubernetes_version` afterwards. Null on workers.",
+			"cluster got last: from Talos when it was made, and from upgrades of `kubernetes_version` afterwards. Null on " +
+			"workers.",
 	}
 }
 
@@ -192,8 +184,8 @@ func maxUnavailableAttribute() schema.StringAttribute {
 		Optional:   true,
 		Validators: []validator.String{budgetValidator{}},
 		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for other " +
-			"reasons included: a number, or a share " +
-			"such as `20%`, rounded down and at least one. Control planes always change one at a time. Default: `1`." +
+			"reasons included: a number, or a share such as `20%`, rounded down and at least one. Control planes always " +
+			"change one at a time. Default: `1`." +
 			tf.TerraformOnly,
 	}
 }

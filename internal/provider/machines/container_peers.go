@@ -34,8 +34,7 @@ func (s *session) findPeers(ctx context.Context, recorded machineset.PriorState,
 
 		if found = peersOf(names, now); len(found) < len(names) {
 			return fmt.Errorf("make what the machines need on the host cluster: %d of the control planes %s have a Service "+
-				"with an address for their peers; "+
-				"somebody removes it, or the host gives none", len(found), finding.Describe(names))
+				"with an address for their peers; somebody removes it, or the host gives none", len(found), finding.Describe(names))
 		}
 	}
 

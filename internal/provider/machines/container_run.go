@@ -194,8 +194,7 @@ func (r run) workersLeft() finding.List {
 	return finding.List{finding.Warn("Workers are left on the host cluster",
 		fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
 			"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl "+
-			"delete "+
-			"statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers),
+			"delete statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers),
 			r.workers.Namespace, r.workers.Selector))}
 }
 
@@ -315,8 +314,7 @@ func (h *HostReport) leftUnchanged() finding.List {
 	return finding.List{finding.Warn("Volumes of machines differ, and are left as they are",
 		"No apply puts this right, because the host cluster does not let the "+
 			"claims of volumes be changed so, and other ones would be empty. A claim of another size or class than is wanted "+
-			"lets every "+
-			"apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
+			"lets every apply that changes the machines end before it does anything."+strings.Join(lines, ""))}
 }
 
 // podsOf is what the pods are made of that a run left as they are wanted.

@@ -168,8 +168,7 @@ func (p writtenSet) validateNames() finding.List {
 	var diags finding.List
 
 	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and " +
-		"ending with a letter or digit: the objects on the host " +
-		"cluster have it in their names"
+		"ending with a letter or digit: the objects on the host cluster have it in their names"
 
 	name := p.Settings.Name
 	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {

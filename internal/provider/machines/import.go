@@ -84,8 +84,7 @@ func readImport(id string, kind importKind) (ImportRequest, clusterimport.Secret
 }
 
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
-	"name and the host of their cluster takes them " +
-	"over, as it does after an apply that was killed")
+	"name and the host of their cluster takes them over, as it does after an apply that was killed")
 
 // ParseImport reads an import id; errors say what it should look like.
 func ParseImport(id string, kind importKind) (ImportRequest, error) {

@@ -45,8 +45,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. " +
 				"Talos cannot change it in place: a change " +
 				"replaces the resource, which resets the machine. Ordinary pods run on a control plane only with a patch that " +
-				"sets " +
-				"`cluster.allowSchedulingOnControlPlanes`.",
+				"sets `cluster.allowSchedulingOnControlPlanes`.",
 		},
 		"name": schema.StringAttribute{
 			Required: true,
@@ -60,12 +59,11 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		"bootstrap": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one (default " +
-				"`false`). Exactly one machine of a cluster that is made of " +
-				"`talosop_machine` says so; all others join, and wait until there is an etcd to join. Needs `talos_endpoints` of " +
+				"`false`). Exactly one machine of a cluster that is made of `talosop_machine` says so; all others join, and wait " +
+				"until there is an etcd to join. Needs `talos_endpoints` of " +
 				"`cluster` with all control planes: each is " +
 				"asked, and none may hold data of etcd. Where an etcd is found, the machine joins it instead, also after it was " +
-				"replaced. Once the cluster exists, a change " +
-				"does nothing to machines.",
+				"replaced. Once the cluster exists, a change does nothing to machines.",
 		},
 	})
 
@@ -82,8 +80,7 @@ func observedOne() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "What was last observed of the machine. While it does not answer the values are kept; null " +
-			"when it was never " +
-			"reached.",
+			"when it was never reached.",
 		Attributes: all.NestedObject.Attributes,
 	}
 }

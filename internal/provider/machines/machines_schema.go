@@ -57,40 +57,35 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 		MarkdownDescription: "The " + role +
 			" machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
 			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, " +
-			"leaves etcd, is " +
-			"reset to maintenance mode, and its node is deleted. A machine that only gets another name stays as it is, as " +
-			"long as its " +
-			"`address` or its `uuid` says that it is the same. Required with mode `metal`; with `container` it is `replicas`.",
+			"leaves etcd, is reset to maintenance mode, and its node is deleted. A machine that only gets another name stays " +
+			"as it is, as long as its `address` or its `uuid` says that it is the same. Required with mode `metal`; with " +
+			"`container` it is `replicas`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
 				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos " +
-					"API of the " +
-					"machine, port 50000. A change makes talosop look for the same machine at the new address and at the old one; " +
-					"nothing is reset, and " +
-					"another machine found there is refused.",
+					"API of the machine, port 50000. A change makes talosop look for the same machine at the new address and at the " +
+					"old one; nothing is reset, and another machine found there is refused.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is " +
 					"refused. Without it, " +
 					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: " +
-					"the machine that " +
-					"was there is removed from the cluster, and the new one joins in its place.",
+					"the machine that was there is removed from the cluster, and the new one joins in its place.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in maintenance mode " +
-					"(base64 of the SHA-256 " +
-					"of its public key). With it the configuration, which holds secrets, is only ever sent to that very machine. It " +
-					"changes with " +
-					"every boot, and is not used once the machine has joined." + tf.TerraformOnly,
+					"(base64 of the SHA-256 of its public key). With it the configuration, which holds secrets, is only ever sent " +
+					"to that very machine. It changes with every boot, and is not used once the machine has " +
+					"joined." + tf.TerraformOnly,
 			},
 			"hostname": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives " +
-					"a stable name from the " +
-					"hardware. Set it before the machine joins: a node does not change its name." + clusterhandle.AppliedLive,
+					"a stable name from the hardware. Set it before the machine joins: a node does not change its " +
+					"name." + clusterhandle.AppliedLive,
 			},
 			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
 			"config_patches": schema.ListAttribute{
@@ -107,15 +102,12 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 
 // patchFormat describes every list of patches.
 const patchFormat = "Each is YAML: a strategic merge patch, of one or several documents, or a list of JSON 6902 " +
-	"operations (which Talos does " +
-	"not allow when the configuration has several documents, as it has from contract v1.12 on). Documents of kinds that " +
-	"talosop does not know " +
-	"are passed on."
+	"operations (which Talos does not allow when the configuration has several documents, as it has from contract v1.12 " +
+	"on). Documents of kinds that talosop does not know are passed on."
 
 // patchChange says what a changed patch does.
 const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only " +
-	"with a reboot drains and reboots " +
-	"them, as the plan says."
+	"with a reboot drains and reboots them, as the plan says."
 
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
@@ -132,8 +124,7 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"disk_selector": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. " +
-					"`talosop_machine_info` lists the disks " +
-					"of a machine. Not together with `disk`." + clusterhandle.JoinOnly,
+					"`talosop_machine_info` lists the disks of a machine. Not together with `disk`." + clusterhandle.JoinOnly,
 				Attributes: map[string]schema.Attribute{
 					"size": schema.StringAttribute{
 						Optional: true,

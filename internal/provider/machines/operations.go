@@ -98,8 +98,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 
 	if m.OnIncomplete.ValueString() == tf.OnIncompleteError {
 		what.Next = "The resource is tainted, because on_incomplete is \"error\": the next apply would reset its machines " +
-			"and begin anew. To go on " +
-			"instead, `untaint` it and apply again."
+			"and begin anew. To go on instead, `untaint` it and apply again."
 
 		return append(finding.List{finding.Unable("create", p.Object, what)}, done.warnOfRestore()...), true
 	}
@@ -328,8 +327,8 @@ func removeMachines(
 
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
-				"are. To bring them back "+
-				"under talosop, %s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
+				"are. To bring them back under talosop, "+
+				"%s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
 	}
 
 	record, diags := state.Recorded(ctx, p)
@@ -348,8 +347,8 @@ func removeMachines(
 	default:
 		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+
 			" Nothing was sent to machines that do not answer as the ones meant. To give up machines that are gone for good, "+
-			"or exchanged, set "+
-			"on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; then destroy again.")))
+			"or exchanged, set on_destroy = \"preserve\" and apply, which stores it even though the machines are missing; "+
+			"then destroy again.")))
 	}
 
 	return diags

@@ -128,8 +128,7 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + machineset.SupportedTalos +
 			"; a newer one is accepted with a " +
 			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version " +
-			"after the other, each " +
-			"drained first and rebooted; the control planes one at a time.",
+			"after the other, each drained first and rebooted; the control planes one at a time.",
 	}
 }
 
@@ -142,10 +141,9 @@ func groupAttributes(role string) map[string]schema.Attribute {
 		"schematic": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel " +
-				"arguments that machines are " +
-				"installed with. A change upgrades machines that run to the same Talos with the new schematic, as a change of " +
-				"`talos_version` does. Without " +
-				"it any schematic is right until the next upgrade, which installs plain Talos.",
+				"arguments that machines are installed with. A change upgrades machines that run to the same Talos with the new " +
+				"schematic, as a change of `talos_version` does. Without it any schematic is right until the next upgrade, which " +
+				"installs plain Talos.",
 		},
 		"platform": schema.StringAttribute{
 			Optional: true,
@@ -212,8 +210,8 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 			Computed: true,
 			Default:  booldefault.StaticBool(protect),
 			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
-				"`false` and apply first. It does not " +
-				"guard single machines: one that is taken out of the configuration is removed. Default: " + protection + "." +
+				"`false` and apply first. It does not guard single machines: one that is taken out of the configuration is " +
+				"removed. Default: " + protection + "." +
 				tf.TerraformOnly,
 		},
 	}
@@ -233,14 +231,12 @@ func observationAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			ElementType: types.StringType,
 			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and " +
-				"state. Afterwards: what that plan " +
-				"said; after an update that failed, what remains.",
+				"state. Afterwards: what that plan said; after an update that failed, what remains.",
 		},
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps " +
-				"its values; one that was never " +
-				"reached is absent.",
+				"its values; one that was never reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"address": observedString("Address at which the machine was reached."),
 				"stage": observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
@@ -253,8 +249,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"schematic": observedString(
 					"Id of the Image Factory schematic the machine was made from, when Talos reports one."),
 				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; " +
-					"null where somebody else did, as on " +
-					"machines that were imported."),
+					"null where somebody else did, as on machines that were imported."),
 				"platform": observedString("Platform in the words of Talos, such as `metal`."),
 				"uuid": observedString(
 					"Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
@@ -264,11 +259,10 @@ func observationAttributes() map[string]schema.Attribute {
 				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name":       observedString("Name of the Kubernetes node."),
 				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, " +
-					"whoever did that; null when it did not, or so long ago " +
-					"that etcd does not tell any more."),
+					"whoever did that; null when it did not, or so long ago that etcd does not tell any more."),
 				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, " +
-					"whichever pod it has: that of a Service of the host " +
-					"cluster. Null on metal, on workers, and of machines that were configured without one."),
+					"whichever pod it has: that of a Service of the host cluster. Null on metal, on workers, and of machines that " +
+					"were configured without one."),
 				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, " +
 					"and when the pod is not as talosop made it."),
 				"images": schema.MapAttribute{
@@ -289,11 +283,10 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another " +
-						"Talos, another schematic, another " +
-						"image of a component of Kubernetes, the places in its configuration (without values), a configuration that is " +
-						"gone, a missing etcd member or node, and of containers volumes that are lost and what differs on the host " +
-						"cluster. The next " +
-						"apply puts it right, but for what begins with `host cluster, left as it is`: claims of another size or class " +
+						"Talos, another schematic, another image of a component of Kubernetes, the places in its configuration " +
+						"(without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that " +
+						"are lost and what differs on the host cluster. The next apply puts it right, but for what begins with `host " +
+						"cluster, left as it is`: claims of another size or class " +
 						"than configured. Empty when nothing differs.",
 				},
 			}},

@@ -65,8 +65,8 @@ func (r run) tellOfRestore() finding.List {
 
 	return finding.List{finding.Warn("Etcd had begun with a snapshot before",
 		fmt.Sprintf("The etcd of cluster %q began with a snapshot at %s, before this run, which takes it for %s: that is "+
-			"what an earlier run leaves that was interrupted. "+
-			"If it was another snapshot, what is in the cluster is not what restored_from says.",
+			"what an earlier run leaves that was interrupted. If it was another snapshot, what is in the cluster is not what "+
+			"restored_from says.",
 			r.want.Name, restoredAt(r.result.Snapshot).ValueString(), r.want.RestoreFrom))}
 }
 
@@ -79,10 +79,9 @@ func (r run) warnOfRestore() finding.List {
 
 	return finding.List{finding.Warn("A snapshot does not say of which cluster it is",
 		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as "+
-			"one that `talosctl etcd snapshot` "+
-			"wrote: talosop cannot tell whether it is of this cluster. If it was taken of one with other secrets, Kubernetes "+
-			"can read none of its Secrets, "+
-			"and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}
+			"one that `talosctl etcd snapshot` wrote: talosop cannot tell whether it is of this cluster. If it was taken of "+
+			"one with other secrets, Kubernetes "+
+			"can read none of its Secrets, and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}
 }
 
 // complete takes the time over from what is seen, where a run that was cut short recorded the

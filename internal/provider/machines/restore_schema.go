@@ -37,12 +37,12 @@ func BootstrapAttribute() schema.SingleNestedAttribute {
 					"those of the cluster that it was taken of, and `kubernetes_version` not older. It is fetched, opened and " +
 					"verified before the first machine is touched, and restored " +
 					"on one control plane; the others join. While it is restored it is kept, opened, in a file without a name in " +
-					"the folder for temporary files (`TMPDIR`), which needs " +
-					"room for the whole database: in memory where that folder is a tmpfs.\n\nIt counts when the cluster is made, " +
-					"and when every control plane was reset since: a plan then has the operation " +
-					"`restore etcd on cp-1 from …`. A control plane that holds data of etcd is never overwritten: asking for " +
-					"another snapshot than `restored_from` while the cluster " +
-					"lives is refused, and the same one is not restored again. Everything that was written since the snapshot is " +
+					"the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where that " +
+					"folder is a tmpfs.\n\nIt counts when the cluster is made, " +
+					"and when every control plane was reset since: a plan then has the operation `restore etcd on cp-1 from …`. A " +
+					"control plane that holds data of etcd is never overwritten: asking for " +
+					"another snapshot than `restored_from` while the cluster lives is refused, and the same one is not restored " +
+					"again. Everything that was written since the snapshot is " +
 					"gone. Taking this argument out later changes nothing.",
 				Attributes: restoreAttributes(),
 			},
@@ -85,8 +85,7 @@ func restoredAttributes() map[string]schema.Attribute {
 		"restored_at": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "When etcd began with that snapshot, by the clock of the control plane on which it did. By " +
-				"it talosop knows a restore whose run was interrupted " +
-				"from an etcd that lives.",
+				"it talosop knows a restore whose run was interrupted from an etcd that lives.",
 		},
 	}
 }

@@ -207,8 +207,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
-				"`https://10.0.0.10:6443`: a load balancer, a virtual IP " +
-				"or a DNS name in front of the control planes, or the address of a single one. Required with mode `metal`. " +
+				"`https://10.0.0.10:6443`: a load balancer, a virtual IP or a DNS name in front of the control planes, or the " +
+				"address of a single one. Required with mode `metal`. " +
 				"Default in containers: the name of the Service in front of " +
 				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
 		},
@@ -247,8 +247,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Default:     noTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through " +
-				"`cluster`). Applied first, before " +
-				"`config_patches`. " + patchFormat + patchChange,
+				"`cluster`). Applied first, before `config_patches`. " + patchFormat + patchChange,
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional: true,
@@ -258,8 +257,7 @@ func settingsAttributes() map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to " +
-				"`cluster` of `talosop_worker`, the ephemeral " +
-				"resources and the data sources.",
+				"`cluster` of `talosop_worker`, the ephemeral resources and the data sources.",
 			Attributes: tf.ComputedAttributes(clusterhandle.HandleAttributes()),
 		},
 	}

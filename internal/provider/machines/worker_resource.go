@@ -43,9 +43,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		Computed: true,
 		Default:  stringdefault.StaticString(DefaultPoolName),
 		MarkdownDescription: "Name of the pool, for ids and messages: clusters may have several pools, each a resource " +
-			"with a name of its own. Machines in containers are called " +
-			"by it, so that there a change makes new machines and removes the old ones; on metal a change touches no machine. " +
-			"Default: `worker`.",
+			"with a name of its own. Machines in containers are called by it, so that there a change makes new machines and " +
+			"removes the old ones; on metal a change touches no machine. Default: `worker`.",
 	}
 	attributes["max_unavailable"] = maxUnavailableAttribute()
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
@@ -59,8 +58,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the " +
-			"resource is complete when every node is " +
-			"registered (and Ready, unless `cni` of the cluster is `none`).\n\nDestroying it drains the nodes, resets the " +
+			"resource is complete when every node is registered (and Ready, unless `cni` of the cluster is " +
+			"`none`).\n\nDestroying it drains the nodes, resets the " +
 			"machines into maintenance mode and " +
 			"removes the nodes from Kubernetes, unless `on_destroy` is `preserve`.",
 		Attributes: attributes,

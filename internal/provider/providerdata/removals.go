@@ -96,8 +96,7 @@ func warnOfBehind(u machineset.UpgradeOf, nodes []cluster.Node) finding.List {
 
 	return finding.List{finding.Warn("Kubelets of other resources are too old for the wanted Kubernetes",
 		fmt.Sprintf("kube-apiserver %s supports no kubelet that is more than three minor versions older. Where their "+
-			"resource waits for this one, go to a version in "+
-			"between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
+			"resource waits for this one, go to a version in between first.\n  - %s", u.Path.To, strings.Join(lines, "\n  - ")))}
 }
 
 // askForRemovals asks the machines and the API of Kubernetes.

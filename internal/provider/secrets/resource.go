@@ -43,14 +43,11 @@ func (r *secretsResource) Metadata(_ context.Context, req resource.MetadataReque
 func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They " +
-			"are generated " +
-			"once, when the resource is created, without touching any machine. No change of a version or a name ever " +
-			"generates them " +
-			"again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the old secrets then " +
-			"refuse to " +
-			"talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of the cluster. Protect the " +
-			"state, and " +
-			"keep a copy of the bundle where you keep other keys.",
+			"are generated once, when the resource is created, without touching any machine. No change of a version or a name " +
+			"ever generates them again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the " +
+			"old secrets then " +
+			"refuse to talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of the cluster. " +
+			"Protect the state, and keep a copy of the bundle where you keep other keys.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed:            true,

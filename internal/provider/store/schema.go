@@ -29,8 +29,8 @@ func KeepsBackups() map[string]schema.Attribute {
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional " +
-				"writes (`If-None-Match`). " +
-				"It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, `s3:DeleteObject`, " +
+				"writes (`If-None-Match`). It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, " +
+				"`s3:DeleteObject`, " +
 				"`s3:AbortMultipartUpload` and " +
 				"`s3:ListBucketMultipartUploads`. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
@@ -43,8 +43,8 @@ func KeepsBackups() map[string]schema.Attribute {
 				"path": schema.StringAttribute{
 					Required: true,
 					MarkdownDescription: "Path of the folder, relative to the working directory of Terraform; it is made when it is " +
-						"missing. The files are " +
-						"in a folder of the cluster's name in it, and readable by their owner alone." + movesBackups,
+						"missing. The files are in a folder of the cluster's name in it, and readable by their owner " +
+						"alone." + movesBackups,
 				},
 			},
 		},
@@ -108,8 +108,7 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 				"path": schema.StringAttribute{
 					Required: true,
 					MarkdownDescription: "Path of the file, relative to the working directory of Terraform: of a snapshot of " +
-						"`talosop_etcd_backup`, `<file.path>/<key>`. " +
-						"Any snapshot of etcd will do, also what " +
+						"`talosop_etcd_backup`, `<file.path>/<key>`. Any snapshot of etcd will do, also what " +
 						"`talosctl etcd snapshot` wrote, as it is or compressed with zstd or encrypted with age." + change,
 				},
 			},
@@ -158,14 +157,13 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		"insecure_skip_tls_verify": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and " +
-				"change what is sent. " +
-				"Default: `false`." + reached,
+				"change what is sent. Default: `false`." + reached,
 		},
 		"profile": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of " +
-				"`s3` of the provider, then what the " +
-				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine." + reached,
+				"`s3` of the provider, then what the default chain of the AWS SDK finds: the environment, shared files, the " +
+				"identity of the machine." + reached,
 		},
 		"role": schema.SingleNestedAttribute{
 			Optional: true,
@@ -243,8 +241,8 @@ func storingAttributes() map[string]schema.Attribute {
 		"object_lock": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object " +
-				"lock. What is deleted earlier, by " +
-				"`retain` too, is hidden and stays as a former version. Default: as the bucket says." + nextBackups,
+				"lock. What is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the bucket " +
+				"says." + nextBackups,
 			Attributes: map[string]schema.Attribute{
 				"mode": schema.StringAttribute{
 					Required: true,

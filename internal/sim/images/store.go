@@ -205,8 +205,7 @@ func (s *Store) Fetch(
 			ErrNotFound)
 	case img.Unavailable:
 		return "", fmt.Errorf("failed to pull image %q: failed to resolve reference %q: unexpected status from HEAD "+
-			"request to https://%s/v2/: "+
-			"503 Service Unavailable", tagged, tagged, ref.Registry)
+			"request to https://%s/v2/: 503 Service Unavailable", tagged, tagged, ref.Registry)
 	}
 
 	progress(0, stored.Size())
