@@ -239,8 +239,8 @@ func (w *Workspace) Resources() []string {
 	return addresses
 }
 
-// KeepTrace lets every later command log at level TRACE. It costs as much processor time as the rest of a command, so
-// that only tests that read the log ask for it.
+// KeepTrace lets every later command log at level TRACE. That costs a tenth of the processor time of a test of the CLIs
+// (40 s instead of 36 for five of them), so that only tests that read the log ask for it.
 func (w *Workspace) KeepTrace() *Workspace {
 	w.trace = filepath.Join(filepath.Dir(w.Dir), "trace.log")
 	w.env = append(w.env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)

@@ -3,6 +3,7 @@ package machineset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,20 +32,20 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 
 	var diags finding.List
 
-	for _, name := range SortedNames(p.Machines) {
+	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
 		if before, existed := prior.Machines[name]; existed {
 			r.compareMachine(name, p.Machines[name], before)
 		}
 	}
 
-	for _, name := range SortedNames(prior.Machines) {
+	for _, name := range slices.Sorted(maps.Keys(prior.Machines)) {
 		if _, stays := p.Machines[name]; !stays {
 			diags.Append(r.dismiss(name, p, prior)...)
 		}
 	}
 
 	// What an update that failed left behind: it is in the record only.
-	for _, name := range SortedNames(r.Machines) {
+	for _, name := range slices.Sorted(maps.Keys(r.Machines)) {
 		_, wanted := p.Machines[name]
 		_, listed := prior.Machines[name]
 		_, adopted := r.Renamed[name]
@@ -168,7 +169,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 // successor is the machine of a set that has the address or the hardware of one which
 // is not listed any more; empty when it is really gone.
 func (p Set) successor(before Machine, known cluster.MachineState) string {
-	for _, name := range SortedNames(p.Machines) {
+	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
 		now := p.Machines[name]
 		told := now.UUID != "" && known.UUID != ""
 

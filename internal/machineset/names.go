@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -27,16 +26,4 @@ func installTarget(i machineconfig.Install) string {
 	}
 
 	return "the disk with " + strings.Join(parts, ", ")
-}
-
-// SortedNames returns the names of machines in order.
-func SortedNames[T any](machines map[string]T) []string {
-	names := make([]string, 0, len(machines))
-	for name := range machines {
-		names = append(names, name)
-	}
-
-	slices.Sort(names)
-
-	return names
 }

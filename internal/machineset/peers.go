@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -72,7 +73,7 @@ func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
 		{"service_cidrs", "service", networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR)},
 	}
 
-	for _, name := range SortedNames(peers) {
+	for _, name := range slices.Sorted(maps.Keys(peers)) {
 		for _, own := range inner {
 			for _, network := range own.networks {
 				if network.Contains(peers[name]) {

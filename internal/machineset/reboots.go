@@ -56,7 +56,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 func (r PriorState) reconfigured(files Rendered) []string {
 	var names []string
 
-	for _, name := range SortedNames(files.Digests) {
+	for _, name := range slices.Sorted(maps.Keys(files.Digests)) {
 		state := r.Machines[name]
 		if state.Access == cluster.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
 			names = append(names, name)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -70,7 +72,7 @@ type Machine struct {
 }
 
 // Names returns the names of the machines in order.
-func (p Set) Names() []string { return SortedNames(p.Machines) }
+func (p Set) Names() []string { return slices.Sorted(maps.Keys(p.Machines)) }
 
 // Spec is what the planner is told. recorded is what state knows of the machines
 // and files what is wanted of their configuration; both may be empty.

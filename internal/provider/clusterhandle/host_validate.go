@@ -1,7 +1,9 @@
 package clusterhandle
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -11,7 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -171,7 +172,7 @@ func ValidatePod(at finding.Path, pod types.Object) finding.List {
 	for _, name := range []string{"requests", "limits"} {
 		amounts, _ := resources.Attributes.Attributes()[name].(types.Map)
 
-		for _, key := range machineset.SortedNames(amounts.Elements()) {
+		for _, key := range slices.Sorted(maps.Keys(amounts.Elements())) {
 			if text, ok := amounts.Elements()[key].(types.String); ok && !text.IsUnknown() {
 				checkQuantity(at.AtName("resources").AtName(name).AtMapKey(key), key, text.ValueString(), "500m or 2Gi", &diags)
 			}

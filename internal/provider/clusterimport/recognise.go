@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,7 +49,7 @@ func Recognise(
 
 	var problems []error
 
-	for _, name := range machineset.SortedNames(answers) {
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if a := answers[name]; a.err != nil {
 			problems = append(problems, fmt.Errorf("%s (%s): %w", name, addresses[name], a.err))
 		} else {
@@ -134,7 +136,7 @@ func ListedTwice(found map[string]Recognised) []error {
 
 	seen := map[string]string{}
 
-	for _, name := range machineset.SortedNames(found) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
 		uuid := strings.ToLower(found[name].State.UUID)
 		if uuid == "" {
 			continue
@@ -217,7 +219,7 @@ func SettingsOfAll(
 
 	machines := map[string]machineconfig.Machine{}
 
-	for i, name := range machineset.SortedNames(found) {
+	for i, name := range slices.Sorted(maps.Keys(found)) {
 		c, m, err := machineconfig.SettingsOf(found[name].Config, file.Bundle)
 		if err != nil {
 			return settings, nil, fmt.Errorf("%s: %w", name, err)
@@ -240,7 +242,7 @@ func HandleSeen(
 ) (types.Object, diag.Diagnostics) {
 	handle, diags := HandleOf(ctx, settings)
 
-	names := machineset.SortedNames(planes)
+	names := slices.Sorted(maps.Keys(planes))
 	handle.Secrets = types.StringValue(file.Text)
 	handle.Phase = types.StringValue(string(cluster.Ready))
 	handle.TalosVersion = tf.TextOrNull(planes[names[0]].State.TalosVersion)

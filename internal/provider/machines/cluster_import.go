@@ -2,12 +2,13 @@ package machines
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -37,7 +38,7 @@ func clusterFrom(
 	model.ControlPlane = block
 	values := map[string]attr.Value{}
 
-	for _, name := range machineset.SortedNames(pools) {
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		_, machines, err := clusterimport.SettingsOfAll(pools[name], file)
 		if err != nil {
 			return model, append(diags, clusterimport.ImportFailed("read the configurations of the workers", err, "")...)

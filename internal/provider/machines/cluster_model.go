@@ -2,6 +2,8 @@ package machines
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -103,7 +105,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 
 	pools := tf.Objects[workersModel](ctx, r, m.Workers)
 
-	for _, name := range machineset.SortedNames(pools) {
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		at := finding.Root("workers").AtMapKey(name)
 		g := machineset.Group{Role: cluster.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name,
 			VersionAt: versionAt}

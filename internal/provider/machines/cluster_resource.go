@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -70,7 +71,7 @@ func (r *clusterResource) ImportState(
 
 	pools := map[string]map[string]clusterimport.Recognised{}
 
-	for _, name := range machineset.SortedNames(request.Workers) {
+	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
 		found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData,
 			request.Workers[name], bundle, cluster.Worker)
 		resp.Diagnostics.Append(diags...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -69,7 +70,7 @@ func (s *session) render() error {
 }
 
 func peersIn(seen workload.Observation) map[string]netip.Addr {
-	return peersOf(machineset.SortedNames(seen.Machines), seen)
+	return peersOf(slices.Sorted(maps.Keys(seen.Machines)), seen)
 }
 
 // peersOf are the addresses of some machines, without those that have none.

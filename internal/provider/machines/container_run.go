@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func lacks(seen workload.Observation, wanted workload.Spec) bool {
 // repaired lists what was not as it should be.
 func repaired(seen workload.Observation) []string {
 	drift := slices.Clone(seen.Drift)
-	for _, name := range machineset.SortedNames(seen.Machines) {
+	for _, name := range slices.Sorted(maps.Keys(seen.Machines)) {
 		if seen.Machines[name].Exists {
 			drift = append(drift, seen.Machines[name].Drift...)
 		}
@@ -301,7 +302,7 @@ func (h *HostReport) leftUnchanged() finding.List {
 
 	var lines []string
 
-	for _, name := range machineset.SortedNames(h.Drift) {
+	for _, name := range slices.Sorted(maps.Keys(h.Drift)) {
 		for _, line := range h.Drift[name].Stays {
 			lines = append(lines, "\n  - "+name+": "+line)
 		}

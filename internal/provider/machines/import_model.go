@@ -3,7 +3,9 @@ package machines
 import (
 	"cmp"
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -92,7 +94,7 @@ func poolFrom(
 	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
 	found map[string]clusterimport.Recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
-	names := machineset.SortedNames(addresses)
+	names := slices.Sorted(maps.Keys(addresses))
 	first := machines[names[0]].Install
 	version := found[names[0]].State.TalosVersion
 
@@ -150,7 +152,7 @@ func importedMachines(
 
 	var diags diag.Diagnostics
 
-	for _, name := range machineset.SortedNames(addresses) {
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
 		install, more := own(machines[name].Install)
 		diags.Append(more...)
 

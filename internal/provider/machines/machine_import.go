@@ -2,6 +2,8 @@ package machines
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -86,7 +88,7 @@ func oneMachineFrom(
 	}
 
 	shared, diags := poolFrom(ctx, request.Machines, machines, found, false)
-	name := machineset.SortedNames(found)[0]
+	name := slices.Sorted(maps.Keys(found))[0]
 
 	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))
 

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -80,7 +81,7 @@ func observedOf(record types.Map, name string) types.Object {
 	}
 
 	elements := record.Elements()
-	names := slices.Concat([]string{name + machineset.ReplacedSuffix, name}, machineset.SortedNames(elements))
+	names := slices.Concat([]string{name + machineset.ReplacedSuffix, name}, slices.Sorted(maps.Keys(elements)))
 
 	for _, candidate := range names {
 		if one, ok := elements[candidate].(types.Object); ok {

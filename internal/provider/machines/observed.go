@@ -35,31 +35,11 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	}
 
 	for name, o := range tf.Objects[observedModel](ctx, r, m.Observed) {
-		role := p.RoleOf(name)
-		state := cluster.MachineState{
-			Access: cluster.Member, Role: role,
-			Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
-			UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
-			Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
-			NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
-			RestoredAt: tf.TimeIn(o.RestoredAt),
-		}
-
-		// A pod that is missing is made before anything else happens, and waits for its configuration.
-		if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
-			state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
-		}
+		state := recordedMachine(o, p.RoleOf(name), out.Phase)
 
 		// The machines of state say what META held when it was last read or written.
 		if state.Access == cluster.Member {
 			state.Meta = p.Machines[name].Meta.Keyed()
-		}
-
-		// A control plane that was configured and has no member waits for etcd to
-		// begin, and says Preparing until then (Talos 1.10 to 1.13).
-		if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() &&
-			!machineset.Bootstrapped(out.Phase) {
-			state.EtcdService = cluster.ServicePreparing
 		}
 
 		drift, _ := tf.KnownStrings(o.Drift)
@@ -83,6 +63,32 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	}
 
 	return out, tf.Findings(r.Diags)
+}
+
+// recordedMachine is a machine as it was last seen.
+func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cluster.MachineState {
+	state := cluster.MachineState{
+		Access: cluster.Member, Role: role,
+		Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
+		UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
+		Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
+		NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
+		RestoredAt: tf.TimeIn(o.RestoredAt),
+	}
+
+	// A pod that is missing is made before anything else happens, and waits for its configuration.
+	if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
+		state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
+	}
+
+	// A control plane that was configured and has no member waits for etcd to
+	// begin, and says Preparing until then (Talos 1.10 to 1.13).
+	if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() &&
+		!machineset.Bootstrapped(phase) {
+		state.EtcdService = cluster.ServicePreparing
+	}
+
+	return state
 }
 
 // observed is what a snapshot shows of the machines of a spec, and of those that are to

@@ -468,7 +468,7 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
 		result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
 
-	if got := machineset.SortedNames(failed.observed(record).Elements()); !slices.Equal(got,
+	if got := slices.Sorted(maps.Keys(failed.observed(record).Elements())); !slices.Equal(got,
 		[]string{"cp-1", "cp-2 (replaced)"}) {
 		t.Errorf("recorded are %q", got)
 	}
@@ -476,7 +476,7 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 	succeeded := failed
 	succeeded.err = nil
 
-	if got := machineset.SortedNames(succeeded.observed(record).Elements()); !slices.Equal(got, []string{"cp-1"}) {
+	if got := slices.Sorted(maps.Keys(succeeded.observed(record).Elements())); !slices.Equal(got, []string{"cp-1"}) {
 		t.Errorf("after a success recorded are %q", got)
 	}
 }

@@ -1,6 +1,8 @@
 package machines
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
@@ -67,7 +69,7 @@ func (g *writtenGroup) refuseReplicaPatches() finding.List {
 
 	count, known := g.count()
 
-	for _, key := range machineset.SortedNames(g.machines.ReplicaPatches.Elements()) {
+	for _, key := range slices.Sorted(maps.Keys(g.machines.ReplicaPatches.Elements())) {
 		n, err := strconv.Atoi(key)
 		at := g.At.AtName("replica_config_patches").AtMapKey(key)
 

@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -161,7 +162,7 @@ func talosEndpoints(ctx context.Context, all types.Map) types.List {
 	}
 
 	var addresses []attr.Value
-	for _, name := range machineset.SortedNames(machines) {
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		addresses = append(addresses, machines[name].Address)
 	}
 

@@ -1,6 +1,8 @@
 package providerdata
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -80,7 +82,7 @@ func (h *hosts) Claim(r Route, fresh bool) (taken string) {
 
 	pools := poolsOf(r)
 
-	for _, key := range machineset.SortedNames(pools) {
+	for _, key := range slices.Sorted(maps.Keys(pools)) {
 		if fresh && h.claimed[key] {
 			return pools[key]
 		}
