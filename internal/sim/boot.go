@@ -37,7 +37,6 @@ type boot struct {
 	cluster *cluster
 	trust   *certs.Authority // signs workers' certificates; set while trustd runs
 	kubeUp  *kube.Client     // set while the machine's kube-apiserver answers
-
 }
 
 // newBoot prepares a boot from what is on the machine's disk.

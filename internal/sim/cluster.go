@@ -13,6 +13,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -127,4 +128,27 @@ func (b *boot) joined() *cluster {
 	defer b.World.Unlock()
 
 	return b.cluster
+}
+
+// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
+// deleted one.
+func (c *cluster) RepeatReports(node string) {
+	c.world.Update(func() {
+		for _, b := range c.boots {
+			if b.RunsNode(node) {
+				b.kubelet.RepeatReports()
+			}
+		}
+	})
+}
+
+// signs says whether a controller manager of the cluster runs; world is held.
+func (c *cluster) signs() bool {
+	for _, b := range c.boots {
+		if b.kubelet.PodReady(k8s.ControllerManagerID) {
+			return true
+		}
+	}
+
+	return false
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
@@ -333,4 +334,19 @@ func (b *boot) behindEndpoint() *kube.Client {
 // isMachine says whether the host is the address of a machine; mu is held.
 func (s *Simulator) isMachine(host string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Address().String() == host })
+}
+
+// resolve turns a machine's hostname into its address; anything else is dialled as it is.
+func (s *Simulator) resolve(target string) string {
+	if net.ParseIP(target) != nil {
+		return target
+	}
+
+	for _, m := range s.Machines() {
+		if strings.EqualFold(m.Hostname(), target) {
+			return m.Address().String()
+		}
+	}
+
+	return target
 }

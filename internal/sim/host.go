@@ -2,8 +2,6 @@ package sim
 
 import (
 	"context"
-	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
-	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"google.golang.org/grpc"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
@@ -43,29 +40,6 @@ func (h host) CordonTimeout() time.Duration {
 	return h.b.atLeast(h.b.Delays.Cordon, realCordon)
 }
 
-// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
-// deleted one.
-func (c *cluster) RepeatReports(node string) {
-	c.world.Update(func() {
-		for _, b := range c.boots {
-			if b.RunsNode(node) {
-				b.kubelet.RepeatReports()
-			}
-		}
-	})
-}
-
-// signs says whether a controller manager of the cluster runs; world is held.
-func (c *cluster) signs() bool {
-	for _, b := range c.boots {
-		if b.kubelet.PodReady(k8s.ControllerManagerID) {
-			return true
-		}
-	}
-
-	return false
-}
-
 func (h host) Applying() sync.Locker { return &h.b.joined().applying }
 
 func (h host) Joined() bool                 { return h.b.cluster != nil }
@@ -87,6 +61,11 @@ func (h host) Members() state.CoreState {
 
 	return nil
 }
+
+func (h host) ClusterMembers() []etcd.Node { return h.b.clusterMembers() }
+func (h host) TakeCrashOnJoin() bool       { return h.b.m.takeCrashOnJoin() }
+
+func (h host) AtLeast(delay, least time.Duration) time.Duration { return h.b.atLeast(delay, least) }
 
 // Register registers the services that Talos registers.
 func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
@@ -112,23 +91,3 @@ type api struct {
 
 	b *boot
 }
-
-// resolve turns a machine's hostname into its address; anything else is dialled as it is.
-func (s *Simulator) resolve(target string) string {
-	if net.ParseIP(target) != nil {
-		return target
-	}
-
-	for _, m := range s.Machines() {
-		if strings.EqualFold(m.Hostname(), target) {
-			return m.Address().String()
-		}
-	}
-
-	return target
-}
-
-func (h host) ClusterMembers() []etcd.Node { return h.b.clusterMembers() }
-func (h host) TakeCrashOnJoin() bool       { return h.b.m.takeCrashOnJoin() }
-
-func (h host) AtLeast(delay, least time.Duration) time.Duration { return h.b.atLeast(delay, least) }
