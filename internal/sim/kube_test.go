@@ -181,10 +181,15 @@ func TestNodesWithoutCNIStayNotReady(t *testing.T) {
 		return nil
 	})
 
-	if ready, unmet := m.Ready(); ready || len(unmet) != 1 ||
-		unmet[0] != fmt.Sprintf("nodeReady: node %q is not ready", m.Hostname()) {
-		t.Errorf("ready %v, unmet %v", ready, unmet)
-	}
+	// The machine looks at its node of its own accord, so that its status follows a moment after the node.
+	eventually(t, "status of the machine", func(context.Context) error {
+		if ready, unmet := m.Ready(); ready || len(unmet) != 1 ||
+			unmet[0] != fmt.Sprintf("nodeReady: node %q is not ready", m.Hostname()) {
+			return fmt.Errorf("ready %v, unmet %v", ready, unmet)
+		}
+
+		return nil
+	})
 }
 
 func TestNodeOfALostMachineBecomesUnknown(t *testing.T) {
