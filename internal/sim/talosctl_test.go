@@ -112,12 +112,16 @@ func TestTalosctlIsSatisfied(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)
-	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
+
+	// talosctl follows a reset by one event, that services stop, and never ends when the machine is gone before it read
+	// it; real machines wipe their disks for seconds after it. It also has to notice that a machine reboots.
+	delays := timing.TestDelays()
+	delays.Reset = time.Second
+	simulator := sim.ForTest(t, sim.Options{Log: t.Logf, Delays: &delays})
 	cps := addMachines(t, simulator, "cp", 3)
 	cp := cps[0]
 
-	// talosctl follows a reboot by events and has to notice that the machine is gone.
-	slow := timing.TestDelays()
+	slow := delays
 	slow.Reboot = 2 * time.Second
 
 	worker, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Name: "worker-1", Delays: &slow})
