@@ -21,9 +21,9 @@ const requiredProviders = `terraform {
 }
 `
 
-// TestAccExamplesValidate holds every example to what its reader will do with it: copy the folder and run a CLI in it.
+// TestAccExamples_validate holds every example to what its reader will do with it: copy the folder and run a CLI in it.
 // Each runs under one of them, always the same; under every one in make test-all.
-func TestAccExamplesValidate(t *testing.T) {
+func TestAccExamples_validate(t *testing.T) {
 	folders := exampleFolders(t)
 	if len(folders) == 0 {
 		t.Fatalf("no examples below %s", examples)

@@ -99,8 +99,8 @@ const (
 	noNodes        = "the Kubernetes API does not list the nodes"
 )
 
-// TestHealth lists for each cluster the conditions that are not True.
-func TestHealth(t *testing.T) {
+// TestHealth_conditionsThatAreNotTrue lists for each cluster the conditions that are not True.
+func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -388,7 +388,7 @@ func TestHealth_knowsSinceWhen(t *testing.T) {
 	}
 }
 
-func TestEtcdHealth(t *testing.T) {
+func TestEtcdHealth_ofASilentMember(t *testing.T) {
 	t.Parallel()
 
 	w := newWatched()

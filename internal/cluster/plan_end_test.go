@@ -11,7 +11,7 @@ import (
 )
 
 // Of a removal a plan knows what happens in a cluster that lives on.
-func TestForecastRemoval(t *testing.T) {
+func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	t.Parallel()
 
 	running := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "cp-3"}
@@ -95,7 +95,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 }
 
 // What must not reach all machines of a cluster at once is told from what may.
-func TestOneByOne(t *testing.T) {
+func TestOneByOne_riskySteps(t *testing.T) {
 	t.Parallel()
 
 	for _, step := range []cluster.Step{

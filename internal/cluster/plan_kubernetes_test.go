@@ -9,7 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-func TestImageAt(t *testing.T) {
+func TestImageAt_replacesTheVersion(t *testing.T) {
 	for _, c := range []struct{ image, want string }{
 		{"registry.k8s.io/kube-apiserver:v1.36.3", "registry.k8s.io/kube-apiserver:v1.35.4"},
 		{"my.reg:5000/a/b/kubelet:v1.36.3-slim", "my.reg:5000/a/b/kubelet:v1.35.4-slim"},
@@ -30,7 +30,7 @@ func TestImageAt(t *testing.T) {
 	}
 }
 
-func TestImageVersion(t *testing.T) {
+func TestImageVersion_ofReferences(t *testing.T) {
 	for _, c := range []struct {
 		image, version string
 		ok             bool

@@ -70,7 +70,7 @@ func connectTo(t *testing.T, address string) net.Conn {
 
 // A tunnel leads to the first target that answers, several programs at a time, outlives the call
 // that opened it, and leaves nothing behind when it is closed.
-func TestTunnel(t *testing.T) {
+func TestTunnel_leadsToTheFirstTargetThatAnswers(t *testing.T) {
 	t.Parallel()
 
 	opening, opened := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func TestTunnel(t *testing.T) {
 }
 
 // Where no target answers the connection ends, and the tunnel goes on.
-func TestTunnelToNobody(t *testing.T) {
+func TestTunnel_whereNoTargetAnswers(t *testing.T) {
 	t.Parallel()
 
 	targets := map[string]net.Listener{}

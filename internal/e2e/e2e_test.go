@@ -51,9 +51,9 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestAccSimulated runs the scenarios on simulated machines, with a real etcd and kube-apiserver where they matter,
-// each under one CLI as well. They wait more than they compute, so they run side by side.
-func TestAccSimulated(t *testing.T) {
+// TestAccSimulated_scenarios runs the scenarios on simulated machines, with a real etcd and kube-apiserver where they
+// matter, each under one CLI as well. They wait more than they compute, so they run side by side.
+func TestAccSimulated_scenarios(t *testing.T) {
 	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 	clis := clitest.All(t)
 

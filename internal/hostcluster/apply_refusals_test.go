@@ -33,7 +33,7 @@ func (s site) refusedFor(t *testing.T, spec workload.Spec, words ...string) {
 
 // Objects that have our names and are not ours are told, and neither changed nor removed: somebody's own, and those of
 // a cluster of the same name with other secrets.
-func TestForeignObjectsAreLeftAlone(t *testing.T) {
+func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -91,7 +91,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 }
 
 // An object of ours that lost the labels that say so is not taken over, and the error tells how to give them back.
-func TestLabelsThatWereTakenAway(t *testing.T) {
+func TestEnsure_refusesObjectsWithoutLabels(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -101,7 +101,7 @@ func TestLabelsThatWereTakenAway(t *testing.T) {
 	s.refusedFor(t, spec, "kubectl label service -n "+s.namespace+" dev ", "talosop.dev/mark=mark-of-dev")
 }
 
-func TestSizeAndClassOfClaims(t *testing.T) {
+func TestEnsure_sizeAndClassOfClaims(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -181,7 +181,7 @@ func (s site) stays(t *testing.T, spec workload.Spec, words ...string) {
 }
 
 // A class that others chose for a load balancer stays where none is wanted, and so does the Service.
-func TestLoadBalancerClassesOfOthers(t *testing.T) {
+func TestEnsure_loadBalancerClassOfOthers(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -207,7 +207,7 @@ func TestLoadBalancerClassesOfOthers(t *testing.T) {
 }
 
 // A claim that others let grow, as autoresizers do, is left as it is and stands in the way of nothing.
-func TestClaimsThatOthersLetGrow(t *testing.T) {
+func TestEnsure_claimsThatOthersLetGrow(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -251,7 +251,7 @@ func TestClaimsThatOthersLetGrow(t *testing.T) {
 }
 
 // Services become what another way in needs, without a new pod.
-func TestAccessChanges(t *testing.T) {
+func TestEnsure_changesAccess(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

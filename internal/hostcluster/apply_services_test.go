@@ -35,7 +35,7 @@ func (s site) elsewhere(t *testing.T, services clientgo.ServiceInterface) (moved
 }
 
 // A Service that leads to a machine is not given up for an address that the host does not give.
-func TestPeerAddressesThatTheHostDoesNotGive(t *testing.T) {
+func TestEnsure_peerAddressTheHostDoesNotGive(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

@@ -165,7 +165,7 @@ func quiet(o workload.Observation) bool {
 	return len(o.Missing)+len(o.Drift) == 0
 }
 
-func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
+func TestEnsure_makesWhatMachinesNeedOnce(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -208,7 +208,7 @@ func TestEnsureMakesWhatMachinesNeedOnce(t *testing.T) {
 	}
 }
 
-func TestRemoveLeavesNothing(t *testing.T) {
+func TestRemove_leavesNothing(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -251,7 +251,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestReplaceGivesThePodItsNewTemplate(t *testing.T) {
+func TestReplace_usesTheNewTemplate(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

@@ -55,7 +55,7 @@ func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int3
 
 // A drain of the host takes one control plane at a time, and none that works beside one that does not; a single one is
 // never held, because that would hold the drain for ever.
-func TestBudgetOfControlPlanes(t *testing.T) {
+func TestBudget_ofControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -98,7 +98,7 @@ func TestBudgetOfControlPlanes(t *testing.T) {
 
 // Control planes that leave are members of etcd until they are gone: the budget becomes that of a single one with the
 // last of them, so that nothing is left for another apply.
-func TestBudgetOfControlPlanesThatLeave(t *testing.T) {
+func TestBudget_ofControlPlanesThatLeave(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -159,7 +159,7 @@ func (s site) policy(t *testing.T, cluster string) policyv1.UnhealthyPodEviction
 }
 
 // A budget that may not be deleted does not hold the end of its cluster.
-func TestBudgetThatMayNotBeDeleted(t *testing.T) {
+func TestBudget_withoutTheRightToDelete(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -190,7 +190,7 @@ func TestBudgetThatMayNotBeDeleted(t *testing.T) {
 
 // Whoever has the pods and no budgets gets machines all the same, is told, and sees no difference that no apply takes
 // away.
-func TestBudgetsThatMayNotBeMade(t *testing.T) {
+func TestBudget_withoutTheRightToCreate(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -247,7 +247,7 @@ func TestBudgetsThatMayNotBeMade(t *testing.T) {
 }
 
 // A budget of somebody else that has the name is refused, before anything is made.
-func TestBudgetsOfOthers(t *testing.T) {
+func TestBudget_ofSomebodyElse(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)

@@ -119,7 +119,7 @@ func (c *checked) finds(t *testing.T, s workload.Spec, wants ...want) {
 	}
 }
 
-func TestCheckFindsNothing(t *testing.T) {
+func TestCheck_findsNothing(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -154,7 +154,7 @@ func TestCheckFindsNothing(t *testing.T) {
 	c.finds(t, s)
 }
 
-func TestCheckOfNamespaces(t *testing.T) {
+func TestCheck_namespaces(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
@@ -186,7 +186,7 @@ func TestCheckOfNamespaces(t *testing.T) {
 }
 
 // Limits that a pod does not keep to are about its resources or the pod.
-func TestCheckOfLimits(t *testing.T) {
+func TestCheck_limits(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -208,7 +208,7 @@ func TestCheckOfLimits(t *testing.T) {
 }
 
 // A policy of the host is asked, and what it says is told.
-func TestCheckOfPolicies(t *testing.T) {
+func TestCheck_policies(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -253,7 +253,7 @@ func TestCheckOfPolicies(t *testing.T) {
 	c.finds(t, s, want{"pod", "no foreign pods"})
 }
 
-func TestCheckOfRights(t *testing.T) {
+func TestCheck_rights(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -281,7 +281,7 @@ func TestCheckOfRights(t *testing.T) {
 }
 
 // The Roles in a namespace that somebody else is still to make come with it. What is not in a namespace does not.
-func TestCheckOfRightsThatComeWithTheNamespace(t *testing.T) {
+func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -328,7 +328,7 @@ func bind(t *testing.T, c *kubetest.Cluster, name, user string, rules ...rbacv1.
 }
 
 // What is named and not there.
-func TestCheckOfNames(t *testing.T) {
+func TestCheck_namesThatDoNotExist(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -346,7 +346,7 @@ func TestCheckOfNames(t *testing.T) {
 }
 
 // Objects of others that have our names are found before anything is made.
-func TestCheckOfForeignObjects(t *testing.T) {
+func TestCheck_foreignObjects(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -368,7 +368,7 @@ func TestCheckOfForeignObjects(t *testing.T) {
 }
 
 // Networks must be others than those of the host.
-func TestCheckOfNetworks(t *testing.T) {
+func TestCheck_networks(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)
@@ -391,7 +391,7 @@ func TestCheckOfNetworks(t *testing.T) {
 }
 
 // Credentials that the host does not take are a finding; a host that is not there is an error.
-func TestCheckOfTheConnection(t *testing.T) {
+func TestCheck_connection(t *testing.T) {
 	t.Parallel()
 
 	c := newChecked(t, privileged)

@@ -15,7 +15,7 @@ import (
 )
 
 // Services have the ways in that need no right to forward.
-func TestDialThroughServices(t *testing.T) {
+func TestDial_throughServices(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.9.1", nil)
 
@@ -64,7 +64,7 @@ func TestDialThroughServices(t *testing.T) {
 }
 
 // The endpoint's address outside is what its Service has.
-func TestExternalEndpoint(t *testing.T) {
+func TestExternalEndpoint_isTheAddressOfItsService(t *testing.T) {
 	d := newDialing(t)
 	ports := []corev1.ServicePort{{Name: "kubernetes-api", Port: 6443}}
 	api := d.cluster.API().CoreV1().Services(d.spec.Namespace)

@@ -141,7 +141,7 @@ func (d *dialing) lists() int {
 
 // Machines are found by all their names, and by their addresses also when another resource has them, with one
 // connection to each pod and one list of pods.
-func TestDialFindsMachines(t *testing.T) {
+func TestDial_findsMachines(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.1.1", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
 	d.pod(t, d.spec, machine("batch", 3), "10.66.1.2", map[int]string{50000: echo(t, "batch-3")})
@@ -197,7 +197,7 @@ func TestDialFindsMachines(t *testing.T) {
 }
 
 // What does not run is refused with the reason.
-func TestDialSaysWhatIsMissing(t *testing.T) {
+func TestDial_namesWhatIsMissing(t *testing.T) {
 	d := newDialing(t)
 
 	d.refused(t, d.spec.Address(machine("cp", 0))+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
@@ -222,7 +222,7 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 }
 
 // A port that nothing listens on is an error of the connection to it alone.
-func TestDialOfAPortWithNothingBehind(t *testing.T) {
+func TestDial_portThatNothingListensOn(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.3.1", map[int]string{50000: echo(t, "cp-0")})
 
@@ -241,7 +241,7 @@ func TestDialOfAPortWithNothingBehind(t *testing.T) {
 }
 
 // Of the control planes one is taken that is ready, and another when nothing answers there.
-func TestDialTheEndpoint(t *testing.T) {
+func TestDial_endpoint(t *testing.T) {
 	t.Parallel() // it waits for what is known of pods to be forgotten
 
 	d := newDialing(t)
@@ -283,7 +283,7 @@ func soon(t *testing.T, condition func() bool) {
 }
 
 // A pod that was replaced is found under its machine's name at once; its former address is nobody's.
-func TestDialAfterAReplacement(t *testing.T) {
+func TestDial_afterAReplacement(t *testing.T) {
 	d := newDialing(t)
 	old := d.pod(t, d.spec, machine("cp", 0), "10.66.5.1", map[int]string{50000: echo(t, "old")})
 
@@ -302,7 +302,7 @@ func TestDialAfterAReplacement(t *testing.T) {
 }
 
 // A connection to a pod that broke is made again.
-func TestDialAfterTheConnectionBroke(t *testing.T) {
+func TestDial_afterTheConnectionBroke(t *testing.T) {
 	d := newDialing(t)
 	pod := d.pod(t, d.spec, machine("cp", 0), "10.66.6.1", map[int]string{50000: echo(t, "cp-0")})
 
@@ -317,7 +317,7 @@ func TestDialAfterTheConnectionBroke(t *testing.T) {
 }
 
 // Without the right to the way in, the error names it; where only SPDY is allowed, SPDY it is.
-func TestDialNeedsRights(t *testing.T) {
+func TestDial_withoutRights(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.7.1", map[int]string{50000: echo(t, "cp-0")})
 
@@ -333,7 +333,7 @@ func TestDialNeedsRights(t *testing.T) {
 }
 
 // Both ways of the data may end for themselves, and nothing gets lost.
-func TestDialCarriesData(t *testing.T) {
+func TestDial_carriesData(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.8.1", map[int]string{50000: echo(t, "cp-0")})
 
@@ -362,7 +362,7 @@ func TestDialCarriesData(t *testing.T) {
 }
 
 // Nothing is left of a host that was closed.
-func TestCloseLeavesNothing(t *testing.T) {
+func TestClose_leavesNothing(t *testing.T) {
 	d := newDialing(t)
 	d.pod(t, d.spec, machine("cp", 0), "10.66.10.1", map[int]string{50000: echo(t, "cp-0")})
 

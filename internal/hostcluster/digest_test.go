@@ -11,7 +11,7 @@ import (
 
 // A digest is that of what the pod is made of: versions of Talos, which are upgraded to, sizes of volumes and the way
 // in are none of it.
-func TestPodDigest(t *testing.T) {
+func TestPodDigest_ofWhatThePodIsMadeOf(t *testing.T) {
 	t.Parallel()
 
 	spec := func(change func(*workload.Spec, *workload.Machine)) workload.Spec {

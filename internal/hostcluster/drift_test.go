@@ -60,7 +60,7 @@ func saying[T any](said []T, words ...string) bool {
 }
 
 // What others changed is seen, told by object and field, and repaired without a new pod.
-func TestDriftIsSeenAndRepaired(t *testing.T) {
+func TestDrift_isRepaired(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -177,7 +177,7 @@ func TestDriftIsSeenAndRepaired(t *testing.T) {
 
 // The address at which the peers of a control plane know it stays: that of a Service that was deleted is asked for
 // again, and one that somebody else made with another address gives way. Nothing of that is drift, nor touches the pod.
-func TestPeerAddressesStay(t *testing.T) {
+func TestDrift_peerAddressesStay(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -231,7 +231,7 @@ func TestPeerAddressesStay(t *testing.T) {
 }
 
 // What took the pod away is repaired, too, and the claims stay what they are.
-func TestPodsComeBackWithTheirClaims(t *testing.T) {
+func TestDrift_lostPodsComeBackWithTheirClaims(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -269,7 +269,7 @@ func TestPodsComeBackWithTheirClaims(t *testing.T) {
 
 // A template that was changed by hand is told and made right, also what was added beside talosop's own fields: by
 // Ensure as long as the pod is what is wanted, which stays.
-func TestTemplatesChangedByHand(t *testing.T) {
+func TestDrift_templateChangedByHand(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -347,7 +347,7 @@ func (s site) awaitController(t *testing.T, name string) {
 }
 
 // Fields that somebody set to what they are anyhow make no drift, nor does what others keep beside ours.
-func TestWhatIsNoDrift(t *testing.T) {
+func TestDrift_sameValuesAreNone(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

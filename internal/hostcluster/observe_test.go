@@ -20,7 +20,7 @@ import (
 )
 
 // Why a pod does not run is told in the words of the host.
-func TestTroubles(t *testing.T) {
+func TestObserve_diagnosis(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -71,7 +71,7 @@ func TestTroubles(t *testing.T) {
 }
 
 // What keeps a pod from being made is told with the StatefulSet's last event.
-func TestPodsThatTheHostRefuses(t *testing.T) {
+func TestObserve_podsThatTheHostRefuses(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -116,7 +116,7 @@ func (s site) readiness(t *testing.T, node *corev1.Node, status corev1.Condition
 }
 
 // A pod whose node is lost says so, since when and what to do; also while it is deleted, which waits for the node.
-func TestNodesThatAreLost(t *testing.T) {
+func TestObserve_lostNodes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -158,7 +158,7 @@ func TestNodesThatAreLost(t *testing.T) {
 }
 
 // Volumes are lost when no node that exists can use them, and not before.
-func TestVolumesThatAreLost(t *testing.T) {
+func TestObserve_lostVolumes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -266,7 +266,7 @@ func TestObserve_orphans(t *testing.T) {
 }
 
 // Whoever may work in one namespace and nowhere else can do everything there but make and see what is not in it.
-func TestRightsInOneNamespaceDo(t *testing.T) {
+func TestRights_inOneNamespaceSuffice(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

@@ -89,7 +89,7 @@ func reachByMap(to map[string]string) func(context.Context, string, string) (net
 	}
 }
 
-func TestOpenSaysWhatIsMissing(t *testing.T) {
+func TestOpen_namesWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	for want, o := range map[string]hostcluster.Options{

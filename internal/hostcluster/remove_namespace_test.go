@@ -13,7 +13,7 @@ import (
 )
 
 // A namespace that talosop made goes with the last cluster in it, and only when nothing else is there.
-func TestNamespacesThatTalosopMakes(t *testing.T) {
+func TestRemove_namespaceThatTalosopMade(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -78,7 +78,7 @@ func TestNamespacesThatTalosopMakes(t *testing.T) {
 }
 
 // One that somebody else made is neither labelled nor removed.
-func TestNamespacesOfOthers(t *testing.T) {
+func TestRemove_namespaceOfOthersStays(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

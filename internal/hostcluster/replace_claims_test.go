@@ -27,7 +27,7 @@ func (s site) deleteClaims(t *testing.T, spec workload.Spec) {
 }
 
 // The pod of a machine whose claims were deleted is all that keeps its data: nothing but a wipe and a removal ends it.
-func TestPodsThatKeepDeletedClaims(t *testing.T) {
+func TestClaims_deletedOnesAreKeptByThePod(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -94,7 +94,7 @@ func (s site) deleteClaim(t *testing.T, name string) {
 
 // A machine that lost a part of what it keeps is not given an empty one beside the rest: its volumes are lost, until a
 // wipe replaces them all.
-func TestClaimsThatAreGone(t *testing.T) {
+func TestClaims_lostInPart(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -141,7 +141,7 @@ func TestClaimsThatAreGone(t *testing.T) {
 }
 
 // What Talos writes at every start is made again, and a claim that lost its labels is not gone.
-func TestClaimsThatAreNotLost(t *testing.T) {
+func TestClaims_thatAreNotLost(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -169,7 +169,7 @@ func TestClaimsThatAreNotLost(t *testing.T) {
 }
 
 // A claim that is gone although its pod runs has left the machine what was in it, for as long as the pod is there.
-func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
+func TestClaims_goneWhileThePodRuns(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -194,7 +194,7 @@ func TestClaimsThatWereTakenFromTheirPod(t *testing.T) {
 }
 
 // A wipe waits for what others hold.
-func TestClaimsThatAreHeld(t *testing.T) {
+func TestClaims_heldOnesDelayAWipe(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

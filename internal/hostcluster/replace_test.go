@@ -31,7 +31,7 @@ func (s site) claims(t *testing.T, spec workload.Spec) map[string]metav1.Object 
 	return claims
 }
 
-func TestWipeLeavesNoVolume(t *testing.T) {
+func TestWipe_leavesNoVolume(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -58,7 +58,7 @@ func TestWipeLeavesNoVolume(t *testing.T) {
 	}
 }
 
-func TestMachinesThatTheSpecDoesNotHave(t *testing.T) {
+func TestChanges_ofAnUnknownMachine(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -84,7 +84,7 @@ type operation struct {
 
 // For every request that changes something: the process is killed when it was carried out, and the operation is done
 // again from the start. It has to end as if nothing had happened.
-func TestKilledAtEveryCall(t *testing.T) {
+func TestChanges_killedAtEveryCall(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)

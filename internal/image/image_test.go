@@ -80,7 +80,7 @@ func TestInstaller_refuses(t *testing.T) {
 	}
 }
 
-func TestParseReference(t *testing.T) {
+func TestParseReference_parts(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 
 	for text, want := range map[string]Reference{

@@ -147,7 +147,7 @@ func (a authority) clientOf(
 	return c
 }
 
-func TestAwaitComponent(t *testing.T) {
+func TestAwaitComponent_throughItsStages(t *testing.T) {
 	t.Parallel()
 
 	u := newUpgrading()

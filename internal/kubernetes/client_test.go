@@ -179,7 +179,7 @@ func nodeList(names ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, list) }
 }
 
-func TestObserve(t *testing.T) {
+func TestObserve_readsNodesFromTheCache(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -359,7 +359,7 @@ func TestObserve_isBounded(t *testing.T) {
 	}
 }
 
-func TestDeleteNode(t *testing.T) {
+func TestDeleteNode_answers(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)

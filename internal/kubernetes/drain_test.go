@@ -29,7 +29,7 @@ func hasty(then cluster.DrainTimeout) cluster.DrainPolicy {
 	return cluster.DrainPolicy{Timeout: 4 * time.Second, OnTimeout: then}
 }
 
-func TestDrain(t *testing.T) {
+func TestDrain_onClusters(t *testing.T) {
 	t.Parallel()
 	onClusters(t, func(t *testing.T, l *living) {
 		t.Helper()

@@ -54,7 +54,7 @@ func fromContent(t *testing.T, content string) *kubernetes.Client {
 
 // A client of a kubeconfig does on a real API server what another one does, as long as its
 // credentials are good.
-func TestKubeconfig(t *testing.T) {
+func TestKubeconfig_onAnAPIServer(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, assets(t))

@@ -58,7 +58,7 @@ func (l *living) usurp(t *testing.T, holder string) {
 	}))
 }
 
-func TestLock(t *testing.T) {
+func TestLock_onClusters(t *testing.T) {
 	t.Parallel()
 	onClusters(t, func(t *testing.T, l *living) {
 		t.Helper()

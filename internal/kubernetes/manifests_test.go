@@ -77,7 +77,7 @@ spec:
 `
 )
 
-func TestSyncManifests(t *testing.T) {
+func TestSyncManifests_onAnAPIServer(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]func(*testing.T, *living){

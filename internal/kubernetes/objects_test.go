@@ -37,7 +37,7 @@ func cronJob(namespace, schedule string) object {
 }
 
 // Objects are applied, compared, repaired and removed on a real API server.
-func TestObjects(t *testing.T) {
+func TestObjects_onAnAPIServer(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, assets(t))

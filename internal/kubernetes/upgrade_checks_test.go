@@ -45,7 +45,7 @@ func talosWith(t *testing.T, arguments map[string][]string) state.State {
 
 var errAsleep = errors.New("the machine is asleep")
 
-func TestUpgradeChecks(t *testing.T) {
+func TestUpgradeChecks_findRemovedAPIsAndFlags(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
@@ -214,7 +214,7 @@ func TestUpgradeChecks_onAnAPIServer(t *testing.T) {
 	}
 }
 
-func TestObserveStaticPods(t *testing.T) {
+func TestObserve_staticPods(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)

@@ -359,8 +359,8 @@ func steps(result lifecycle.Result) []string {
 	return out
 }
 
-// TestPods takes a cluster of pods through its life.
-func TestPods(t *testing.T) {
+// TestPods_lifecycle takes a cluster of pods through its life.
+func TestPods_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	s := newPodSite(t, 3, 1)

@@ -101,8 +101,8 @@ func (s *site) isRestored(have cluster.Snapshot) {
 	}
 }
 
-// TestRestore: all control planes are wiped, and the cluster comes back with what it had.
-func TestRestore(t *testing.T) {
+// TestRestore_ofAllControlPlanes: all control planes are wiped, and the cluster comes back with what it had.
+func TestRestore_ofAllControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	s := lost(t, sim.Options{})

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestContainerPeerAddressAndPatches refuses patches that let etcd be announced at an address that the machine does not
-// have.
-func TestContainerPeerAddressAndPatches(t *testing.T) {
+// TestContainerPeerAddress_andPatches refuses patches that let etcd be announced at an address that the machine does
+// not have.
+func TestContainerPeerAddress_andPatches(t *testing.T) {
 	const harmless = "machine: {nodeLabels: {a: b}}"
 
 	for name, test := range map[string]struct {

@@ -36,9 +36,9 @@ func containerConfig(tb testing.TB, config Config) *v1alpha1.Config {
 	return provider.RawV1Alpha1()
 }
 
-// TestContainers checks every contract for what Talos needs in a container and what a
+// TestContainer_underEveryContract checks every contract for what Talos needs in a container and what a
 // client needs to reach it there.
-func TestContainers(t *testing.T) {
+func TestContainer_underEveryContract(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
 			t.Run(contract+" "+string(role), func(t *testing.T) {
@@ -97,8 +97,9 @@ func checkContainerNetwork(t *testing.T, contract string, main *v1alpha1.Config)
 	}
 }
 
-// TestContainerPeerAddress is what the etcd of a container needs to be known by an address that is not the container's.
-func TestContainerPeerAddress(t *testing.T) {
+// TestContainerPeerAddress_ofEtcd is what the etcd of a container needs to be known by an address that is not the
+// container's.
+func TestContainerPeerAddress_ofEtcd(t *testing.T) {
 	for _, contract := range contracts {
 		for _, test := range []struct {
 			address, own string
@@ -144,8 +145,8 @@ func TestContainerPeerAddress(t *testing.T) {
 	}
 }
 
-// TestContainerPeerAddressIsForEtcd leaves alone what has no etcd, and does what patches say.
-func TestContainerPeerAddressIsForEtcd(t *testing.T) {
+// TestContainerPeerAddress_onlyForEtcd leaves alone what has no etcd, and does what patches say.
+func TestContainerPeerAddress_onlyForEtcd(t *testing.T) {
 	m := containerMachine(Worker)
 	before := generated(t, containerCluster("v1.13"), m)
 	m.PeerAddress = netip.MustParseAddr("10.96.1.2")
@@ -169,7 +170,7 @@ func TestContainerPeerAddressIsForEtcd(t *testing.T) {
 	}
 }
 
-func TestContainerNamesArePerMachine(t *testing.T) {
+func TestContainer_namesArePerMachine(t *testing.T) {
 	c := containerCluster("v1.13")
 
 	generator, err := NewGenerator(c, testBundle(t))
@@ -192,8 +193,8 @@ func TestContainerNamesArePerMachine(t *testing.T) {
 	}
 }
 
-// TestContainerPatches shows what Talos accepts and ignores there, and what it refuses.
-func TestContainerPatches(t *testing.T) {
+// TestContainer_patches shows what Talos accepts and ignores there, and what it refuses.
+func TestContainer_patches(t *testing.T) {
 	for name, test := range map[string]struct{ patch, wrong string }{
 		"an install section": {patch: "machine: {install: {disk: /dev/sda}}"},
 		"a shared address":   {patch: "machine: {network: {interfaces: [{interface: eth0, vip: {ip: 10.0.0.9}}]}}"},
@@ -220,7 +221,7 @@ func TestContainerPatches(t *testing.T) {
 	}
 }
 
-func TestContainerMistakes(t *testing.T) {
+func TestContainer_invalidSettings(t *testing.T) {
 	c, m := containerCluster("v1.13"), containerMachine(Worker)
 	m.Install.Disk, m.CertSANs = "/dev/sda", []string{"https://x"}
 	c.ImageCache, c.PodCIDRs = true, []string{"10.112.0.0/16"}

@@ -171,7 +171,7 @@ func everyMachine(role Role) Machine {
 	}
 }
 
-func TestGolden(t *testing.T) {
+func TestGenerate_asRecorded(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
 			t.Run(contract+" "+string(role), func(t *testing.T) {

@@ -168,7 +168,7 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 	}
 }
 
-func TestTalosThatSupportsKubernetes(t *testing.T) {
+func TestTalosFor_kubernetesVersions(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.28.0": "v1.10", "v1.33.13": "v1.10 v1.11 v1.12 v1.13", "v1.36.3": "v1.13", "v1.37.0": "", "v2.0.0": "",
 	} {
@@ -178,7 +178,7 @@ func TestTalosThatSupportsKubernetes(t *testing.T) {
 	}
 }
 
-func TestImagesThatPassNoMinors(t *testing.T) {
+func TestCheckImagesFollow_passedMinors(t *testing.T) {
 	const pinned = "kubelet:v1.36.3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 	images := map[string]string{

@@ -103,7 +103,7 @@ func TestPatches_areMergedInOrder(t *testing.T) {
 	}
 }
 
-func TestHostnames(t *testing.T) {
+func TestGenerate_hostnames(t *testing.T) {
 	const (
 		document = "apiVersion: v1alpha1\nkind: HostnameConfig\n"
 		field    = "machine:\n  network:\n    hostname: by-field\n"
@@ -162,7 +162,7 @@ func TestHostnames(t *testing.T) {
 	}
 }
 
-func TestAirGapped(t *testing.T) {
+func TestGenerate_airGapped(t *testing.T) {
 	for _, test := range []struct {
 		name, contract string
 		discovery      *bool
@@ -200,7 +200,7 @@ func TestAirGapped(t *testing.T) {
 	}
 }
 
-func TestOneByOneTheSettings(t *testing.T) {
+func TestGenerate_eachSettingAlone(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		contract string
@@ -304,7 +304,7 @@ func TestOneByOneTheSettings(t *testing.T) {
 	}
 }
 
-func TestRegistryCertificates(t *testing.T) {
+func TestGenerate_registryCertificates(t *testing.T) {
 	pem, err := os.ReadFile("testdata/registry-ca.pem")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // What SettingsOf reads from a configuration makes that configuration again.
-func TestSettingsOfReadsBackWhatGenerateWasGiven(t *testing.T) {
+func TestSettingsOf_readsBackWhatGenerateWasGiven(t *testing.T) {
 	t.Parallel()
 
 	bundle, err := throwawayBundle()
@@ -103,7 +103,7 @@ func recovered(t *testing.T, c Cluster, m Machine, bundle *pki.Bundle) (Cluster,
 }
 
 // Patches cannot be told from settings; the contract is then that of the form.
-func TestSettingsOfPatchedConfigurationKeepsItsContract(t *testing.T) {
+func TestSettingsOf_keepsTheContractOfAPatchedConfiguration(t *testing.T) {
 	t.Parallel()
 
 	bundle, err := throwawayBundle()
@@ -124,7 +124,7 @@ func TestSettingsOfPatchedConfigurationKeepsItsContract(t *testing.T) {
 }
 
 // An upgrade of Kubernetes that is under way, and images from elsewhere, hide neither the version nor the contract.
-func TestSettingsOfConfigurationWithOtherImages(t *testing.T) {
+func TestSettingsOf_configurationWithOtherImages(t *testing.T) {
 	t.Parallel()
 
 	bundle, err := throwawayBundle()
@@ -161,7 +161,7 @@ func TestSettingsOfConfigurationWithOtherImages(t *testing.T) {
 	}
 }
 
-func TestSettingsOfRefusesWhatIsNoConfiguration(t *testing.T) {
+func TestSettingsOf_refusesWhatIsNoConfiguration(t *testing.T) {
 	t.Parallel()
 
 	bundle, err := throwawayBundle()

@@ -19,7 +19,7 @@ func messages(err error) []string {
 	return texts
 }
 
-func TestBadClusterSettings(t *testing.T) {
+func TestValidateCluster_badSettings(t *testing.T) {
 	const (
 		endpointShape = `allowed: a URL of the Kubernetes API such as https://10.0.0.10:6443 or https://[fd00::10]:6443; `
 		cidrShape     = `allowed: a network in CIDR notation, such as 10.244.0.0/16 or fd00:10::/56; `
@@ -173,7 +173,7 @@ func TestBadClusterSettings(t *testing.T) {
 	}
 }
 
-func TestBadRegistries(t *testing.T) {
+func TestValidateCluster_badRegistries(t *testing.T) {
 	const host = `allowed: the host of a registry with its port if any, such as registry.local:5000; leave out scheme and path`
 
 	for _, test := range []struct {
@@ -246,7 +246,7 @@ func TestBadRegistries(t *testing.T) {
 	}
 }
 
-func TestBadMachineSettings(t *testing.T) {
+func TestValidateMachine_badSettings(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*Machine)
@@ -307,7 +307,7 @@ func TestBadMachineSettings(t *testing.T) {
 	}
 }
 
-func TestGoodSettings(t *testing.T) {
+func TestValidate_goodSettings(t *testing.T) {
 	for _, endpoint := range []string{
 		"https://10.0.0.10:6443", "https://[fd00::10]:6443", "https://api.example.com", "https://API.example.com:443",
 		"https://localhost:6443", "https://api",
@@ -326,7 +326,7 @@ func TestGoodSettings(t *testing.T) {
 }
 
 // Plans know only a part of the settings: what is missing is no mistake, what is there is checked.
-func TestPartialSettings(t *testing.T) {
+func TestValidate_partialSettings(t *testing.T) {
 	if err := errors.Join(ValidateCluster(Cluster{}), ValidateMachine(Cluster{}, Machine{}),
 		ValidateMachine(Cluster{}, Machine{Install: Install{DiskSelector: &DiskSelector{}}})); err != nil {
 		t.Errorf("nothing known yet: %v", err)
@@ -379,7 +379,7 @@ func TestCheck_needsNoSecrets(t *testing.T) {
 	}
 }
 
-func TestStepsOfAField(t *testing.T) {
+func TestFieldError_steps(t *testing.T) {
 	for field, want := range map[string][]any{
 		"endpoint":        {"endpoint"},
 		"cni.urls[12]":    {"cni", "urls", 12},

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseTalosVersion(t *testing.T) {
+func TestParseTalosVersion_goodAndBad(t *testing.T) {
 	for _, good := range []string{"v1.10.0", "v1.13.6", "v1.12.0-alpha.1", "v1.11.5-3-gabcdef", "v1.14.0"} {
 		version, err := ParseTalosVersion(good)
 		if err != nil || version.String() != good {
@@ -42,7 +42,7 @@ func TestParseTalosVersion(t *testing.T) {
 	}
 }
 
-func TestKubernetesSupportedByTalos(t *testing.T) {
+func TestKubernetesVersion_supportedByTalos(t *testing.T) {
 	for _, test := range []struct{ talos, kubernetes, want string }{
 		{"v1.10.0", "v1.28.0", ""},
 		{"v1.10.0", "v1.33.9", ""},
@@ -98,7 +98,7 @@ func TestContract_mustNotBeNewerThanMachines(t *testing.T) {
 	}
 }
 
-func TestParseMeta(t *testing.T) {
+func TestParseMeta_keysAndValues(t *testing.T) {
 	const network = "addresses: [{address: 10.0.0.5/24, linkName: eth0}]\n"
 
 	got, err := ParseMeta(map[string]string{"network": network, "0xb": "code", "13": "mine", "user_3": ""})
@@ -125,7 +125,7 @@ func TestParseMeta(t *testing.T) {
 }
 
 // The kinds that Talos 1.13 documents. One that is not recognised would pass through unchecked.
-func TestEveryKindOfTalosIsKnown(t *testing.T) {
+func TestIsKnown_everyKindOfTalos(t *testing.T) {
 	for _, kind := range []string{
 		"HostnameConfig", "ResolverConfig", "TimeSyncConfig", "StaticHostConfig", "LinkConfig", "LinkAliasConfig",
 		"BondConfig", "BridgeConfig",

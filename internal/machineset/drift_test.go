@@ -28,7 +28,7 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 }
 
 // What differs is told, and what nobody answers for is not.
-func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
+func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 	t.Parallel()
 
 	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
@@ -95,7 +95,7 @@ func TestDriftIsWhatIsKnownToDiffer(t *testing.T) {
 }
 
 // What somebody may have meant is a warning, and only where it can be told.
-func TestOdditiesAreReported(t *testing.T) {
+func TestUnexpected_isReported(t *testing.T) {
 	t.Parallel()
 
 	planes := Set{Groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
@@ -133,7 +133,7 @@ func TestOdditiesAreReported(t *testing.T) {
 
 // Putting a configuration right takes a reboot when the place of the drift does, but for
 // places in which the wanted configuration has changed as well.
-func TestDriftThatTakesAReboot(t *testing.T) {
+func TestDrift_thatTakesAReboot(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -167,7 +167,7 @@ func TestDriftThatTakesAReboot(t *testing.T) {
 
 // A machine is taken to have what it was recorded with, as long as that is what state says:
 // else nobody would notice that it never was.
-func TestConfigurationsAreComparedWithState(t *testing.T) {
+func TestDrift_isComparedWithState(t *testing.T) {
 	t.Parallel()
 
 	wiped := Drift{{Kind: Wiped}}.Lines()

@@ -10,7 +10,7 @@ import (
 
 // A configuration is only rendered for the images of machines that have others than the last
 // run left them with.
-func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
+func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 	t.Parallel()
 
 	const is, was = "kubelet:v1.36.3", "kubelet:v1.35.4"
@@ -57,7 +57,7 @@ func TestImagesAreComparedWhereTheyMayDiffer(t *testing.T) {
 }
 
 // The steps of minor versions are what is asked about removals; patches remove nothing.
-func TestRemovalsAreAskedForByMinorVersion(t *testing.T) {
+func TestRemovedAPIs_byMinorVersion(t *testing.T) {
 	t.Parallel()
 
 	parse := func(text string) machineconfig.KubernetesVersion {

@@ -54,7 +54,7 @@ func recordOf(p Set) Record {
 }
 
 // Who leaves, who moves and who only gets another name.
-func TestWhatBecomesOfMachines(t *testing.T) {
+func TestMembership_whoLeavesMovesOrIsRenamed(t *testing.T) {
 	t.Parallel()
 
 	before := map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"}
@@ -141,7 +141,7 @@ func TestWhatBecomesOfMachines(t *testing.T) {
 
 // A machine is looked for where it was seen last, also when it is only read or destroyed:
 // an update that failed may have left it elsewhere than state wants it.
-func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
+func TestMembership_addressesSeenLast(t *testing.T) {
 	t.Parallel()
 
 	before := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"})
@@ -176,7 +176,7 @@ func TestMachinesAreSoughtWhereTheyWereSeen(t *testing.T) {
 
 // A machine that was exchanged keeps nothing of the one that was there, or the guard
 // would refuse the new one, and wait for the old one's node.
-func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
+func TestMembership_replacedHardware(t *testing.T) {
 	t.Parallel()
 
 	prior := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2"})
@@ -197,7 +197,7 @@ func TestNewHardwareIsNotTakenForTheOld(t *testing.T) {
 }
 
 // What an update left behind is removed by the next one, although no list has it.
-func TestLeftoversAreRemoved(t *testing.T) {
+func TestMembership_removesLeftovers(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
@@ -225,7 +225,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 }
 
 // A destroy resets what an update left behind, as long as nothing else is where it was.
-func TestLeftoversAreDestroyed(t *testing.T) {
+func TestMembership_destroysLeftovers(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
@@ -246,7 +246,7 @@ func TestLeftoversAreDestroyed(t *testing.T) {
 
 // A machine that waits in maintenance mode and left nothing behind may be anybody's: it
 // is not asked, let alone reset.
-func TestWipedMachinesAreLetGo(t *testing.T) {
+func TestMembership_leavesWipedMachinesAlone(t *testing.T) {
 	t.Parallel()
 
 	prior := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
@@ -262,7 +262,7 @@ func TestWipedMachinesAreLetGo(t *testing.T) {
 }
 
 // Removals that etcd would not survive, by what state knows.
-func TestRemovalsThatCannotWork(t *testing.T) {
+func TestMembership_impossibleRemovals(t *testing.T) {
 	t.Parallel()
 
 	three := map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3"}
@@ -314,7 +314,7 @@ func TestRemovalsThatCannotWork(t *testing.T) {
 
 // The images on the way are those of the machine: with its schematic, of its platform,
 // from where the user says.
-func TestInstallersOnTheWay(t *testing.T) {
+func TestInstaller_ofIntermediateVersions(t *testing.T) {
 	t.Parallel()
 
 	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
@@ -358,7 +358,7 @@ func TestInstallersOnTheWay(t *testing.T) {
 }
 
 // max_unavailable is a number or a share.
-func TestBudgets(t *testing.T) {
+func TestReadBudget_numbersAndShares(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]cluster.Budget{"": {}, "1": {Count: 1}, "12": {Count: 12}, "20%": {Percent: 20},

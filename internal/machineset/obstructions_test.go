@@ -9,7 +9,7 @@ import (
 )
 
 // What a forecast ends with is told, whatever it is.
-func TestObstructionsAreTold(t *testing.T) {
+func TestObstructions_areReported(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {

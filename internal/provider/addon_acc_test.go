@@ -93,7 +93,7 @@ func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sampl
 }
 
 // All tests with a cluster share one, in namespaces of their own: a real API server takes long to start.
-func TestAccAddon(t *testing.T) {
+func TestAccAddon_onACluster(t *testing.T) {
 	t.Parallel()
 
 	r := newRealAddons(t)

@@ -17,7 +17,7 @@ import (
 var metricsServer = release.Name{Namespace: "kube-system", Name: "metrics-server"}
 
 // A create that failed is an error with the resource tainted, or a warning and gone on with in place.
-func TestAddonCreateThatFails(t *testing.T) {
+func TestAddon_failedCreate(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -62,7 +62,7 @@ func TestAddonCreateThatFails(t *testing.T) {
 }
 
 // An update that failed keeps the configuration of before, and is planned again.
-func TestAddonUpdateThatFails(t *testing.T) {
+func TestAddon_failedUpdate(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -82,7 +82,7 @@ func TestAddonUpdateThatFails(t *testing.T) {
 }
 
 // What somebody else does is named, however often the state is refreshed, and put right.
-func TestAddonDrift(t *testing.T) {
+func TestAddon_driftIsRepaired(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -145,7 +145,7 @@ func TestAddonDrift(t *testing.T) {
 }
 
 // Write-only values that somebody changed are seen by their mark.
-func TestAddonDriftOfWriteOnlyValues(t *testing.T) {
+func TestAddon_driftOfWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -162,7 +162,7 @@ func TestAddonDriftOfWriteOnlyValues(t *testing.T) {
 }
 
 // A release that is gone is planned anew; a cluster that does not answer keeps it.
-func TestAddonThatIsGoneOrSilent(t *testing.T) {
+func TestAddon_releaseGoneOrClusterSilent(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -203,7 +203,7 @@ func TestAddonThatIsGoneOrSilent(t *testing.T) {
 }
 
 // A destroy says what the resource says.
-func TestAddonDestroy(t *testing.T) {
+func TestAddon_destroyUsesItsArguments(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -218,7 +218,7 @@ func TestAddonDestroy(t *testing.T) {
 }
 
 // Two resources cannot be one release, and a release of somebody else is only taken over when asked.
-func TestAddonOfAnother(t *testing.T) {
+func TestAddon_releaseOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -255,7 +255,7 @@ func TestAddonOfAnother(t *testing.T) {
 }
 
 // Another cluster replaces the resource; another way to the same one does not.
-func TestAddonOnAnotherCluster(t *testing.T) {
+func TestAddon_anotherClusterReplacesIt(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -315,7 +315,7 @@ func TestAddonOnAnotherCluster(t *testing.T) {
 }
 
 // A cluster that is made anew in the same run has nothing of its addons: they are installed again.
-func TestAddonOnAClusterMadeAnew(t *testing.T) {
+func TestAddon_clusterIsReplaced(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)

@@ -77,7 +77,7 @@ resource "talosop_addon" "this" {
 }
 
 // An addon comes about, changes, is repaired and goes, and what is secret is nowhere but where it has to be.
-func TestAccAddonUnderCLIs(t *testing.T) {
+func TestAccAddon_lifecycleUnderEachCLI(t *testing.T) {
 	t.Parallel()
 
 	cluster := kubetest.Shared(t)

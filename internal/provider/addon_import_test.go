@@ -9,7 +9,7 @@ import (
 )
 
 // Only who wrote an id that cannot be read is told how ids are written.
-func TestAddonsThatAreNotImported(t *testing.T) {
+func TestAddon_refusedImports(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)

@@ -17,7 +17,7 @@ import (
 
 // A run that is killed in the middle of an install, and one that is interrupted in the middle of an
 // upgrade, are gone on with by the next apply.
-func TestAccAddonOfARunThatEndsEarly(t *testing.T) {
+func TestAccAddon_continuesAfterAnInterruptedRun(t *testing.T) {
 	t.Parallel()
 
 	cluster := kubetest.Shared(t)

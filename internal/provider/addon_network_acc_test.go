@@ -18,7 +18,7 @@ import (
 
 // One apply makes a cluster without a pod network and the addon that brings it, and the next one
 // has nothing to do.
-func TestAccAddonBringsThePodNetwork(t *testing.T) {
+func TestAccAddon_bringsThePodNetwork(t *testing.T) {
 	t.Parallel()
 
 	clitest.Asset(t, "kube-controller-manager")

@@ -44,7 +44,7 @@ func (s *addonSite) newProcess(t *testing.T) *driven {
 }
 
 // A plan says that a release of talosop exists: one of the same inputs is taken over, one of others is not.
-func TestAddonOfAnotherState(t *testing.T) {
+func TestAddon_releaseOfAnotherState(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -76,7 +76,7 @@ func TestAddonOfAnotherState(t *testing.T) {
 }
 
 // A release that a replacement took over before the old resource goes is not uninstalled with that.
-func TestAddonCreatedBeforeTheOldOneGoes(t *testing.T) {
+func TestAddon_createBeforeDestroy(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -104,7 +104,7 @@ func TestAddonCreatedBeforeTheOldOneGoes(t *testing.T) {
 }
 
 // A replacement shows what it installs.
-func TestAddonThatIsReplaced(t *testing.T) {
+func TestAddon_replacementShowsWhatItInstalls(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)

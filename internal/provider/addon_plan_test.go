@@ -24,7 +24,7 @@ func (o outcome) tells(t *testing.T, words ...string) {
 }
 
 // An apply runs Helm when what goes into the release changed, and then alone.
-func TestAddonChangesThatUpgrade(t *testing.T) {
+func TestAddon_changesThatUpgrade(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestAddonChangesThatUpgrade(t *testing.T) {
 }
 
 // How values are written makes no difference.
-func TestAddonValuesInAnotherSpelling(t *testing.T) {
+func TestAddon_respelledValues(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -106,7 +106,7 @@ func TestAddonValuesInAnotherSpelling(t *testing.T) {
 }
 
 // A plan says by object what changes, and hides what is secret.
-func TestAddonPreview(t *testing.T) {
+func TestAddon_previewHidesSecrets(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -133,7 +133,7 @@ func TestAddonPreview(t *testing.T) {
 
 // New content under the same version, and a newer version in a range, are seen; trouble with the chart
 // alone is none for a release that needs nothing.
-func TestAddonWhoseChartMoves(t *testing.T) {
+func TestAddon_chartChangesAtItsSource(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -177,7 +177,7 @@ func TestAddonWhoseChartMoves(t *testing.T) {
 }
 
 // What cannot succeed is an error of the plan, at its attribute; what may pass is a warning.
-func TestAddonTroubleInPlans(t *testing.T) {
+func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -234,7 +234,7 @@ func TestAddonTroubleInPlans(t *testing.T) {
 
 // Every value may be unknown while planning: nothing is refused for it, and what a plan says then
 // comes true.
-func TestAddonOfUnknownValues(t *testing.T) {
+func TestAddon_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	created, settled := newAddonSite(t), newAddonSite(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // A cluster that cannot be asked is told with its own cause, whatever else could be said.
-func TestAddonPlanWithoutACluster(t *testing.T) {
+func TestAddon_planWithoutACluster(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -38,7 +38,7 @@ func TestAddonPlanWithoutACluster(t *testing.T) {
 }
 
 // Objects of somebody else are told as that, with what to do once.
-func TestAddonPlanOfObjectsOfOthers(t *testing.T) {
+func TestAddon_planOfForeignObjects(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -53,7 +53,7 @@ func TestAddonPlanOfObjectsOfOthers(t *testing.T) {
 }
 
 // The chart of an exact version is known before an upgrade, and no other one is installed then.
-func TestAddonChartThatIsPromised(t *testing.T) {
+func TestAddon_installsThePlannedChart(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -80,7 +80,7 @@ func TestAddonChartThatIsPromised(t *testing.T) {
 }
 
 // What went wrong after the release was what is wanted taints nothing.
-func TestAddonThatFailsInTheEnd(t *testing.T) {
+func TestAddon_failureAfterTheRelease(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -105,7 +105,7 @@ func TestAddonThatFailsInTheEnd(t *testing.T) {
 }
 
 // What was recovered, and what somebody should know of, is told.
-func TestAddonThatTakesMoreThanOneStep(t *testing.T) {
+func TestAddon_recoveryIsReported(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
@@ -124,7 +124,7 @@ func TestAddonThatTakesMoreThanOneStep(t *testing.T) {
 }
 
 // A first installation that was taken away leaves no resource, and no advice about one.
-func TestAddonInstallationThatIsTakenAway(t *testing.T) {
+func TestAddon_installationIsRolledBack(t *testing.T) {
 	t.Parallel()
 
 	for _, warn := range []bool{false, true} {
@@ -146,7 +146,7 @@ func TestAddonInstallationThatIsTakenAway(t *testing.T) {
 }
 
 // Only what is secret is hidden.
-func TestAddonSecretsOfRecords(t *testing.T) {
+func TestAddon_hidesOnlySecrets(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {

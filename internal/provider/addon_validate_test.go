@@ -62,7 +62,7 @@ func fullAddon() configuration {
 	return base
 }
 
-func TestMistakesInAddons(t *testing.T) {
+func TestAddon_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	for name, right := range map[string]configuration{"least": baseAddon(), "full": fullAddon()} {

@@ -85,7 +85,7 @@ func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change f
 
 // Talos goes two minor versions up on every machine, through a release in between, and
 // then to another schematic.
-func TestAccUpgradeTalos(t *testing.T) {
+func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -140,7 +140,7 @@ func TestAccUpgradeTalos(t *testing.T) {
 }
 
 // What takes a reboot reboots the machines it is for, and no others.
-func TestAccReboot(t *testing.T) {
+func TestAccReboot_onlyWhereNeeded(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -175,7 +175,7 @@ func TestAccReboot(t *testing.T) {
 
 // A cluster shrinks: what is taken out leaves etcd, waits in maintenance mode again, and
 // nothing else is touched.
-func TestAccShrink(t *testing.T) {
+func TestAccScale_downTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -220,7 +220,7 @@ func TestAccShrink(t *testing.T) {
 
 // A removal that fails stays to be done: the machine is in state until it left, and the
 // next apply finishes. One that left already is not asked again.
-func TestAccInterruptedRemovalGoesOn(t *testing.T) {
+func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -268,7 +268,7 @@ func TestAccInterruptedRemovalGoesOn(t *testing.T) {
 
 // Hardware is exchanged on purpose, of a worker and of a control plane: the old machines
 // leave, and the new ones take their names.
-func TestAccReplaceHardware(t *testing.T) {
+func TestAccHardware_replacedByTheUser(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -315,7 +315,7 @@ func TestAccReplaceHardware(t *testing.T) {
 }
 
 // A machine that moved is found at its new address, and keeps all it has.
-func TestAccMachineMoves(t *testing.T) {
+func TestAccAddress_movedMachineIsFound(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -356,7 +356,7 @@ func TestAccMachineMoves(t *testing.T) {
 
 // What somebody changes by hand is told, and put right by the next apply; undone by hand,
 // there is nothing left to plan.
-func TestAccDrift(t *testing.T) {
+func TestAccDrift_isRepaired(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

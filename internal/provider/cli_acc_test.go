@@ -28,7 +28,7 @@ func says(t *testing.T, result clitest.Result, texts ...string) {
 
 // A create that was begun and could not finish warns, with the machine that is the
 // reason, and exits with 1 only for the postcondition. The second apply goes on.
-func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
+func TestAccIncompleteCreate_namesItsMachine(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -64,7 +64,7 @@ func TestAccIncompleteCreateNamesTheMachine(t *testing.T) {
 
 // An update that cannot finish fails, keeps what it did finish, and is continued by
 // the next apply.
-func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
+func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -111,7 +111,7 @@ func TestAccIncompleteUpdateKeepsWhatJoined(t *testing.T) {
 
 // Machines that are gone for good can be given up: what the resource does with its
 // machines is stored even when the rest of the update cannot be done.
-func TestAccGivingUpDeadMachines(t *testing.T) {
+func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -142,7 +142,7 @@ func TestAccGivingUpDeadMachines(t *testing.T) {
 }
 
 // Machines that do not answer are reported once, by name, and change nothing.
-func TestAccSilentMachinesAreReported(t *testing.T) {
+func TestAccRefresh_reportsSilentMachines(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -169,7 +169,7 @@ func TestAccSilentMachinesAreReported(t *testing.T) {
 }
 
 // A tainted resource is only seen in Delete, which refuses it as well.
-func TestAccTaintedAndProtected(t *testing.T) {
+func TestAccDeletionProtection_ofATaintedResource(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -199,7 +199,7 @@ func TestAccTaintedAndProtected(t *testing.T) {
 }
 
 // on_destroy = "preserve" says what keeps running.
-func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
+func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -223,7 +223,7 @@ func TestAccPreserveSaysWhatKeepsRunning(t *testing.T) {
 
 // Secrets are made once: nothing plans to change them, and both ways to import them
 // end in an empty plan with the very same bundle.
-func TestAccSecrets(t *testing.T) {
+func TestAccSecrets_generatedAndImported(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
@@ -279,7 +279,7 @@ terraform {
 
 // No secret is in a log at TRACE, in output, or in state outside the attributes that
 // are documented to hold it.
-func TestAccSecretsStaySecret(t *testing.T) {
+func TestAccSecrets_staySecret(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {

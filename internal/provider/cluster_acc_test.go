@@ -15,7 +15,7 @@ import (
 
 // The main road: machines in maintenance mode become a Ready cluster, a second plan
 // is empty, and destroying puts all of them back.
-func TestAccCluster(t *testing.T) {
+func TestAccCluster_createAndDestroy(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {

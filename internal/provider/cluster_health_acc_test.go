@@ -69,7 +69,7 @@ func expectConditions(t *testing.T, w *clitest.Workspace, want map[string]string
 
 // A cluster that is unwell in any way is a result and stops no plan, apply or destroy
 // plan; as long as nothing happens to it, looking again changes nothing.
-func TestAccHealth(t *testing.T) {
+func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 1)

@@ -86,7 +86,7 @@ func attributesIn(t *testing.T, state tftypes.Value) map[string]tftypes.Value {
 
 // A cluster that does not answer is a result, after the time that was given and with a
 // warning; so is one of which no control plane is known.
-func TestSilentClustersAreAResult(t *testing.T) {
+func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range lookers {
@@ -137,7 +137,7 @@ func TestSilentClustersAreAResult(t *testing.T) {
 	}
 }
 
-func TestMistakesInLooks(t *testing.T) {
+func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -178,7 +178,7 @@ func TestMistakesInLooks(t *testing.T) {
 }
 
 // The page of the data source lists the conditions that there are.
-func TestConditionsAreDescribed(t *testing.T) {
+func TestClusterHealth_conditionsAreDescribed(t *testing.T) {
 	t.Parallel()
 
 	var described, decided []string

@@ -10,7 +10,7 @@ import (
 
 // The plan of a whole cluster names the machines of both roles, workers by pool, and
 // configures all of them before etcd is bootstrapped.
-func TestPlanOfWholeCluster(t *testing.T) {
+func TestWholeCluster_planOfCreate(t *testing.T) {
 	t.Parallel()
 
 	plan := planOf(t, "talosop_cluster", nil, with(baseCluster(), unknownValue{}, "secrets"))
@@ -42,7 +42,7 @@ func TestPlanOfWholeCluster(t *testing.T) {
 }
 
 // Blocks that are unknown as a whole leave the operations open, and are no mistake.
-func TestPlanOfUnknownBlocks(t *testing.T) {
+func TestWholeCluster_planOfUnknownBlocks(t *testing.T) {
 	t.Parallel()
 
 	prior := settledState(t, "talosop_cluster", baseCluster())
@@ -62,7 +62,7 @@ func TestPlanOfUnknownBlocks(t *testing.T) {
 }
 
 // Changes that talosop makes to a running cluster touch the machines they are for.
-func TestPlanOfWholeClusterUpdates(t *testing.T) {
+func TestWholeCluster_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -100,7 +100,7 @@ func TestPlanOfWholeClusterUpdates(t *testing.T) {
 
 // What the resources with one role refuse is refused in a whole cluster, in the block
 // that asks for it.
-func TestRefusedChangesOfWholeClusters(t *testing.T) {
+func TestWholeCluster_refusedChanges(t *testing.T) {
 	t.Parallel()
 
 	const batch = `AttributeName("workers").ElementKeyString("batch")`
@@ -149,7 +149,7 @@ func TestRefusedChangesOfWholeClusters(t *testing.T) {
 }
 
 // A whole cluster is protected from the start.
-func TestWholeClusterIsProtected(t *testing.T) {
+func TestWholeCluster_isProtectedFromTheStart(t *testing.T) {
 	t.Parallel()
 
 	typ := typeOf(t, "talosop_cluster")

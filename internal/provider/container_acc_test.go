@@ -49,7 +49,7 @@ func beProgram(to string) error {
 
 // A stack of modules on pods: both CLIs make it, have nothing to change afterwards, give a program that they run a
 // kubeconfig which works from here, keep secrets out of logs, and leave nothing behind.
-func TestAccContainerStack(t *testing.T) {
+func TestAccContainer_stackOfModules(t *testing.T) {
 	t.Parallel()
 
 	self, err := os.Executable()

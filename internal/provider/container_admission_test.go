@@ -18,7 +18,7 @@ import (
 
 // A namespace that lets no privileged pods in is refused by the plan, or by the apply when it became one meanwhile,
 // before anything is made; and both say what to do.
-func TestContainerNamespaceOfAnotherStandard(t *testing.T) {
+func TestContainer_namespaceWithoutPrivilegedPods(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -92,7 +92,7 @@ func (s *hostSite) enforce(t *testing.T, level string) {
 
 // Outside of a pod in_cluster leads nowhere: plans and refreshes say so and go on with what is known, and an apply
 // makes nothing.
-func TestContainerInClusterOutsideOfAPod(t *testing.T) {
+func TestContainer_inClusterOutsideOfAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	config := configuration{

@@ -9,7 +9,7 @@ import (
 
 // Two resources of one name would have the same pods: the second one is refused. Workers that are preserved do not keep
 // their control plane from being destroyed, nor are they touched.
-func TestContainerWorkersOfAControlPlane(t *testing.T) {
+func TestContainer_workersOfAControlPlane(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -10,7 +10,7 @@ import (
 
 // The data of a cluster that is all in one pod does not go with a change of that pod: the plan refuses it at what
 // changes, and nothing is done where no plan was made. With others that hold etcd meanwhile it goes on.
-func TestContainerWithAllDataInItsPod(t *testing.T) {
+func TestContainer_allDataInItsPod(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -71,7 +71,7 @@ func TestContainerWithAllDataInItsPod(t *testing.T) {
 }
 
 // What the planner is told of a machine in a container says where its data is.
-func TestContainerIsKnownToBeEphemeral(t *testing.T) {
+func TestContainer_ephemeralIsKnownToThePlanner(t *testing.T) {
 	t.Parallel()
 
 	p := machineset.Set{Host: &machineset.Host{},

@@ -187,7 +187,7 @@ func observeOn(t *testing.T, f containers.ContainerFleet, name string) cluster.M
 }
 
 // The boot of a container is the run of its container: the kernel's never changes.
-func TestContainerBoots(t *testing.T) {
+func TestContainer_bootIsTheRunOfItsContainer(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -205,7 +205,7 @@ func TestContainerBoots(t *testing.T) {
 }
 
 // A machine must never be taken to have come back from a restart with the words of before it.
-func TestContainerRestartsWhileItIsAsked(t *testing.T) {
+func TestContainer_restartsWhileObserved(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -248,7 +248,7 @@ func TestContainerRestartsWhileItIsAsked(t *testing.T) {
 }
 
 // One that restarts again while it is asked for the first time after a restart is on its way.
-func TestContainerRestartsTwice(t *testing.T) {
+func TestContainer_restartsTwice(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -279,7 +279,7 @@ func TestContainerRestartsTwice(t *testing.T) {
 }
 
 // Only the host says that a machine is gone: not its silence, and not that of the host.
-func TestContainerGone(t *testing.T) {
+func TestContainer_isGoneOnlyIfTheHostSaysSo(t *testing.T) {
 	t.Parallel()
 
 	silent := func(string) cluster.MachineState {
@@ -309,7 +309,7 @@ func TestContainerGone(t *testing.T) {
 }
 
 // A pod that does not run says why, and its machine is not asked.
-func TestContainerTrouble(t *testing.T) {
+func TestContainer_podThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -330,7 +330,7 @@ func TestContainerTrouble(t *testing.T) {
 }
 
 // Machines of a round share one look at the host; a change is looked at anew.
-func TestContainersShareALook(t *testing.T) {
+func TestContainer_sharesObservationsOfTheHost(t *testing.T) {
 	t.Parallel()
 
 	names := []string{"cp-0", "cp-1", "cp-2"}
@@ -360,7 +360,7 @@ func TestContainersShareALook(t *testing.T) {
 }
 
 // A look that its caller gave up says nothing to the others.
-func TestContainerLookThatWasGivenUp(t *testing.T) {
+func TestContainer_cancelledObservation(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -381,7 +381,7 @@ func TestContainerLookThatWasGivenUp(t *testing.T) {
 
 // What a machine cannot do in a container, its host does. An upgrade that is not confirmed
 // touches nothing, and one on the way runs the image of the way.
-func TestContainerChanges(t *testing.T) {
+func TestContainer_changesGoThroughTheHost(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -421,7 +421,7 @@ func TestContainerChanges(t *testing.T) {
 }
 
 // Volumes are replaced when the host says that they are lost, at the time of the change.
-func TestContainerVolumes(t *testing.T) {
+func TestContainer_lostVolumesAreReplaced(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")
@@ -444,7 +444,7 @@ func TestContainerVolumes(t *testing.T) {
 }
 
 // Control planes of other resources are asked as they are.
-func TestContainerOfAnotherResource(t *testing.T) {
+func TestContainer_ofAnotherResource(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost()
@@ -455,7 +455,7 @@ func TestContainerOfAnotherResource(t *testing.T) {
 }
 
 // Operations share a connection to a host, and the last one ends it.
-func TestHostsAreShared(t *testing.T) {
+func TestHost_connectionIsShared(t *testing.T) {
 	t.Parallel()
 
 	var opened []*fakeHost

@@ -7,7 +7,7 @@ import (
 )
 
 // Without volumes a pod that goes takes its machine along, and the next one joins anew.
-func TestContainersWithoutVolumes(t *testing.T) {
+func TestContainer_withoutVolumesJoinsAnew(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

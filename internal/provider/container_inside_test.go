@@ -25,7 +25,7 @@ import (
 
 // What is done inside of a cluster gets to it by its handle alone, through the host: an addon into its Kubernetes and
 // snapshots out of its etcd, both real ones.
-func TestAccContainerAddonAndBackup(t *testing.T) {
+func TestAccContainer_addonAndBackup(t *testing.T) {
 	t.Parallel()
 
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}))

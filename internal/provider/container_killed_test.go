@@ -146,7 +146,7 @@ func (m *mortal) RemoveShared(ctx context.Context, s workload.Spec) error {
 
 // A process that is killed at a call to the host costs nothing: the next one finishes what it began, with the state of
 // before, whatever that is: no state at all of a create.
-func TestContainersSurviveKilledRuns(t *testing.T) {
+func TestContainer_survivesKilledRuns(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -16,7 +16,7 @@ import (
 
 // A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
 // without a trace.
-func TestContainerCluster(t *testing.T) {
+func TestContainerCluster_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -95,7 +95,7 @@ func (s *hostSite) vandalise(t *testing.T) {
 }
 
 // A cluster grows and shrinks, and its Talos is upgraded pod by pod, while pods are killed.
-func TestContainerClusterChanges(t *testing.T) {
+func TestContainerCluster_scalesAndUpgrades(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -150,7 +150,7 @@ func (s *hostSite) imageOf(t *testing.T, pod string) string {
 }
 
 // Clusters share a namespace, or have names in common, and do not get into each other's way.
-func TestContainerClustersSideBySide(t *testing.T) {
+func TestContainerCluster_sideBySide(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -191,7 +191,7 @@ func TestContainerClustersSideBySide(t *testing.T) {
 }
 
 // A host that is silent says nothing about its machines: they are kept, and nothing is destroyed.
-func TestContainerHostIsSilent(t *testing.T) {
+func TestContainerCluster_hostIsSilent(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -240,7 +240,7 @@ func TestContainerHostIsSilent(t *testing.T) {
 }
 
 // What keeps machines from being made is found by the plan, at the attribute, and nothing is made.
-func TestContainerPreflight(t *testing.T) {
+func TestContainerCluster_preflightFailsThePlan(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -14,7 +14,7 @@ import (
 
 // A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and
 // machines begin anew without them, as long as etcd does not need what is lost.
-func TestContainersLoseTheirNodes(t *testing.T) {
+func TestContainer_losesItsNode(t *testing.T) {
 	t.Parallel()
 
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Nodes: 6}))

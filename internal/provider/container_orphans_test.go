@@ -9,7 +9,7 @@ import (
 
 // Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a
 // plan does what becomes of them, and the apply takes them away one by one.
-func TestContainerOrphansLeave(t *testing.T) {
+func TestContainer_orphansAreRemoved(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -49,7 +49,7 @@ func TestContainerOrphansLeave(t *testing.T) {
 }
 
 // Machines that no state knows of go with the cluster, although no refresh came before its end.
-func TestContainerOrphansGoWithTheirCluster(t *testing.T) {
+func TestContainer_orphansGoWithTheirCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

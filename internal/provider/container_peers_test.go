@@ -25,7 +25,7 @@ import (
 
 // A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by
 // itself, and nobody has to do anything about it; one that is replaced keeps the address that its etcd is known by.
-func TestContainersOutliveTheirHost(t *testing.T) {
+func TestContainer_outlivesARestartOfItsHost(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -135,7 +135,7 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 }
 
 // A machine gets an address for its peers with its first configuration or never.
-func TestPeersAreForNewMachines(t *testing.T) {
+func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	t.Parallel()
 
 	planes, workers := &machineset.Group{Role: cluster.ControlPlane}, &machineset.Group{Role: cluster.Worker}
@@ -161,7 +161,7 @@ func TestPeersAreForNewMachines(t *testing.T) {
 
 // A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all
 // others it is known whether they have one.
-func TestPeersAreRecorded(t *testing.T) {
+func TestPeerAddress_isRecorded(t *testing.T) {
 	t.Parallel()
 
 	machine := func(stage, peer string) attr.Value {
@@ -203,7 +203,7 @@ func TestPeersAreRecorded(t *testing.T) {
 
 // What a state has of the address of a machine that is gone is not asked for again: another host may have its name by
 // now.
-func TestPeersOfMachinesThatAreGone(t *testing.T) {
+func TestPeerAddress_ofMachinesThatAreGone(t *testing.T) {
 	t.Parallel()
 
 	records := map[string]attr.Value{}
@@ -233,7 +233,7 @@ func TestPeersOfMachinesThatAreGone(t *testing.T) {
 }
 
 // An address that Talos takes for one of its own cluster is none that it announces.
-func TestPeersInNetworksOfTheCluster(t *testing.T) {
+func TestPeerAddress_inNetworksOfTheCluster(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {

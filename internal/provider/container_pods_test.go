@@ -8,7 +8,7 @@ import (
 
 // Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes,
 // and etcd is one cluster of the machines that are there.
-func TestContainerPodsDieDuringSteps(t *testing.T) {
+func TestContainer_podsDieDuringSteps(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -17,7 +17,7 @@ import (
 
 // What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another
 // Kubernetes without either: never with two control planes down, and all with the volumes that there are.
-func TestContainersAreChangedOneByOne(t *testing.T) {
+func TestContainer_changesOneByOne(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -132,7 +132,7 @@ func (s *hostSite) containers(t *testing.T) map[string]string {
 }
 
 // A machine whose data goes with its pod is not restarted by another pod.
-func TestContainerWithoutVolumesIsNotRestarted(t *testing.T) {
+func TestContainer_withoutVolumesIsNotRestarted(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost("cp-0")

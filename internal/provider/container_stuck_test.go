@@ -16,7 +16,7 @@ import (
 )
 
 // What is wrong with an image is put right by the next apply, although the pods that were made with it never answer.
-func TestContainerImageIsCorrected(t *testing.T) {
+func TestContainer_brokenImageIsCorrected(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -78,7 +78,7 @@ func (s *hostSite) until(t *testing.T, pod, words string) context.Context {
 }
 
 // A StatefulSet that somebody gave another image is put right, and the pod that never had it stays in service.
-func TestContainerSetIsEditedByHand(t *testing.T) {
+func TestContainer_statefulSetEditedByHand(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -138,7 +138,7 @@ func TestContainerSetIsEditedByHand(t *testing.T) {
 
 // A control plane whose configuration somebody deleted with its claim, and that still has its data of etcd, is not
 // given an empty one beside that: it begins anew with neither, and joins the others again.
-func TestContainerLosesOneOfItsVolumes(t *testing.T) {
+func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

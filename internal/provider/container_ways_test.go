@@ -23,7 +23,7 @@ import (
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
 // clusters are made, grow and go by it.
-func TestContainerWaysIn(t *testing.T) {
+func TestContainer_everyKindOfAccess(t *testing.T) {
 	t.Parallel()
 
 	for name, way := range map[string]struct {

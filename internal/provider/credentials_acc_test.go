@@ -46,7 +46,7 @@ func use(t *testing.T, f func(text string)) knownvalue.Check {
 
 // The kubeconfig works once the create has ended, the talosconfig as well, and both
 // have what was asked for.
-func TestAccCredentials(t *testing.T) {
+func TestAccCredentials_workAfterTheCreate(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
@@ -141,7 +141,7 @@ func talosconfigWorks(t *testing.T, file string) {
 }
 
 // The data source tells the same machine in maintenance mode and as a member.
-func TestAccMachineInfo(t *testing.T) {
+func TestAccMachineInfo_inMaintenanceAndAsMember(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -200,7 +200,7 @@ data "talosop_machine_info" "pinned" {
 
 // A configuration goes only to the machine that showed this certificate. Once it was reset
 // it shows another one, and counts as done all the same.
-func TestAccFingerprint(t *testing.T) {
+func TestAccFingerprint_mustMatch(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -17,7 +17,7 @@ import (
 )
 
 // One cluster and one bucket serve all cases, each below a prefix of its own.
-func TestAccEtcdBackup(t *testing.T) {
+func TestAccEtcdBackup_onACluster(t *testing.T) {
 	t.Parallel()
 
 	b := newBackups(t, sim.Options{})
@@ -364,7 +364,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 }
 
 // What the resource says of a snapshot is what etcd's own tool says, of a real etcd.
-func TestAccEtcdBackupOfRealEtcd(t *testing.T) {
+func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
 	t.Parallel()
 
 	etcdutl := clitest.Asset(t, "etcdutl")

@@ -75,7 +75,7 @@ func settledBackup(t *testing.T, config configuration) *driven {
 
 // Every value may be unknown while planning: nothing is refused for it, no store is asked,
 // and what a plan says then comes true.
-func TestBackupOfUnknownValues(t *testing.T) {
+func TestBackup_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	config := fullBackup()
@@ -114,7 +114,7 @@ func TestBackupOfUnknownValues(t *testing.T) {
 }
 
 // A change elsewhere in the cluster is not one of the backup, while it is under way either.
-func TestBackupOfAClusterThatChanges(t *testing.T) {
+func TestBackup_whileTheClusterChanges(t *testing.T) {
 	t.Parallel()
 
 	for name, change := range map[string]func(handle configuration){
@@ -150,7 +150,7 @@ func TestBackupOfAClusterThatChanges(t *testing.T) {
 }
 
 // Clear text is warned of when snapshots become that, and not in each plan.
-func TestBackupsInClearText(t *testing.T) {
+func TestBackup_inClearText(t *testing.T) {
 	t.Parallel()
 
 	encrypted := fileBackup()
@@ -174,7 +174,7 @@ func TestBackupsInClearText(t *testing.T) {
 }
 
 // Mistakes are told at their attributes, without what may be secret.
-func TestMistakesInBackups(t *testing.T) {
+func TestBackup_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	const secret = "do-not-show-this"

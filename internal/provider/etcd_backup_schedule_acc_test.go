@@ -69,7 +69,7 @@ resource "talosop_etcd_backup_schedule" "this" {
 
 // All tests with a cluster share one, in namespaces of their own: a real API server takes long to
 // start.
-func TestAccEtcdBackupSchedule(t *testing.T) {
+func TestAccEtcdBackupSchedule_onACluster(t *testing.T) {
 	t.Parallel()
 
 	s := newScheduleSite(t)

@@ -54,7 +54,7 @@ func (s *scheduleSite) namespace(t *testing.T, name string) {
 	}
 }
 
-func TestMistakesInSchedules(t *testing.T) {
+func TestSchedule_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	if got := validate(t, scheduleResource, baseSchedule()); len(got) > 0 {
@@ -135,7 +135,7 @@ func TestMistakesInSchedules(t *testing.T) {
 }
 
 // What is not known yet is neither a mistake nor asked for.
-func TestUnknownInSchedules(t *testing.T) {
+func TestSchedule_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	full := func() configuration {

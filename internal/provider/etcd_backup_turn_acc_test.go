@@ -25,7 +25,7 @@ import (
 
 // When the API goes away while another run holds the lease, the snapshot is taken all the
 // same: perhaps the other run went away with it.
-func TestAccEtcdBackupWithoutTheAPIAtLast(t *testing.T) {
+func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 	t.Parallel()
 
 	b := newBackups(t, sim.Options{})

@@ -39,7 +39,7 @@ func markOf(t *testing.T, bundle string) string {
 
 // The data source lists what is stored for the cluster of a handle: nothing that is half
 // stored, nothing of others, and what is damaged with a warning.
-func TestBackupsOfAFolder(t *testing.T) {
+func TestBackups_ofAFolder(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()
@@ -113,7 +113,7 @@ type failing struct{ err error }
 func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 
 // A folder that does not exist is an empty list and no error, and is told: its path may be wrong.
-func TestBackupsOfNoFolder(t *testing.T) {
+func TestBackups_ofAMissingFolder(t *testing.T) {
 	t.Parallel()
 
 	state, said := look(t, "talosop_etcd_backups",
@@ -132,7 +132,7 @@ func TestBackupsOfNoFolder(t *testing.T) {
 }
 
 // A file where the folder should be is named, and nothing is said of buckets.
-func TestBackupsOfAFile(t *testing.T) {
+func TestBackups_ofAFile(t *testing.T) {
 	t.Parallel()
 
 	name := filepath.Join(t.TempDir(), "a-file")
@@ -146,7 +146,7 @@ func TestBackupsOfAFile(t *testing.T) {
 }
 
 // A store that does not answer is an error that names it.
-func TestBackupsOfASilentServer(t *testing.T) {
+func TestBackups_ofASilentServer(t *testing.T) {
 	t.Parallel()
 
 	_, said := look(t, "talosop_etcd_backups", configuration{
@@ -161,7 +161,7 @@ func TestBackupsOfASilentServer(t *testing.T) {
 
 // What is restorable depends on the versions of the cluster, and latest is the newest of
 // these.
-func TestWhatIsRestorable(t *testing.T) {
+func TestBackups_restorableByVersion(t *testing.T) {
 	t.Parallel()
 
 	entry := func(day int, size int64, facts backup.Facts) backup.Entry {
@@ -231,7 +231,7 @@ func TestWhatIsRestorable(t *testing.T) {
 
 // A record that is damaged says so of its snapshot. One that may not be read, or that could
 // not be read just now, says nothing.
-func TestWhatARecordThatIsNotReadSays(t *testing.T) {
+func TestBackups_unreadableRecord(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {

@@ -110,7 +110,7 @@ type planScenario struct {
 }
 
 // What plans say of changes to clusters: the operations, the warnings, the refusals.
-func TestPlansAreAsRecorded(t *testing.T) {
+func TestPlan_asRecorded(t *testing.T) {
 	t.Parallel()
 
 	scenarios := planScenarios()

@@ -15,7 +15,7 @@ import (
 
 // What another resource of the same apply may bring is no error of the plan, and one of the apply when it does not
 // come.
-func TestContainerPlansAwaitOthers(t *testing.T) {
+func TestContainerPlan_waitsForOtherResources(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -62,7 +62,7 @@ func TestContainerPlansAwaitOthers(t *testing.T) {
 }
 
 // A namespace that is there and keeps privileged pods out is an error of the plan.
-func TestContainerPlansRefuseWhatIsSure(t *testing.T) {
+func TestContainerPlan_refusesCertainFailures(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -86,7 +86,7 @@ func TestContainerPlansRefuseWhatIsSure(t *testing.T) {
 
 // The objects of a resource that is to be replaced are still there when its successor is planned, with secrets of its
 // own.
-func TestContainerPlansOfReplacements(t *testing.T) {
+func TestContainerPlan_ofReplacements(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -113,7 +113,7 @@ func TestContainerPlansOfReplacements(t *testing.T) {
 }
 
 // A kubeconfig that is away keeps nobody from refreshing: what was seen of the machines stays, with a warning.
-func TestContainerReadsWithoutAKubeconfig(t *testing.T) {
+func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -154,7 +154,7 @@ func TestContainerReadsWithoutAKubeconfig(t *testing.T) {
 }
 
 // A write-only kubeconfig is not there for reads and destroys, which is said before anything is made.
-func TestContainerWarnsOfAWriteOnlyKubeconfig(t *testing.T) {
+func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -67,7 +67,7 @@ func fullContainerWorkers() configuration {
 	return base
 }
 
-func TestValidContainersAreSilent(t *testing.T) {
+func TestContainer_validConfiguration(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -99,7 +99,7 @@ users: [{name: u, user: {token: very-secret}}]`
 
 // A mistake in what is said of containers is reported at its attribute, with what was found, what is allowed and what
 // to do.
-func TestMistakesInContainers(t *testing.T) {
+func TestContainer_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	const host, pod = `AttributeName("host")`, `AttributeName("host").AttributeName("pod")`
@@ -218,7 +218,7 @@ func TestMistakesInContainers(t *testing.T) {
 }
 
 // One mistake is one error: nothing is said of what follows from it, and nothing of names that nobody wrote.
-func TestMistakesInContainersAreToldOnce(t *testing.T) {
+func TestContainer_oneErrorForEachMistake(t *testing.T) {
 	t.Parallel()
 
 	const long = "a-name-of-a-cluster-that-is-so-long-that-it-does-not-fit-as-one"
@@ -261,7 +261,7 @@ func TestMistakesInContainersAreToldOnce(t *testing.T) {
 }
 
 // Nothing says where the host cluster is: the plan says so, and not the apply. What is not known yet may say it.
-func TestHostThatNothingLeadsTo(t *testing.T) {
+func TestContainer_withoutAHostCluster(t *testing.T) {
 	t.Parallel()
 
 	nowhere := func() configuration { return without(baseContainers(), "host", "kubeconfig_path") }
@@ -307,7 +307,7 @@ func TestHostThatNothingLeadsTo(t *testing.T) {
 }
 
 // What is for containers is refused on metal, and the other way round where a handle says what machines run on.
-func TestMistakesInModes(t *testing.T) {
+func TestContainer_argumentsOfTheOtherMode(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -348,7 +348,7 @@ func TestMistakesInModes(t *testing.T) {
 }
 
 // Every value that is about containers may be unknown while planning.
-func TestUnknownValuesOfContainers(t *testing.T) {
+func TestContainer_unknownValues(t *testing.T) {
 	t.Parallel()
 
 	for resource, config := range map[string]configuration{"talosop_cluster": fullContainers(),
@@ -365,7 +365,7 @@ func TestUnknownValuesOfContainers(t *testing.T) {
 
 // What a cluster in containers exports is known at plan time: where its machines and its API are follows from their
 // names.
-func TestHandleOfContainers(t *testing.T) {
+func TestContainer_handleIsKnownAtPlanTime(t *testing.T) {
 	t.Parallel()
 
 	plan := planOf(t, "talosop_cluster", nil,
@@ -391,7 +391,7 @@ func TestHandleOfContainers(t *testing.T) {
 }
 
 // What machines on the host are called by replaces the cluster, and its workers with it.
-func TestContainersAreReplaced(t *testing.T) {
+func TestContainer_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {

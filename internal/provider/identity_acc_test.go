@@ -13,7 +13,7 @@ const uuidOverride = 0x0f
 // Other machines behind the addresses of workers, a member of the same cluster and one
 // in maintenance mode: they are reported and refused, today and tomorrow, and nothing
 // is sent to them.
-func TestAccExchangedHardware(t *testing.T) {
+func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 	t.Parallel()
 
 	const other, another = "4c4c4544-0042-3510-8053-b4c04f435931", "4c4c4544-0042-3510-8053-b4c04f435932"

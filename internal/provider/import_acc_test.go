@@ -52,7 +52,7 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 
 // A cluster whose state was lost is imported from its secrets and the addresses of
 // its machines, and then there is nothing to change.
-func TestAccImportedClusterPlansNothing(t *testing.T) {
+func TestAccImport_plansNothing(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -97,7 +97,7 @@ func TestAccImportedClusterPlansNothing(t *testing.T) {
 }
 
 // What cannot be imported is refused with the machine that is the reason.
-func TestAccImportRefusals(t *testing.T) {
+func TestAccImport_refused(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)

@@ -78,7 +78,7 @@ func manifestsAre(address, version string) statecheck.StateCheck {
 
 // Kubernetes goes one minor version up in a whole cluster, without a reboot; an image that
 // somebody changes afterwards is told and put right, and there is no way back.
-func TestAccUpgradeKubernetes(t *testing.T) {
+func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -145,7 +145,7 @@ func upgradeSteps(s *site) []string {
 
 // A control plane, two pools of workers and a machine of its own are one cluster: all follow
 // its version in one apply, and none undoes what another did.
-func TestAccUpgradeKubernetesOfSeveralResources(t *testing.T) {
+func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -214,7 +214,7 @@ func updates(addresses ...string) []plancheck.PlanCheck {
 
 // Control planes and workers that are resources of their own are upgraded side by side: they
 // take turns, none leaves the others behind, and all are content afterwards.
-func TestAccUpgradeKubernetesOfMachines(t *testing.T) {
+func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// What plans say of upgrades of Kubernetes; see TestPlansAreAsRecorded.
+// What plans say of upgrades of Kubernetes; see TestPlan_asRecorded.
 func kubernetesScenarios() map[string]planScenario {
 	const (
 		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    " +

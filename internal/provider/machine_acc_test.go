@@ -104,7 +104,7 @@ func expectNoChanges(t *testing.T, w *clitest.Workspace, when string) {
 
 // A cluster of single machines comes up in one apply, is content with what it made, is
 // left by a worker and by a control plane in order, and goes at once.
-func TestAccMachines(t *testing.T) {
+func TestAccMachine_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -175,7 +175,7 @@ func (s *site) leftInOrder(t *testing.T, m *sim.Machine) {
 }
 
 // A control plane that begins etcd is made anew beside a cluster that lives: it joins.
-func TestAccReplacedFounderJoins(t *testing.T) {
+func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -209,7 +209,7 @@ func TestAccReplacedFounderJoins(t *testing.T) {
 
 // Machines whose state was lost are imported, of both roles, and then nothing is sent to
 // them.
-func TestAccImportedMachinesPlanNothing(t *testing.T) {
+func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -237,7 +237,7 @@ func TestAccImportedMachinesPlanNothing(t *testing.T) {
 }
 
 // A machine that is dead for good is taken out of a cluster that lives on, by the others.
-func TestAccDeadMachineIsTakenOut(t *testing.T) {
+func TestAccMachine_deadOneIsRemoved(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

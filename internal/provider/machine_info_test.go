@@ -33,7 +33,7 @@ func (entranceHost) Dial(workload.Spec) func(context.Context, string, string) (n
 func (h entranceHost) Close() { *h.closed = true }
 
 // A machine in a container is asked through its host cluster, which is let go of afterwards.
-func TestMachineInfoOfContainers(t *testing.T) {
+func TestMachineInfo_ofAContainer(t *testing.T) {
 	t.Parallel()
 
 	var closed bool

@@ -51,7 +51,7 @@ func fullMachine() configuration {
 
 // The plan of a create names what happens on the one machine: etcd begins on one that
 // says so, and nowhere else.
-func TestPlanOfMachines(t *testing.T) {
+func TestMachine_planOfCreate(t *testing.T) {
 	t.Parallel()
 
 	const install = " at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as "
@@ -86,7 +86,7 @@ func TestPlanOfMachines(t *testing.T) {
 }
 
 // Another role is another machine; another name, and who began etcd, are none.
-func TestReplacementsOfMachines(t *testing.T) {
+func TestMachine_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -126,7 +126,7 @@ func TestReplacementsOfMachines(t *testing.T) {
 	}
 }
 
-func TestMistakesInMachines(t *testing.T) {
+func TestMachine_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -185,7 +185,7 @@ func TestMistakesInMachines(t *testing.T) {
 
 // A destroy says what happens to a machine of a cluster that lives on, and nothing of
 // what is protected.
-func TestPlanOfLeavingMachines(t *testing.T) {
+func TestMachine_planOfDestroy(t *testing.T) {
 	t.Parallel()
 
 	typ := typeOf(t, "talosop_machine")
@@ -210,7 +210,7 @@ func TestPlanOfLeavingMachines(t *testing.T) {
 }
 
 // An import takes one machine, and tells by the control planes what it is.
-func TestImportIDsOfMachines(t *testing.T) {
+func TestMachine_importIDs(t *testing.T) {
 	t.Parallel()
 
 	for id, says := range map[string]string{
@@ -256,7 +256,7 @@ func oneSeen(t *testing.T, state tftypes.Value, name string, value any) tftypes.
 
 // What happens to a control plane that runs beside those of other resources: these are
 // taken to work.
-func TestPlanOfMachinesThatRun(t *testing.T) {
+func TestMachine_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
 	const otherOne = "4c4c4544-0042-3510-8053-000000000000"

@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-func TestMistakesInMeta(t *testing.T) {
+func TestMeta_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 
 	const machine = `AttributeName("machines").ElementKeyString("cp-1").AttributeName("meta")`
@@ -51,7 +51,7 @@ func TestMistakesInMeta(t *testing.T) {
 
 // Which keys are written is known before their values are, so that both passes of a
 // plan name the same operations.
-func TestPlanOfCreateWithMeta(t *testing.T) {
+func TestMeta_planOfCreate(t *testing.T) {
 	t.Parallel()
 
 	for name, network := range map[string]any{"known": "links: [{name: eth0}]", "unknown": unknownValue{}} {
@@ -71,7 +71,7 @@ func TestPlanOfCreateWithMeta(t *testing.T) {
 	}
 }
 
-func TestPlanOfUpdatesOfMeta(t *testing.T) {
+func TestMeta_planOfUpdates(t *testing.T) {
 	t.Parallel()
 
 	config := func(values any) configuration {
@@ -114,7 +114,7 @@ func TestPlanOfUpdatesOfMeta(t *testing.T) {
 
 // META is written with the cluster, somebody else's change is a difference that the
 // next apply writes over, and a key that is not wanted any more stays as it is.
-func TestAccMeta(t *testing.T) {
+func TestAccMeta_isRepaired(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -72,7 +72,7 @@ func planOf(t *testing.T, resource string, prior *tftypes.Value, config configur
 
 // The plan of a create names its operations even while the secrets are still to be
 // generated, and keeps everything known that is.
-func TestPlanOfCreate(t *testing.T) {
+func TestPlan_create(t *testing.T) {
 	t.Parallel()
 
 	plan := planOf(t, "talosop_control_plane", nil, with(baseControlPlane(), unknownValue{}, "secrets"))
@@ -110,7 +110,7 @@ func TestPlanOfCreate(t *testing.T) {
 
 // A plan without a difference changes nothing, and one that touches no machine
 // leaves what was observed alone.
-func TestPlanOfNothing(t *testing.T) {
+func TestPlan_withoutChanges(t *testing.T) {
 	t.Parallel()
 
 	for resource, config := range map[string]func() configuration{
@@ -137,7 +137,7 @@ func TestPlanOfNothing(t *testing.T) {
 }
 
 // Changes that talosop makes to running machines.
-func TestPlanOfUpdates(t *testing.T) {
+func TestPlan_updates(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -197,7 +197,7 @@ func TestPlanOfUpdates(t *testing.T) {
 }
 
 // A resource that is not Ready is planned to go on, and what depends on it waits.
-func TestPlanOfResume(t *testing.T) {
+func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 	t.Parallel()
 
 	for _, phase := range []string{"Provisioning", "Bootstrapping", "Joining", "Degraded"} {
@@ -228,7 +228,7 @@ func TestPlanOfResume(t *testing.T) {
 }
 
 // Changes that cannot be made are refused before anything happens.
-func TestRefusedChanges(t *testing.T) {
+func TestPlan_refusedChanges(t *testing.T) {
 	t.Parallel()
 
 	other, err := quickBundle()
@@ -303,7 +303,7 @@ func withDigests(t *testing.T, state tftypes.Value) tftypes.Value {
 }
 
 // Secrets that say the same in another spelling are no change.
-func TestRespelledSecretsAreAccepted(t *testing.T) {
+func TestPlan_respelledSecretsAreNoChange(t *testing.T) {
 	t.Parallel()
 
 	prior := settledState(t, "talosop_control_plane", baseControlPlane())
@@ -316,7 +316,7 @@ func TestRespelledSecretsAreAccepted(t *testing.T) {
 }
 
 // What makes a cluster another one replaces it; a default that is spelt out does not.
-func TestReplacements(t *testing.T) {
+func TestPlan_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -346,7 +346,7 @@ func TestReplacements(t *testing.T) {
 }
 
 // A protected resource cannot be planned away.
-func TestDeletionProtectionAtPlanTime(t *testing.T) {
+func TestPlan_deletionProtection(t *testing.T) {
 	t.Parallel()
 
 	typ := typeOf(t, "talosop_control_plane")

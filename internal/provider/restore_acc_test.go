@@ -214,7 +214,7 @@ func foretold() resource.ConfigPlanChecks {
 // With real etcd and Kubernetes: all control planes lose their data and come back with what
 // was written before the backup, from an encrypted one; and a new resource begins with it,
 // from a file of talosctl.
-func TestAccRestore(t *testing.T) {
+func TestAccRestore_ofRealEtcd(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -256,7 +256,7 @@ func TestAccRestore(t *testing.T) {
 // What cannot be restored is told at its attribute before any machine is touched, and
 // nothing is stored; with what was wrong put right the same machines begin with the
 // snapshot.
-func TestAccRestoreRefused(t *testing.T) {
+func TestAccRestore_isRefused(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -116,7 +116,7 @@ func restoreScenarios() map[string]planScenario {
 
 // A snapshot whose name says of which cluster it is, is refused for any other, as soon as
 // the secrets are known; one that is encrypted needs what opens it.
-func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
+func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 
 	own, err := pki.Parse([]byte(bundleOnce()))
@@ -182,7 +182,7 @@ func TestSnapshotsAreKnownByTheirNames(t *testing.T) {
 }
 
 // An encrypted snapshot needs what opens it in the plan that restores it, and in no later one.
-func TestSnapshotsAreOpenedOnce(t *testing.T) {
+func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 	t.Parallel()
 
 	key := "talos/prod/etcd-snapshot-2026-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-abcdef.db.age"
@@ -212,7 +212,7 @@ func TestSnapshotsAreOpenedOnce(t *testing.T) {
 
 // The same key on another server is another snapshot, and another way to the same server is
 // not.
-func TestSnapshotsAreToldByTheirServers(t *testing.T) {
+func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 	t.Parallel()
 
 	const key = "talos/prod/older.db"
@@ -240,7 +240,7 @@ func TestSnapshotsAreToldByTheirServers(t *testing.T) {
 }
 
 // Whoever restores knows where the database in clear text is meanwhile.
-func TestRestoreTellsOfItsFile(t *testing.T) {
+func TestRestore_namesItsTemporaryFile(t *testing.T) {
 	t.Parallel()
 
 	attribute, ok := machines.BootstrapAttribute().Attributes["restore_from"].(schema.SingleNestedAttribute)
@@ -250,7 +250,7 @@ func TestRestoreTellsOfItsFile(t *testing.T) {
 }
 
 // Exactly one place is given.
-func TestOneSnapshotIsNamed(t *testing.T) {
+func TestRestore_takesExactlyOneSource(t *testing.T) {
 	t.Parallel()
 
 	for name, from := range map[string]configuration{
@@ -321,7 +321,7 @@ func restoredIn(t *testing.T, config configuration) string {
 }
 
 // What opens and reaches a snapshot is in no plan.
-func TestNoPlanHasWriteOnlyValues(t *testing.T) {
+func TestRestore_planHasNoWriteOnlyValues(t *testing.T) {
 	t.Parallel()
 
 	for resource, config := range map[string]configuration{"talosop_control_plane": fullControlPlane(),

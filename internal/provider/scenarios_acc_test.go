@@ -50,7 +50,7 @@ func (s *site) nothingWasSent(t *testing.T) {
 }
 
 // A cluster grows, on both sides, without touching what runs.
-func TestAccGrow(t *testing.T) {
+func TestAccScale_up(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -90,7 +90,7 @@ func TestAccGrow(t *testing.T) {
 
 // Configuration that needs no reboot is applied to running machines; arguments that
 // are no configuration touch none.
-func TestAccUpdate(t *testing.T) {
+func TestAccUpdate_withoutAReboot(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -135,7 +135,7 @@ func TestAccUpdate(t *testing.T) {
 
 // A create that cannot finish is stored with its phase, the postcondition fails the
 // run without a taint, and the next apply goes on.
-func TestAccIncompleteCreateResumes(t *testing.T) {
+func TestAccIncompleteCreate_resumes(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
@@ -181,7 +181,7 @@ func TestAccIncompleteCreateResumes(t *testing.T) {
 }
 
 // With on_incomplete = "error" the same create is an error, and the resource tainted.
-func TestAccIncompleteCreateAsError(t *testing.T) {
+func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -212,7 +212,7 @@ func TestAccIncompleteCreateAsError(t *testing.T) {
 }
 
 // Before anything was sent a failure is a plain error, and nothing is stored.
-func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
+func TestAccCreate_storesNothingBeforeTheFirstEffect(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -236,7 +236,7 @@ func TestAccNothingStoredBeforeTheFirstEffect(t *testing.T) {
 }
 
 // A machine that belongs to another cluster is refused, and nothing is sent to any.
-func TestAccForeignMachine(t *testing.T) {
+func TestAccCreate_refusesForeignMachine(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -261,7 +261,7 @@ func TestAccForeignMachine(t *testing.T) {
 }
 
 // A machine that is down changes nothing in a plan.
-func TestAccRefreshWithAMachineDown(t *testing.T) {
+func TestAccRefresh_withAMachineDown(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -302,7 +302,7 @@ func TestAccRefreshWithAMachineDown(t *testing.T) {
 
 // Machines are known by their hardware: one that answers in the place of another is
 // refused, and what was recorded of either is not overwritten by a refresh.
-func TestAccExchangedAddresses(t *testing.T) {
+func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -332,7 +332,7 @@ func TestAccExchangedAddresses(t *testing.T) {
 
 // A worker that lost its state waits in maintenance mode again: it is shown as
 // Degraded, and the next apply brings it back.
-func TestAccWipedWorkerIsRepaired(t *testing.T) {
+func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -370,7 +370,7 @@ func TestAccWipedWorkerIsRepaired(t *testing.T) {
 
 // Protection is lifted in two steps, and until then neither destroy nor replace is
 // planned.
-func TestAccDeletionProtection(t *testing.T) {
+func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -392,7 +392,7 @@ func TestAccDeletionProtection(t *testing.T) {
 }
 
 // With on_destroy = "preserve" the machines are forgotten and keep running.
-func TestAccPreserve(t *testing.T) {
+func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -417,7 +417,7 @@ func TestAccPreserve(t *testing.T) {
 
 // A dead machine does not keep the others from being reset; it is named, and the
 // next destroy finishes.
-func TestAccDestroyWithADeadMachine(t *testing.T) {
+func TestAccDestroy_withDeadMachine(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -447,7 +447,7 @@ func TestAccDestroyWithADeadMachine(t *testing.T) {
 }
 
 // Without a CNI nodes register and stay NotReady, and nothing waits for them.
-func TestAccNoCNI(t *testing.T) {
+func TestAccCreate_withoutCNI(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -471,7 +471,7 @@ func TestAccNoCNI(t *testing.T) {
 }
 
 // A handle written by hand lets workers join a cluster that talosop did not make.
-func TestAccHandleByHand(t *testing.T) {
+func TestAccHandle_isWrittenByHand(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -501,7 +501,7 @@ func TestAccHandleByHand(t *testing.T) {
 
 // Addresses of IPv6 spelt in another way are the same machine: nothing is planned to
 // be sent to it.
-func TestHostsAreComparedByValue(t *testing.T) {
+func TestCanonicalHost_comparesByValue(t *testing.T) {
 	t.Parallel()
 
 	for a, b := range map[string]string{

@@ -75,7 +75,7 @@ func walkAttributes(
 	}
 }
 
-func TestEveryAttributeIsDescribed(t *testing.T) {
+func TestSchema_everyAttributeIsDescribed(t *testing.T) {
 	t.Parallel()
 
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
@@ -94,7 +94,7 @@ func TestEveryAttributeIsDescribed(t *testing.T) {
 var secretNames = []string{"secrets", "bundle", "password", "auth", "identity_token", "client_key", "kubeconfig",
 	"talosconfig"}
 
-func TestSecretsAreSensitive(t *testing.T) {
+func TestSchema_secretsAreSensitive(t *testing.T) {
 	t.Parallel()
 
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
@@ -107,7 +107,7 @@ func TestSecretsAreSensitive(t *testing.T) {
 	})
 }
 
-func TestNoSetsOfObjects(t *testing.T) {
+func TestSchema_hasNoSetsOfObjects(t *testing.T) {
 	t.Parallel()
 
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
@@ -117,7 +117,7 @@ func TestNoSetsOfObjects(t *testing.T) {
 	})
 }
 
-func TestResourcesWithMachinesHaveTimeouts(t *testing.T) {
+func TestSchema_resourcesWithMachinesHaveTimeouts(t *testing.T) {
 	t.Parallel()
 
 	for name, schema := range schemas(t).ResourceSchemas {
@@ -135,7 +135,7 @@ func TestResourcesWithMachinesHaveTimeouts(t *testing.T) {
 
 // The handle has to be the same type wherever it appears, so that one resource can
 // be given what another one exports.
-func TestHandleHasOneType(t *testing.T) {
+func TestSchema_handleHasOneType(t *testing.T) {
 	t.Parallel()
 
 	types := map[string][]string{}

@@ -37,7 +37,7 @@ func TestStore_credentials(t *testing.T) {
 }
 
 // Another way to a place is no other place.
-func TestPlaces(t *testing.T) {
+func TestPlace_sameWhateverTheAccess(t *testing.T) {
 	t.Parallel()
 
 	base := store.Place{Bucket: s3.Config{Bucket: "b", Endpoint: "https://s3.example.org"}, Prefix: "p"}
@@ -68,7 +68,7 @@ func TestPlaces(t *testing.T) {
 }
 
 // The credentials of the provider are checked, described and never shown.
-func TestProviderStore(t *testing.T) {
+func TestProviderStore_credentials(t *testing.T) {
 	t.Parallel()
 
 	told := schemas(t)
@@ -107,7 +107,7 @@ func TestProviderStore(t *testing.T) {
 }
 
 // What is write-only is so wherever a resource has it, and data sources have none of it.
-func TestStoreKeysAreWriteOnly(t *testing.T) {
+func TestStore_keysAreWriteOnly(t *testing.T) {
 	t.Parallel()
 
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {

@@ -171,7 +171,7 @@ func isElement(at *tftypes.AttributePath) bool {
 // Every value of a configuration may be unknown while planning: nothing may be
 // reported that the value could still put right, and a value that is unknown must
 // not turn into one that is known.
-func TestUnknownValuesEverywhere(t *testing.T) {
+func TestUnknownValues_ofEveryAttribute(t *testing.T) {
 	t.Parallel()
 
 	for resource, config := range map[string]configuration{
@@ -241,7 +241,7 @@ func unknownEverywhere(t *testing.T, resource string, config configuration, try 
 }
 
 // An argument that is not known yet may allow what would be refused without it.
-func TestUnknownArgumentsRefuseNothing(t *testing.T) {
+func TestUnknownValues_refuseNothing(t *testing.T) {
 	t.Parallel()
 
 	older := func() configuration {

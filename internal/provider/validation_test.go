@@ -25,7 +25,7 @@ func with(base configuration, value any, path ...string) configuration {
 	return base
 }
 
-func TestValidConfigurationsAreSilent(t *testing.T) {
+func TestValidate_validConfigurations(t *testing.T) {
 	t.Parallel()
 
 	for resource, config := range map[string]configuration{
@@ -40,7 +40,7 @@ func TestValidConfigurationsAreSilent(t *testing.T) {
 
 // A mistake is reported at its attribute, with what was found, what is allowed and
 // what to do.
-func TestMistakesInControlPlanes(t *testing.T) {
+func TestValidate_invalidControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	const machines = `AttributeName("machines")`
@@ -230,7 +230,7 @@ func TestMistakesInControlPlanes(t *testing.T) {
 	}
 }
 
-func TestMistakesInWorkers(t *testing.T) {
+func TestValidate_invalidWorkers(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
@@ -277,7 +277,7 @@ func TestMistakesInWorkers(t *testing.T) {
 
 // In a whole cluster a mistake is reported in the block it is in, and machines are
 // compared across blocks.
-func TestMistakesInClusters(t *testing.T) {
+func TestValidate_invalidWholeClusters(t *testing.T) {
 	t.Parallel()
 
 	const (

@@ -76,7 +76,7 @@ func (s *site) expectReset(t *testing.T) {
 
 // One resource makes control plane and workers in one run, is content with what it
 // made while machines are down, changes single pools, and puts all machines back.
-func TestAccWholeCluster(t *testing.T) {
+func TestAccWholeCluster_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -154,7 +154,7 @@ func TestAccWholeCluster(t *testing.T) {
 
 // A pool that is added later joins; an update that stops half way stores the machines
 // of it that did join, and the next one goes on.
-func TestAccWholeClusterGrows(t *testing.T) {
+func TestAccWholeCluster_addsAPool(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -194,7 +194,7 @@ func TestAccWholeClusterGrows(t *testing.T) {
 
 // A create that is stopped while a worker hangs is stored with its phase, and goes on
 // in the next apply without doing anything twice.
-func TestAccWholeClusterResumes(t *testing.T) {
+func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -238,7 +238,7 @@ func TestAccWholeClusterResumes(t *testing.T) {
 
 // A cluster whose state was lost is imported, workers included, and then there is
 // nothing to change.
-func TestAccImportedWholeClusterPlansNothing(t *testing.T) {
+func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -40,7 +40,7 @@ func applyMode(
 	return resp.GetMessages()[0], nil
 }
 
-func TestApplyRefusesWhatTalosRefuses(t *testing.T) {
+func TestApplyConfiguration_refusesWhatTalosRefuses(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	good := newTestCluster(t, simulator).config(machinetype.TypeControlPlane)
 
@@ -69,7 +69,7 @@ func TestApplyRefusesWhatTalosRefuses(t *testing.T) {
 	}
 }
 
-func TestApplyModesOfAConfiguredMachine(t *testing.T) {
+func TestApplyConfiguration_modesOfAConfiguredMachine(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -126,8 +126,8 @@ func stageAndTry(t *testing.T, m *sim.Machine, talos *client.Client, data, label
 	})
 }
 
-// TestApplySince114NeverReboots: what costs a reboot before waits for the next one.
-func TestApplySince114NeverReboots(t *testing.T) {
+// TestApplyConfiguration_since114NeverReboots: what costs a reboot before waits for the next one.
+func TestApplyConfiguration_since114NeverReboots(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{TalosVersion: "v1.14.0"})
 	talos, boot := cluster.secure(cps[0]), cps[0].BootID()
 	env := bytes.Replace(cps[0].Config(), []byte("machine:\n"), []byte("machine:\n    env:\n        NAME: value\n"), 1)
@@ -188,7 +188,7 @@ func readConfigs(t *testing.T, c *client.Client) (active, persistent []byte) {
 	return active, persistent
 }
 
-func TestRolesDecideWhatAClientMay(t *testing.T) {
+func TestRoles_decideWhatAClientMay(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -245,7 +245,7 @@ func TestRolesDecideWhatAClientMay(t *testing.T) {
 	}
 }
 
-func TestMaintenanceBefore113ServesLittle(t *testing.T) {
+func TestMaintenance_before113ServesLittle(t *testing.T) {
 	_, m, talos := newMaintenanceMachine(t, sim.Options{TalosVersion: "v1.12.6"})
 
 	for name, call := range map[string]func() error{
@@ -266,7 +266,7 @@ func TestMaintenanceBefore113ServesLittle(t *testing.T) {
 	}
 }
 
-func TestContainersDoNotInstallRebootOrWipe(t *testing.T) {
+func TestContainer_doesNotInstallRebootOrWipe(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cluster := newTestCluster(t, simulator, generate.WithHostDNSForwardKubeDNSToHost(true))
 

@@ -36,7 +36,7 @@ func asset(t *testing.T, name string) string {
 	return ""
 }
 
-func TestClusterWithRealEtcdAndKubernetes(t *testing.T) {
+func TestCluster_withRealEtcdAndKubernetes(t *testing.T) {
 	t.Parallel()
 
 	folder := filepath.Dir(asset(t, "kube-apiserver"))

@@ -15,9 +15,9 @@ import (
 // process in which the provider's memory is measured.
 const heapLimit = 250 << 20
 
-// TestFiveHundredMachinesFitIntoOneProcess starts a cluster of 3 + 497 machines from
+// TestCluster_fiveHundredMachinesFitIntoOneProcess starts a cluster of 3 + 497 machines from
 // configurations on their disks and bootstraps it.
-func TestFiveHundredMachinesFitIntoOneProcess(t *testing.T) {
+func TestCluster_fiveHundredMachinesFitIntoOneProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -46,9 +46,9 @@ func bootIDOf(t *testing.T, c *client.Client) string {
 	return string(bytes.TrimSpace(content))
 }
 
-// TestContainerExits holds what a container does where a machine would reboot: its process ends, and it has everything
-// but a boot id of its own when it is started again.
-func TestContainerExits(t *testing.T) {
+// TestContainer_exitsInsteadOfRebooting holds what a container does where a machine would reboot: its process ends, and
+// it has everything but a boot id of its own when it is started again.
+func TestContainer_exitsInsteadOfRebooting(t *testing.T) {
 	t.Parallel()
 
 	m, cluster := pod(t)
@@ -89,8 +89,8 @@ func TestContainerExits(t *testing.T) {
 	}
 }
 
-// TestContainerIsReplaced: another container with the same volumes is the same machine with another release.
-func TestContainerIsReplaced(t *testing.T) {
+// TestContainer_isReplaced: another container with the same volumes is the same machine with another release.
+func TestContainer_isReplaced(t *testing.T) {
 	t.Parallel()
 
 	m, cluster := pod(t)
@@ -119,8 +119,8 @@ func TestContainerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestContainerTakesWhatWasStaged: a configuration that was staged holds from the next start on.
-func TestContainerTakesWhatWasStaged(t *testing.T) {
+// TestContainer_takesWhatWasStaged: a configuration that was staged holds from the next start on.
+func TestContainer_takesWhatWasStaged(t *testing.T) {
 	t.Parallel()
 
 	m, cluster := pod(t)
@@ -144,8 +144,8 @@ func TestContainerTakesWhatWasStaged(t *testing.T) {
 	}
 }
 
-// TestContainerOfABrokenImage ends while it boots, every time.
-func TestContainerOfABrokenImage(t *testing.T) {
+// TestContainer_ofABrokenImage ends while it boots, every time.
+func TestContainer_ofABrokenImage(t *testing.T) {
 	t.Parallel()
 
 	m, _ := pod(t)
@@ -164,7 +164,7 @@ func TestContainerOfABrokenImage(t *testing.T) {
 	}
 }
 
-func TestTalosImages(t *testing.T) {
+func TestTalosImage_references(t *testing.T) {
 	t.Parallel()
 
 	const repository = "registry.example/mirror/talos"
@@ -194,8 +194,8 @@ func TestTalosImages(t *testing.T) {
 	}
 }
 
-// TestContainerVolumes: each volume holds its own, and the rest of the machine goes on without one that is new.
-func TestContainerVolumes(t *testing.T) {
+// TestContainer_volumes: each volume holds its own, and the rest of the machine goes on without one that is new.
+func TestContainer_volumes(t *testing.T) {
 	t.Parallel()
 
 	m, cluster := pod(t)

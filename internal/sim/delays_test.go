@@ -13,10 +13,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// TestCriticalPathIsTheLeastTimeOfACreate measures machines that are configured all at
+// TestCriticalPath_isTheLeastTimeOfACreate measures machines that are configured all at
 // once and bootstrapped as soon as possible: nothing is faster than the critical path,
 // and little is slower. A machine that is busy with something else is given another chance.
-func TestCriticalPathIsTheLeastTimeOfACreate(t *testing.T) {
+func TestCriticalPath_isTheLeastTimeOfACreate(t *testing.T) {
 	const attempts = 5
 
 	step := 100 * time.Millisecond

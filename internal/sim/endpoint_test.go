@@ -30,7 +30,7 @@ func asked(t *testing.T, p *sim.Poller, failed bool) {
 
 // A load balancer passes on to whoever answers: while the API servers of a cluster are
 // replaced one by one, nobody notices.
-func TestLoadBalancerIsAlwaysThere(t *testing.T) {
+func TestEndpoint_loadBalancerAlwaysAnswers(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)
 	cluster := newTestCluster(t, simulator)
@@ -70,7 +70,7 @@ func TestLoadBalancerIsAlwaysThere(t *testing.T) {
 
 // A virtual IP stays where it is while the API server behind it is broken, and moves
 // with its holder's kubelet.
-func TestVirtualIPMovesWithTheKubelet(t *testing.T) {
+func TestEndpoint_virtualIPMovesWithTheKubelet(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)
 	cluster := newTestCluster(t, simulator)

@@ -19,7 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
-func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
+func TestEtcdAlarms_areRaisedListedAndDisarmed(t *testing.T) {
 	cluster, cps := upgradeSite(t, 2, sim.Options{})
 	alarmsComeAndGo(t, cluster, cps)
 
@@ -35,7 +35,7 @@ func TestEtcdAlarmsAreRaisedListedAndDisarmed(t *testing.T) {
 	})
 }
 
-func TestEtcdAlarmsOfRealMembers(t *testing.T) {
+func TestEtcdAlarms_ofRealMembers(t *testing.T) {
 	t.Parallel()
 
 	folder := filepath.Dir(asset(t, "etcd"))
@@ -133,7 +133,7 @@ func etcdStatus(t *testing.T, talos *client.Client) *machine.EtcdMemberStatus {
 	return resp.GetMessages()[0].GetMemberStatus()
 }
 
-func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
+func TestEtcdAlarms_noSpaceStopsLegacyUpgrades(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	check(t, cps[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
 
@@ -144,7 +144,7 @@ func TestNoSpaceStopsLegacyUpgrades(t *testing.T) {
 	}
 }
 
-func TestEtcdMaintenanceIsForControlPlanes(t *testing.T) {
+func TestEtcdMaintenance_isForControlPlanes(t *testing.T) {
 	_, _, talos := newMaintenanceMachine(t, sim.Options{})
 
 	if _, err := talos.EtcdAlarmList(within(t, time.Minute)); status.Code(err) != codes.Unimplemented {

@@ -117,9 +117,9 @@ func replace(t *testing.T, machines []*sim.Machine, to ...netip.Addr) {
 	}
 }
 
-// TestPodsAreReplacedAtOnce holds what was seen of real Talos 1.13 in the pods of a real cluster: etcd finds itself
-// again as long as one member is where the others look for it, and never otherwise.
-func TestPodsAreReplacedAtOnce(t *testing.T) {
+// TestEtcdPeers_ofPodsReplacedAtOnce holds what was seen of real Talos 1.13 in the pods of a real cluster: etcd finds
+// itself again as long as one member is where the others look for it, and never otherwise.
+func TestEtcdPeers_ofPodsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 
 	cluster, machines := pods(t, sim.Options{}, false)
@@ -161,8 +161,8 @@ func TestPodsAreReplacedAtOnce(t *testing.T) {
 	awaitMembers(t, simulator, 3)
 }
 
-// TestPodsKeepTheirPeers is the cure.
-func TestPodsKeepTheirPeers(t *testing.T) {
+// TestEtcdPeers_addressesOfPodsStay is the cure.
+func TestEtcdPeers_addressesOfPodsStay(t *testing.T) {
 	t.Parallel()
 
 	for name, opts := range map[string]sim.Options{"model": {}, "real": {Assets: filepath.Dir(asset(t, "etcd"))}} {

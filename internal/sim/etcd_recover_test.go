@@ -149,7 +149,7 @@ func bothEtcds(t *testing.T, test func(t *testing.T, opts sim.Options)) {
 	})
 }
 
-func TestRecoveredEtcdHasItsKeysAndKubernetesItsObjects(t *testing.T) {
+func TestRecover_keepsKeysAndObjects(t *testing.T) {
 	t.Parallel()
 	bothEtcds(t, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
@@ -207,9 +207,9 @@ func TestRecoveredEtcdHasItsKeysAndKubernetesItsObjects(t *testing.T) {
 	})
 }
 
-// TestEtcdutlAgreesOnSnapshots: what a backup reports of a snapshot is what etcd's own tool
+// TestSnapshot_agreesWithEtcdutl: what a backup reports of a snapshot is what etcd's own tool
 // says of it, of real members and of the stand-in.
-func TestEtcdutlAgreesOnSnapshots(t *testing.T) {
+func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 	t.Parallel()
 
 	etcdutl := asset(t, "etcdutl")
@@ -247,9 +247,9 @@ func TestEtcdutlAgreesOnSnapshots(t *testing.T) {
 	})
 }
 
-// TestBrokenSnapshotsFailAfterTheAnswer: Talos answers a Bootstrap before it looks at the
+// TestRecover_brokenSnapshotFailsAfterTheAnswer: Talos answers a Bootstrap before it looks at the
 // snapshot. What it says then are etcd's own words, and what it leaves is etcd's as well.
-func TestBrokenSnapshotsFailAfterTheAnswer(t *testing.T) {
+func TestRecover_brokenSnapshotFailsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	bothEtcds(t, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
@@ -313,7 +313,7 @@ func TestBrokenSnapshotsFailAfterTheAnswer(t *testing.T) {
 
 // Half a snapshot takes the machine down: what Talos looks at it with does not survive
 // pages that are missing.
-func TestHalfASnapshotTakesTheMachineDown(t *testing.T) {
+func TestRecover_halfASnapshotTakesTheMachineDown(t *testing.T) {
 	t.Parallel()
 	bothEtcds(t, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
@@ -341,7 +341,7 @@ func TestHalfASnapshotTakesTheMachineDown(t *testing.T) {
 	})
 }
 
-func TestSnapshotFileLivesOnEphemeral(t *testing.T) {
+func TestRecover_snapshotFileIsOnEphemeral(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})
@@ -384,7 +384,7 @@ func TestSnapshotFileLivesOnEphemeral(t *testing.T) {
 	cluster.awaitEtcd(m, "Failed", "no such file or directory")
 }
 
-func TestRecoverIsRefused(t *testing.T) {
+func TestRecover_refused(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})
@@ -418,7 +418,7 @@ func TestRecoverIsRefused(t *testing.T) {
 	}
 }
 
-func TestFaultsStrikeInTheMiddleOfSnapshots(t *testing.T) {
+func TestSnapshot_faultsInTheMiddle(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})

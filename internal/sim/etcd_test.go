@@ -22,7 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
+func TestBootstrap_twiceBeforeDataStopsEtcdForGood(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.EtcdStart = time.Hour // data would be written after half of it
 
@@ -59,7 +59,7 @@ func TestBootstrapTwiceBeforeDataStopsEtcdForGood(t *testing.T) {
 	}
 }
 
-func TestEtcdDataDirectoryIsListed(t *testing.T) {
+func TestEtcd_dataDirectoryIsListed(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -105,7 +105,7 @@ func TestEtcdDataDirectoryIsListed(t *testing.T) {
 	})
 }
 
-func TestEtcdThatNobodyBootstrapsGivesUp(t *testing.T) {
+func TestEtcd_givesUpWithoutABootstrap(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.EtcdGiveUp = 10 * time.Millisecond
 
@@ -127,7 +127,7 @@ func TestEtcdThatNobodyBootstrapsGivesUp(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
+func TestBootstrap_isRecordedInTheEvents(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -151,7 +151,7 @@ func TestBootstrapLeavesItsTraceInTheEvents(t *testing.T) {
 	}
 }
 
-func TestBootstrapOfASecondMachineMakesASecondCluster(t *testing.T) {
+func TestBootstrap_ofASecondMachineMakesASecondCluster(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.EtcdJoin = time.Hour
 
@@ -176,7 +176,7 @@ func TestBootstrapOfASecondMachineMakesASecondCluster(t *testing.T) {
 	})
 }
 
-func TestEtcdKeepsItsQuorum(t *testing.T) {
+func TestEtcd_keepsItsQuorum(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cps := addMachines(t, simulator, "cp", 3)
 	cluster := newTestCluster(t, simulator)
@@ -245,7 +245,7 @@ func memberIDs(t *testing.T, talos *client.Client) map[string]uint64 {
 	return ids
 }
 
-func TestFailedGracefulResetOfTheLastMemberRebootsUnwiped(t *testing.T) {
+func TestReset_failedGracefulOneRebootsUnwiped(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -267,7 +267,7 @@ func TestFailedGracefulResetOfTheLastMemberRebootsUnwiped(t *testing.T) {
 	}
 }
 
-func TestSnapshotHasPagesAndTheirChecksum(t *testing.T) {
+func TestSnapshot_hasPagesAndTheirChecksum(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -287,7 +287,7 @@ func TestSnapshotHasPagesAndTheirChecksum(t *testing.T) {
 	}
 }
 
-func TestOnlyAllowedSequencesTakeOver(t *testing.T) {
+func TestSequences_onlyAllowedOnesTakeOver(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.Reset = 5 * time.Second // the second reset has to come before the first one ends
 

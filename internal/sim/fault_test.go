@@ -31,7 +31,7 @@ func newMaintenanceMachine(t *testing.T, opts sim.Options) (*sim.Simulator, *sim
 	return simulator, m, insecure(t, m)
 }
 
-func TestFaultsHitTheCallsTheyName(t *testing.T) {
+func TestFault_hitsTheCallsItNames(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault fault.Fault
 		want  []codes.Code
@@ -70,7 +70,7 @@ func TestFaultsHitTheCallsTheyName(t *testing.T) {
 	}
 }
 
-func TestDroppedResponseOfApplyHasItsEffect(t *testing.T) {
+func TestFault_droppedResponseHasItsEffect(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	cluster := newTestCluster(t, simulator)
 	m.SetFault(fault.Fault{Method: "ApplyConfiguration", DropResponse: true})
@@ -86,7 +86,7 @@ func TestDroppedResponseOfApplyHasItsEffect(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-func TestCrashAndHangKeepTheMachineAway(t *testing.T) {
+func TestFault_crashAndHangKeepTheMachineAway(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	cluster := newTestCluster(t, simulator)
 
@@ -117,7 +117,7 @@ func TestCrashAndHangKeepTheMachineAway(t *testing.T) {
 }
 
 // Whoever notices a crash by the call that it costs may switch the machine on again while it still goes down.
-func TestPowerOnWhileACrashGoesOn(t *testing.T) {
+func TestPowerOn_duringACrash(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 
@@ -142,7 +142,7 @@ func TestPowerOnWhileACrashGoesOn(t *testing.T) {
 }
 
 // The power goes, whoever has connected and says nothing: gRPC gives him two minutes for the handshake.
-func TestPowerOffWaitsForNoHandshake(t *testing.T) {
+func TestPowerOff_waitsForNoHandshake(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))
@@ -172,7 +172,7 @@ func TestPowerOffWaitsForNoHandshake(t *testing.T) {
 	}
 }
 
-func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
+func TestOnCall_decidesBeforeACallIsServed(t *testing.T) {
 	simulator, m, talos := newMaintenanceMachine(t, sim.Options{})
 	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Mutates() {
@@ -207,9 +207,9 @@ func TestOnCallDecidesBeforeACallIsServed(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftAfterClose looks at the stacks of all goroutines, because a count
+// TestClose_leavesNothing looks at the stacks of all goroutines, because a count
 // would also count those of clients and of other tests.
-func TestNothingIsLeftAfterClose(t *testing.T) {
+func TestClose_leavesNothing(t *testing.T) {
 	simulator, err := sim.New(t.Context(), sim.Options{})
 	check(t, err)
 

@@ -16,9 +16,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestCNIThatIsInstalledLater holds what an addon with the pod network needs: the node becomes Ready when it
+// TestCNI_installedLater holds what an addon with the pod network needs: the node becomes Ready when it
 // runs, and after a reboot without it.
-func TestCNIThatIsInstalledLater(t *testing.T) {
+func TestCNI_installedLater(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
@@ -44,8 +44,8 @@ func TestCNIThatIsInstalledLater(t *testing.T) {
 	check(t, m.AwaitReady(within(t, time.Minute)))
 }
 
-// TestWorkloadsInOtherHands: nothing of the simulator says that workloads run, as something else does.
-func TestWorkloadsInOtherHands(t *testing.T) {
+// TestWorkloads_runBySomethingElse: nothing of the simulator says that workloads run, as something else does.
+func TestWorkloads_runBySomethingElse(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	simulator.HandOverWorkloads()
 
@@ -73,13 +73,13 @@ func TestWorkloadsInOtherHands(t *testing.T) {
 	}
 }
 
-func TestGuestsNeedRealParts(t *testing.T) {
+func TestGuests_needRealParts(t *testing.T) {
 	if _, err := sim.ForTest(t, sim.Options{}).StartGuest("true", "/bin/true"); err == nil {
 		t.Error("a guest started in a site without real parts")
 	}
 }
 
-func TestGuests(t *testing.T) {
+func TestGuests_startAndEnd(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Assets: filepath.Dir(asset(t, "kube-apiserver"))})
 
 	short, err := simulator.StartGuest("true", "/bin/true")

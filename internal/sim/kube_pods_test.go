@@ -27,7 +27,7 @@ func addPod(t *testing.T, kube kubernetes.Interface, node, name string) {
 	}, metav1.CreateOptions{})))
 }
 
-func TestEvictionSpendsTheBudget(t *testing.T) {
+func TestEviction_usesUpTheBudget(t *testing.T) {
 	m, _, kube := oneNode(t)
 	ctx := within(t, time.Minute)
 	budgets := kube.PolicyV1().PodDisruptionBudgets("default")
@@ -78,7 +78,7 @@ func TestEvictionSpendsTheBudget(t *testing.T) {
 }
 
 // Only its kubelet ends a pod, so one on a dead machine stays.
-func TestPodsEndWithTheirKubelet(t *testing.T) {
+func TestPods_endOnlyThroughTheirKubelet(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cps, workers := addMachines(t, simulator, "cp", 1), addMachines(t, simulator, "worker", 1)
 	cluster := newTestCluster(t, simulator)

@@ -38,7 +38,7 @@ func oneNode(t *testing.T, opts ...generate.Option) (*sim.Machine, *testCluster,
 	return m, cluster, cluster.kubernetes(m)
 }
 
-func TestStandInIsAnAPIServerToItsClients(t *testing.T) {
+func TestStandIn_isAnAPIServerToItsClients(t *testing.T) {
 	m, _, kube := oneNode(t)
 	ctx := within(t, time.Minute)
 	nodes := kube.CoreV1().Nodes()
@@ -90,7 +90,7 @@ func TestStandInIsAnAPIServerToItsClients(t *testing.T) {
 	}
 }
 
-func TestStandInKeepsLeasesAndConfigMaps(t *testing.T) {
+func TestStandIn_keepsLeasesAndConfigMaps(t *testing.T) {
 	_, _, kube := oneNode(t)
 	ctx := within(t, time.Minute)
 	leases := kube.CoordinationV1().Leases("kube-system")
@@ -132,7 +132,7 @@ func TestStandInKeepsLeasesAndConfigMaps(t *testing.T) {
 	}
 }
 
-func TestKubernetesAsksWhoIsThere(t *testing.T) {
+func TestStandIn_refusesAnonymousRequests(t *testing.T) {
 	_, cluster, _ := oneNode(t)
 	endpoint := cluster.input.ControlPlaneEndpoint
 
@@ -153,7 +153,7 @@ func TestKubernetesAsksWhoIsThere(t *testing.T) {
 	}
 }
 
-func TestNodesWithoutCNIStayNotReady(t *testing.T) {
+func TestNode_notReadyWithoutCNI(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
@@ -192,7 +192,7 @@ func TestNodesWithoutCNIStayNotReady(t *testing.T) {
 	})
 }
 
-func TestNodeOfALostMachineBecomesUnknown(t *testing.T) {
+func TestNode_unknownWhenItsMachineIsLost(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cps, workers := addMachines(t, simulator, "cp", 1), addMachines(t, simulator, "worker", 1)
 	cluster := newTestCluster(t, simulator)

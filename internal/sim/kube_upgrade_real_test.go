@@ -124,7 +124,7 @@ func (p *poller) run(ctx context.Context, namespace, name string) {
 // An upgrade replaces the API server of one machine after the other. In between, two
 // versions work on the same objects. A client that knows all machines is always served,
 // and so is one behind a load balancer.
-func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
+func TestRealAPIServer_isReplacedOneByOne(t *testing.T) {
 	t.Parallel()
 
 	log := &siteLog{t: t}
@@ -209,7 +209,7 @@ func TestRealAPIServersAreReplacedOneByOne(t *testing.T) {
 }
 
 // Real parts run what was built; any other version is an API server that never starts.
-func TestRealAPIServerOfAVersionThatWasNotBuilt(t *testing.T) {
+func TestRealAPIServer_ofAVersionThatWasNotBuilt(t *testing.T) {
 	t.Parallel()
 
 	log := &siteLog{t: t}

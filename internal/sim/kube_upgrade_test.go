@@ -11,10 +11,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestTalosctlUpgradesKubernetes lets Talos's own upgrade of Kubernetes judge: it pulls
+// TestTalosctl_upgradesKubernetes lets Talos's own upgrade of Kubernetes judge: it pulls
 // images, replaces the components one by one, waits for each as it does on real machines,
 // and brings the bootstrap manifests up to date.
-func TestTalosctlUpgradesKubernetes(t *testing.T) {
+func TestTalosctl_upgradesKubernetes(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)

@@ -91,11 +91,11 @@ func setTemplate(t *testing.T, kube kubernetes.Interface, pods corev1.PodTemplat
 	}))
 }
 
-func TestWorkloadsFollowNodesAndImages(t *testing.T) {
+func TestWorkloads_followNodesAndImages(t *testing.T) {
 	rollsOut(t, sim.Options{})
 }
 
-func TestWorkloadsFollowNodesAndImagesWithRealParts(t *testing.T) {
+func TestWorkloads_followNodesAndImagesWithRealParts(t *testing.T) {
 	t.Parallel()
 
 	rollsOut(t, sim.Options{Assets: kubernetesAssets(t)})
@@ -131,7 +131,7 @@ func rollsOut(t *testing.T, opts sim.Options) {
 }
 
 // Pods of a DaemonSet go to cordoned nodes, too. Those of a Deployment only stay there.
-func TestWorkloadsOnACordonedNode(t *testing.T) {
+func TestWorkloads_onACordonedNode(t *testing.T) {
 	m, _, kube := oneNode(t)
 	cordon := func(yes bool) {
 		check(t, second(kube.CoreV1().Nodes().Patch(t.Context(), m.Hostname(), types.StrategicMergePatchType,
@@ -150,7 +150,7 @@ func TestWorkloadsOnACordonedNode(t *testing.T) {
 }
 
 // Without a CNI only pods on the host's network run.
-func TestWorkloadsWithoutANetwork(t *testing.T) {
+func TestWorkloads_withoutANetwork(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))

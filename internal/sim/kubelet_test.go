@@ -15,7 +15,7 @@ import (
 
 // A kubelet with another image is another process: its service goes away and comes back,
 // and the node reports the new version. Talos's own upgrade waits for just that.
-func TestKubeletRestartsForAnotherImage(t *testing.T) {
+func TestKubelet_restartsForAnotherImage(t *testing.T) {
 	cp, cluster, kube := oneNode(t)
 	ctx := within(t, time.Minute)
 
@@ -56,7 +56,7 @@ func TestKubeletRestartsForAnotherImage(t *testing.T) {
 	check(t, cp.AwaitReady(ctx))
 }
 
-func TestBrokenKubeletLosesItsNode(t *testing.T) {
+func TestKubelet_brokenOneLosesItsNode(t *testing.T) {
 	cp, cluster, kube := oneNode(t)
 
 	cp.BreakComponent("kubelet", "v1.36.0")

@@ -13,7 +13,7 @@ import (
 )
 
 // Talos creates the objects of its manifests at bootstrap and records them.
-func TestBootstrapManifestsAreCreated(t *testing.T) {
+func TestBootstrapManifests_areCreated(t *testing.T) {
 	_, _, kube := oneNode(t)
 
 	eventually(t, "inventory", func(ctx context.Context) error {
@@ -46,7 +46,7 @@ func TestBootstrapManifestsAreCreated(t *testing.T) {
 
 // Server-side apply of the stand-in removes what an applier leaves out, tells appliers
 // apart, and writes nothing in a dry run.
-func TestStandInAppliesOnTheServer(t *testing.T) {
+func TestStandIn_appliesOnTheServer(t *testing.T) {
 	_, _, kube := oneNode(t)
 	maps := kube.CoreV1().ConfigMaps("default")
 

@@ -43,7 +43,7 @@ func uuidOf(t *testing.T, c *client.Client) string {
 	return info.TypedSpec().UUID
 }
 
-func TestMeta(t *testing.T) {
+func TestMeta_readAndWritten(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})
@@ -117,7 +117,7 @@ func wide(t *testing.T, c *client.Client) error {
 	return err
 }
 
-func TestMetaInContainer(t *testing.T) {
+func TestMeta_inAContainer(t *testing.T) {
 	t.Parallel()
 
 	simulator := sim.ForTest(t, sim.Options{})

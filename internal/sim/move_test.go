@@ -20,12 +20,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-func TestMachineMovesToAnotherAddress(t *testing.T) {
+func TestMove_toAnotherAddress(t *testing.T) {
 	cluster, cps := upgradeSite(t, 3, sim.Options{})
 	moves(t, cluster, cps[1], cps[0])
 }
 
-func TestMachineWithRealPartsMoves(t *testing.T) {
+func TestMove_withRealParts(t *testing.T) {
 	t.Parallel()
 
 	folder := filepath.Dir(asset(t, "kube-apiserver"))
@@ -95,7 +95,7 @@ func moves(t *testing.T, cluster *testCluster, m, via *sim.Machine) {
 	})
 }
 
-func TestFreedAddressCanBeGivenToAnotherMachine(t *testing.T) {
+func TestMove_freesTheFormerAddress(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	machines := addMachines(t, simulator, "cp", 2)
 	old := machines[0].Address()

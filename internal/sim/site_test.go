@@ -255,7 +255,7 @@ func eventually(t *testing.T, what string, f func(context.Context) error) {
 	}
 }
 
-func TestClusterFromMaintenanceToReadyAndBack(t *testing.T) {
+func TestCluster_fromMaintenanceToReadyAndBack(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)
 	workers := addMachines(t, simulator, "worker", 2)

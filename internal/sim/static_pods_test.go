@@ -140,7 +140,7 @@ func waiting(t *testing.T, kube kubernetes.Interface, m *sim.Machine, id, reason
 	})
 }
 
-func TestStaticPodsFollowTheConfiguration(t *testing.T) {
+func TestStaticPods_followTheConfiguration(t *testing.T) {
 	cp, cluster, kube := oneNode(t)
 
 	for id, image := range map[string]string{
@@ -215,7 +215,7 @@ func schedulerVersion(t *testing.T, c *testCluster, m *sim.Machine) string {
 	return r.Metadata().Version().String()
 }
 
-func TestBrokenComponentCrashes(t *testing.T) {
+func TestStaticPods_brokenComponentCrashes(t *testing.T) {
 	cp, cluster, kube := oneNode(t)
 	cluster.settled(kube, cp, k8s.SchedulerID, schedulerImage+":v1.35.2")
 
@@ -239,7 +239,7 @@ func TestBrokenComponentCrashes(t *testing.T) {
 
 // A kube-apiserver that crashes leaves its machine without one; the kubelet there tells
 // about it through the others, as KubePrism lets it.
-func TestBrokenAPIServerLeavesTheOthers(t *testing.T) {
+func TestStaticPods_brokenAPIServerLeavesTheOthers(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
 	cps := addMachines(t, simulator, "cp", 3)
 	cluster := newTestCluster(t, simulator)
@@ -264,7 +264,7 @@ func TestBrokenAPIServerLeavesTheOthers(t *testing.T) {
 	eventually(t, "the old version again", func(context.Context) error { return serves(own, "v1.35.2") })
 }
 
-func TestMissingImageOfAComponent(t *testing.T) {
+func TestStaticPods_missingImage(t *testing.T) {
 	cp, cluster, kube := oneNode(t)
 	simulator := cluster.sim
 	cluster.settled(kube, cp, k8s.ControllerManagerID, managerImage+":v1.35.2")

@@ -106,9 +106,9 @@ func at(m *sim.Machine, args ...string) []string {
 	return append([]string{"-e", m.Address().String(), "-n", m.Address().String()}, args...)
 }
 
-// TestTalosctlIsSatisfied walks a cluster's whole life with the real talosctl: what it
+// TestTalosctl_lifecycle walks a cluster's whole life with the real talosctl: what it
 // does on real machines it must be able to do here, and be refused alike.
-func TestTalosctlIsSatisfied(t *testing.T) {
+func TestTalosctl_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)
@@ -247,9 +247,9 @@ func (c *talosctl) away(cps []*sim.Machine, worker *sim.Machine) {
 	check(c.t, cps[0].AwaitStage(within(c.t, time.Minute), sim.StageMaintenance))
 }
 
-// TestTalosctlUpgrades upgrades and rolls back a cluster with the real talosctl, which
+// TestTalosctl_upgradesAndRollsBack upgrades and rolls back a cluster with the real talosctl, which
 // follows every reboot by events and checks that the boot id changed.
-func TestTalosctlUpgrades(t *testing.T) {
+func TestTalosctl_upgradesAndRollsBack(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)
@@ -287,8 +287,8 @@ func TestTalosctlUpgrades(t *testing.T) {
 	}
 }
 
-// TestTalosctlLooksAfterEtcd uses talosctl's etcd commands on a cluster of three.
-func TestTalosctlLooksAfterEtcd(t *testing.T) {
+// TestTalosctl_etcdCommands uses talosctl's etcd commands on a cluster of three.
+func TestTalosctl_etcdCommands(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)
@@ -321,9 +321,9 @@ func TestTalosctlLooksAfterEtcd(t *testing.T) {
 	ctl.fails("not found", at(cps[0], "etcd", "remove-member", "dead")...)
 }
 
-// TestTalosctlRecoversEtcd backs an etcd up and bootstraps from that with the real talosctl,
+// TestTalosctl_recoversEtcd backs an etcd up and bootstraps from that with the real talosctl,
 // which looks into the snapshot itself.
-func TestTalosctlRecoversEtcd(t *testing.T) {
+func TestTalosctl_recoversEtcd(t *testing.T) {
 	t.Parallel()
 
 	ctl := newTalosctl(t)

@@ -41,7 +41,7 @@ func peer(t *testing.T, m *sim.Machine) *x509.Certificate {
 	return cert
 }
 
-func TestMaintenanceCertificateIsNewAtEveryBoot(t *testing.T) {
+func TestMaintenance_certificateIsNewAtEveryBoot(t *testing.T) {
 	_, m, _ := newMaintenanceMachine(t, sim.Options{})
 	first := peer(t, m)
 
@@ -59,7 +59,7 @@ func TestMaintenanceCertificateIsNewAtEveryBoot(t *testing.T) {
 	}
 }
 
-func TestTheWrongKindOfClientIsRefused(t *testing.T) {
+func TestTLS_refusesTheWrongKindOfClient(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cps := addMachines(t, simulator, "cp", 1)
 	waiting := addMachines(t, simulator, "spare", 1)[0]
@@ -91,7 +91,7 @@ func TestTheWrongKindOfClientIsRefused(t *testing.T) {
 	}
 }
 
-func TestWorkersAnswerOnlyOnceAControlPlaneCanSign(t *testing.T) {
+func TestTLS_workersNeedAControlPlaneThatSigns(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cp, worker := addMachines(t, simulator, "cp", 1)[0], addMachines(t, simulator, "worker", 1)[0]
 	cluster := newTestCluster(t, simulator)
@@ -112,7 +112,7 @@ func TestWorkersAnswerOnlyOnceAControlPlaneCanSign(t *testing.T) {
 	})
 }
 
-func TestNodesAreAskedThroughControlPlanesOnly(t *testing.T) {
+func TestTLS_nodesAreReachedThroughControlPlanesOnly(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	cps, workers := addMachines(t, simulator, "cp", 1), addMachines(t, simulator, "worker", 2)
 	cluster := newTestCluster(t, simulator)

@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-func TestLegacyUpgradeChecksEtcd(t *testing.T) {
+func TestLegacyUpgrade_checksEtcd(t *testing.T) {
 	cluster, cps := upgradeSite(t, 2, sim.Options{})
 	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
 
@@ -41,7 +41,7 @@ func TestLegacyUpgradeChecksEtcd(t *testing.T) {
 	}
 }
 
-func TestLegacyUpgradeNeedsEveryMember(t *testing.T) {
+func TestLegacyUpgrade_needsEveryMember(t *testing.T) {
 	cluster, cps := upgradeSite(t, 3, sim.Options{})
 	cps[2].PowerOff()
 
@@ -52,7 +52,7 @@ func TestLegacyUpgradeNeedsEveryMember(t *testing.T) {
 	}
 }
 
-func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
+func TestLegacyUpgrade_refusedByTheInstaller(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp, talos := cps[0], cluster.secure(cps[0])
 	ctx := within(t, time.Minute)
@@ -77,7 +77,7 @@ func TestLegacyUpgradeThatTheInstallerRefuses(t *testing.T) {
 	}
 }
 
-func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
+func TestLegacyUpgrade_stagedRunsAtTheNextBoot(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 
@@ -96,9 +96,9 @@ func TestStagedUpgradeIsCarriedOutByTheNextBoot(t *testing.T) {
 	}
 }
 
-// TestLegacyUpgradeCordonsItsNode holds the machine between its two boots: Talos
+// TestLegacyUpgrade_cordonsItsNode holds the machine between its two boots: Talos
 // cordons before it goes, and uncordons afterwards only what it cordoned itself.
-func TestLegacyUpgradeCordonsItsNode(t *testing.T) {
+func TestLegacyUpgrade_cordonsItsNode(t *testing.T) {
 	for name, byHand := range map[string]bool{"by Talos": false, "by somebody else": true} {
 		t.Run(name, func(t *testing.T) {
 			simulator := sim.ForTest(t, sim.Options{Log: t.Logf})

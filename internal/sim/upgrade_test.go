@@ -185,7 +185,7 @@ func (c *testCluster) schematic(m *sim.Machine) string {
 	return ""
 }
 
-func TestLifecycleUpgradeTakesEffectAtTheNextReboot(t *testing.T) {
+func TestUpgrade_takesEffectAtTheNextReboot(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 	talos, boot, config, hostname := cluster.secure(cp), cp.BootID(), cp.Config(), cp.Hostname()
@@ -227,7 +227,7 @@ func TestLifecycleUpgradeTakesEffectAtTheNextReboot(t *testing.T) {
 	}
 }
 
-func TestUpgradedMachineForgetsTheWayBackOnceItIsReady(t *testing.T) {
+func TestUpgrade_forgetsTheFallbackOnceReady(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 	talos := cluster.secure(cp)
@@ -257,7 +257,7 @@ func TestUpgradedMachineForgetsTheWayBackOnceItIsReady(t *testing.T) {
 	}
 }
 
-func TestCrashBeforeReadyFallsBack(t *testing.T) {
+func TestUpgrade_fallsBackAfterCrashBeforeReady(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 
@@ -284,7 +284,7 @@ func TestCrashBeforeReadyFallsBack(t *testing.T) {
 	}
 }
 
-func TestBadSystemRollsBackByItself(t *testing.T) {
+func TestUpgrade_rollsBackABadSystem(t *testing.T) {
 	for name, upgrade := range map[string]func(*testCluster, *sim.Machine) error{
 		"lifecycle": func(c *testCluster, m *sim.Machine) error {
 			installed(c.t, c.secure(m), installer+newVersion)
@@ -322,7 +322,7 @@ func TestBadSystemRollsBackByItself(t *testing.T) {
 	}
 }
 
-func TestRollbackGoesBackAndForth(t *testing.T) {
+func TestRollback_backAndForth(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	cp := cps[0]
 
@@ -345,7 +345,7 @@ func TestRollbackGoesBackAndForth(t *testing.T) {
 	}
 }
 
-func TestInstallerDecidesWhatMayBeInstalled(t *testing.T) {
+func TestInstaller_decidesWhatMayBeInstalled(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
 
@@ -374,7 +374,7 @@ func TestInstallerDecidesWhatMayBeInstalled(t *testing.T) {
 	}
 }
 
-func TestLifecycleUpgradeRefusals(t *testing.T) {
+func TestUpgrade_refused(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{})
 	ctx, talos, simulator := within(t, time.Minute), cluster.secure(cps[0]), cluster.sim
 
@@ -430,7 +430,7 @@ func TestLifecycleUpgradeRefusals(t *testing.T) {
 	}
 }
 
-func TestOneInstallationAtATime(t *testing.T) {
+func TestUpgrade_oneInstallationAtATime(t *testing.T) {
 	delays := timing.TestDelays()
 	delays.Upgrade = time.Hour
 	cluster, cps := upgradeSite(t, 1, sim.Options{Delays: &delays})
@@ -466,7 +466,7 @@ func TestOneInstallationAtATime(t *testing.T) {
 	}
 }
 
-func TestServicesThatOlderMachinesDoNotHave(t *testing.T) {
+func TestUpgrade_servicesThatOlderMachinesDoNotHave(t *testing.T) {
 	cluster, cps := upgradeSite(t, 1, sim.Options{TalosVersion: "v1.12.6"})
 	ctx, talos := within(t, time.Minute), cluster.secure(cps[0])
 
@@ -493,7 +493,7 @@ func TestServicesThatOlderMachinesDoNotHave(t *testing.T) {
 	check(t, err)
 }
 
-func TestContainersAreNotUpgraded(t *testing.T) {
+func TestContainer_isNotUpgraded(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m, err := simulator.AddMachine(within(t, time.Minute), sim.MachineOptions{Platform: machined.Container})
 	check(t, err)
@@ -514,7 +514,7 @@ func TestContainersAreNotUpgraded(t *testing.T) {
 	}
 }
 
-func TestInstallationTakesTheConfiguredImage(t *testing.T) {
+func TestInstaller_takesTheConfiguredImage(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{TalosVersion: "v1.13.1"})
 	m := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)

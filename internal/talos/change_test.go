@@ -319,7 +319,7 @@ func TestBootstrap_ofAWorker(t *testing.T) {
 	}
 }
 
-func TestReset(t *testing.T) {
+func TestReset_withFaults(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestClassify(t *testing.T) {
+func TestClassify_errors(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ err, class error }{

@@ -134,7 +134,7 @@ func noise(n int) []*machineapi.Event {
 	return log
 }
 
-func TestEtcdProgress(t *testing.T) {
+func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 	t.Parallel()
 
 	trace := happened(900, "etcd", machineapi.ServiceStateEvent_FINISHED, bootstrapTrace)

@@ -46,7 +46,7 @@ func (a *etcdAPI) EtcdAlarmList(context.Context, *emptypb.Empty) (*machineapi.Et
 	return &machineapi.EtcdAlarmListResponse{Messages: []*machineapi.EtcdAlarm{{MemberAlarms: alarms}}}, a.unalarmed
 }
 
-func TestEtcdView(t *testing.T) {
+func TestEtcdView_ofPartialAnswers(t *testing.T) {
 	t.Parallel()
 
 	leaderless := errors.New("etcdserver: no leader")
@@ -101,7 +101,7 @@ func TestEtcdView(t *testing.T) {
 	}
 }
 
-func TestEtcdRefusals(t *testing.T) {
+func TestEtcdErrors_areClassified(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -156,7 +156,7 @@ func TestLifecycleUpgrade_inSteps(t *testing.T) {
 	}
 }
 
-func TestTailOfAnInstaller(t *testing.T) {
+func TestTail_isBounded(t *testing.T) {
 	t.Parallel()
 
 	output := ""

@@ -20,7 +20,7 @@ func notYetValid(c *x509.Certificate) {
 	c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 }
 
-func TestWhoAnswers(t *testing.T) {
+func TestHandshake_tellsWhoAnswers(t *testing.T) {
 	t.Parallel()
 
 	ours, others := newTestCA(t), newTestCA(t)
@@ -117,7 +117,7 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestHandshake_withoutAnAnswer(t *testing.T) {
 	t.Parallel()
 
 	ca := newTestCA(t)

@@ -73,9 +73,9 @@ func (k *kubeletOf) stops() *kubeletOf {
 	return k
 }
 
-// TestAwaitKubelet: a kubelet that was running and healthy before is not the one that is
+// TestAwaitKubelet_ignoresTheOneBefore: a kubelet that was running and healthy before is not the one that is
 // waited for, whatever its version.
-func TestAwaitKubelet(t *testing.T) {
+func TestAwaitKubelet_ignoresTheOneBefore(t *testing.T) {
 	t.Parallel()
 
 	const (

@@ -72,7 +72,7 @@ func extras(list ...k8s.ExtraManifest) *k8s.ExtraManifestsConfig {
 	return r
 }
 
-func TestManifests(t *testing.T) {
+func TestManifests_onceTheyAreComplete(t *testing.T) {
 	t.Parallel()
 
 	const (
@@ -221,9 +221,9 @@ func TestManifests_areJSON(t *testing.T) {
 	}
 }
 
-// TestResources: what is opened for others is alive on its own until it is released, whatever
+// TestResources_outliveOtherConnections: what is opened for others is alive on its own until it is released, whatever
 // becomes of the machine's other connections.
-func TestResources(t *testing.T) {
+func TestResources_outliveOtherConnections(t *testing.T) {
 	t.Parallel()
 
 	spec := k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID)

@@ -127,7 +127,7 @@ func TestEtcdView_ofAllAgree(t *testing.T) {
 	}
 }
 
-func TestForfeitLeadership(t *testing.T) {
+func TestForfeitLeadership_withLostAnswers(t *testing.T) {
 	t.Parallel()
 
 	answeredOrNot(t, "EtcdForfeitLeadership", func(t *testing.T, c threePlanes) {
@@ -177,7 +177,7 @@ func TestEtcd_singleMemberKeepsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestLeaveEtcd(t *testing.T) {
+func TestLeaveEtcd_withLostAnswers(t *testing.T) {
 	t.Parallel()
 
 	answeredOrNot(t, "EtcdLeaveCluster", func(t *testing.T, c threePlanes) {
@@ -200,7 +200,7 @@ func TestLeaveEtcd(t *testing.T) {
 	})
 }
 
-func TestRemoveMember(t *testing.T) {
+func TestRemoveMember_withLostAnswers(t *testing.T) {
 	t.Parallel()
 
 	answeredOrNot(t, "EtcdRemoveMemberByID", func(t *testing.T, c threePlanes) {

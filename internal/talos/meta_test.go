@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestWriteMeta(t *testing.T) {
+func TestWriteMeta_onlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -209,7 +209,7 @@ func TestWriteMeta_ofUUIDOverride(t *testing.T) {
 	must(t, api.WriteMeta(t.Context(), map[uint8]string{0x0c: "x"}))
 }
 
-func TestTrustNodeNames(t *testing.T) {
+func TestTrustNodeNames_savesCalls(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -231,7 +231,7 @@ func TestObserve_foreign(t *testing.T) {
 	}
 }
 
-func TestFingerprint(t *testing.T) {
+func TestFingerprint_mustMatch(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})
@@ -344,7 +344,7 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	}
 }
 
-func TestInspect(t *testing.T) {
+func TestInspect_maintenanceAndMember(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-func TestReboot(t *testing.T) {
+func TestReboot_withFaults(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {

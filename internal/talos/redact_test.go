@@ -29,7 +29,7 @@ name: tailscale
 environment: [TS_AUTHKEY=tskey-123456]
 `
 
-func TestRedactText(t *testing.T) {
+func TestRedactText_forms(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ given, want string }{

@@ -7,7 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-func TestMachineSectionOf(t *testing.T) {
+func TestMachineSectionOf_documents(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -51,7 +51,7 @@ func TestMachineSectionOf(t *testing.T) {
 	}
 }
 
-func TestUsableUUID(t *testing.T) {
+func TestUsableUUID_refusesPlaceholders(t *testing.T) {
 	t.Parallel()
 
 	for given, want := range map[string]string{
@@ -67,7 +67,7 @@ func TestUsableUUID(t *testing.T) {
 	}
 }
 
-func TestNodeNameOfCertificate(t *testing.T) {
+func TestNodeName_ofCertificate(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ short, long string }{

@@ -145,7 +145,7 @@ func TestTryConfig_errors(t *testing.T) {
 	runsWith(t, api, before)
 }
 
-func TestStageConfig(t *testing.T) {
+func TestStageConfig_takesEffectAtTheNextBoot(t *testing.T) {
 	t.Parallel()
 
 	simulator := site(t, sim.Options{})

@@ -62,7 +62,7 @@ func changes(simulator *sim.Simulator) []string {
 	return methods
 }
 
-func TestUpgrade(t *testing.T) {
+func TestUpgrade_byTalosVersion(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -268,7 +268,7 @@ func TestUpgrade_ofOneOfTwo(t *testing.T) {
 	}
 }
 
-func TestPullImage(t *testing.T) {
+func TestPullImage_once(t *testing.T) {
 	t.Parallel()
 
 	simulator, m, api := upgradable(t, "v1.13.0", nil)
@@ -323,7 +323,7 @@ func TestPullImage_before113(t *testing.T) {
 	}
 }
 
-func TestPullComponent(t *testing.T) {
+func TestPullComponent_byTalosVersion(t *testing.T) {
 	t.Parallel()
 
 	for version, method := range map[string]string{"v1.13.0": "Pull", "v1.12.6": "ImagePull"} {

@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 )
 
-// TestAccSchemaIsTheCLIs takes the CLIs as judges: what they print about the provider has to be printed here too, value
-// for value. The other way round there may be more, since older CLIs leave out kinds that they do not know.
-func TestAccSchemaIsTheCLIs(t *testing.T) {
+// TestAccSchema_agreesWithTheCLIs takes the CLIs as judges: what they print about the provider has to be printed here
+// too, value for value. The other way round there may be more, since older CLIs leave out kinds that they do not know.
+func TestAccSchema_agreesWithTheCLIs(t *testing.T) {
 	var out bytes.Buffer
 	if err := write(t.Context(), &out); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-func TestFaultFlags(t *testing.T) {
+func TestFaultFlags_areParsed(t *testing.T) {
 	for text, want := range map[string]namedFault{
 		"cp-2:Bootstrap:1:unavailable": {machine: "cp-2",
 			fault: sim.Fault{Method: "Bootstrap", From: 1, Code: codes.Unavailable}},
@@ -48,7 +48,7 @@ func TestFaultFlags(t *testing.T) {
 	}
 }
 
-func TestImageFlags(t *testing.T) {
+func TestImageFlags_areParsed(t *testing.T) {
 	for text, want := range map[string]images.Image{
 		"example.com:5000/installer:v1=missing":  {Missing: true},
 		"example.com/installer:v1=unavailable":   {Unavailable: true},
@@ -92,7 +92,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func TestRunPrintsAddressesWritesVariablesAndStops(t *testing.T) {
+func TestRun_printsAddressesWritesVariablesAndStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 

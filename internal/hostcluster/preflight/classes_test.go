@@ -8,7 +8,7 @@ import (
 )
 
 // Kubernetes takes either annotation for the default class, and old installers still write the beta one.
-func TestDefaultClasses(t *testing.T) {
+func TestDefaultClass_byEitherAnnotation(t *testing.T) {
 	t.Parallel()
 
 	for annotation, want := range map[string]map[string]bool{

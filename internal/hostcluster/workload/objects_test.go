@@ -51,7 +51,7 @@ func specOf(cluster, mark string, pools ...string) Spec {
 	return s
 }
 
-func TestPodsHaveWhatTalosNeeds(t *testing.T) {
+func TestStatefulSet_hasWhatTalosNeeds(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp", "batch")
@@ -101,7 +101,7 @@ func TestPodsHaveWhatTalosNeeds(t *testing.T) {
 
 // Each path that Talos writes to is a volume, those with data are claims or not as asked, and /opt is none: it has the
 // CNI's programs.
-func TestMounts(t *testing.T) {
+func TestStatefulSet_mounts(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp")
@@ -166,7 +166,7 @@ func TestMounts(t *testing.T) {
 
 // No two machines share a pod, whatever the names of clusters and pools, and a cluster of the same name with other
 // secrets is another one.
-func TestSelectorsMatchOnePodEach(t *testing.T) {
+func TestSelectors_matchOnePodEach(t *testing.T) {
 	t.Parallel()
 
 	clusters := []Spec{specOf("dev", "m", "cp", "batch", "batch-0"), specOf("dev", "other", "cp", "batch"),
@@ -204,7 +204,7 @@ func TestSelectorsMatchOnePodEach(t *testing.T) {
 	}
 }
 
-func TestServices(t *testing.T) {
+func TestServices_byAccess(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp", "batch")
@@ -251,7 +251,7 @@ func TestServices(t *testing.T) {
 }
 
 // Of each control plane there is an address that its pods come and go behind, ready or not, and whatever the way in.
-func TestServicesForPeers(t *testing.T) {
+func TestServices_forPeers(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp", "batch")
@@ -304,7 +304,7 @@ func ports(service *corev1.Service) string {
 }
 
 // What the user labels does not hide from talosop what is its own.
-func TestLabelsOfTheUser(t *testing.T) {
+func TestLabels_ofTheUser(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp")

@@ -8,7 +8,7 @@ import (
 )
 
 // Pods of a host with two families have an address of each, and the machine may be asked for at either.
-func TestAddressesOfPods(t *testing.T) {
+func TestAddresses_ofTwoFamilies(t *testing.T) {
 	t.Parallel()
 
 	for name, addresses := range map[string][]string{

@@ -9,7 +9,7 @@ import (
 
 // A volume that is called lost is wiped with its machine. It must be certain: only that a node does not exist is, and
 // not that there is none now in the volume's zone, which scales, nor that the host has no nodes at all.
-func TestVolumesAreLostWithTheirNodeAlone(t *testing.T) {
+func TestVolumes_areLostOnlyWithTheirNode(t *testing.T) {
 	t.Parallel()
 
 	node := func(name, hostname string) *corev1.Node {

@@ -18,7 +18,7 @@ import (
 
 // After an update that failed, operations are what the next apply has to do: neither what
 // was done, nor more than the plan said.
-func TestOperationsThatRemain(t *testing.T) {
+func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
@@ -70,7 +70,7 @@ func TestOperationsThatRemain(t *testing.T) {
 
 // A configuration that this build cannot read is no reason not to look at a machine, and
 // none to refuse a plan: the run asks Talos.
-func TestRebootsOfUnknownConfigurations(t *testing.T) {
+func TestRebootFor_unreadableConfiguration(t *testing.T) {
 	t.Parallel()
 
 	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"

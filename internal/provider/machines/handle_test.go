@@ -29,7 +29,7 @@ func descriptionsOf(texts []string, attributes map[string]schema.Attribute) []st
 }
 
 // What only looks at a cluster does not say that a change of its handle does something to machines.
-func TestHandlesOfOnlookers(t *testing.T) {
+func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	t.Parallel()
 
 	all := descriptionsOf(nil, clusterhandle.HandleAttributes())

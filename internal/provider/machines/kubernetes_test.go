@@ -13,7 +13,7 @@ import (
 
 // What was seen of Kubernetes on a machine is recorded and read back; while the API is away
 // the versions that ran are kept, and the images are those that the machine told.
-func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
+func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	t.Parallel()
 
 	want, have := sightOf()
@@ -63,7 +63,7 @@ func TestKubernetesOfMachinesIsRecorded(t *testing.T) {
 
 // The record of bootstrap manifests is behind until they were synced: a run that stopped
 // before leaves the version that was there.
-func TestBootstrapManifestsAreRecordedOnceSynced(t *testing.T) {
+func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 	t.Parallel()
 
 	planes, _ := sightOf()

@@ -91,7 +91,7 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 }
 
 // A UUID that the user gave is the machine meant, whatever was recorded.
-func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
+func TestRecord_ofHardwareReplacedOnPurpose(t *testing.T) {
 	t.Parallel()
 
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
@@ -105,7 +105,7 @@ func TestHardwareExchangedOnPurposeIsRecorded(t *testing.T) {
 }
 
 // A machine that is listed twice, under a new name, gets no record under that name.
-func TestAMachineListedTwiceIsRecordedOnce(t *testing.T) {
+func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
@@ -121,7 +121,7 @@ func TestAMachineListedTwiceIsRecordedOnce(t *testing.T) {
 
 // A cluster that had an etcd never looks like one that had none, or it would be
 // bootstrapped again.
-func TestPhaseOfRunsThatFailed(t *testing.T) {
+func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.11"}}}
@@ -166,7 +166,7 @@ func TestPhaseOfRunsThatFailed(t *testing.T) {
 
 // A machine that got its configuration is remembered, although it is still on its
 // way when the run ends.
-func TestConfiguredMachinesAreRemembered(t *testing.T) {
+func TestRecord_keepsConfiguredMachines(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
@@ -230,7 +230,7 @@ func TestConfiguredMachinesAreRemembered(t *testing.T) {
 
 // The image that was installed is recorded with the machine, and stays there: no machine
 // tells it.
-func TestInstalledImagesAreRecorded(t *testing.T) {
+func TestRecord_ofInstalledImages(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
@@ -283,7 +283,7 @@ func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
 
 // Hardware that was exchanged is stored as soon as it is ours: the next refresh would take
 // it for a stranger.
-func TestExchangedHardwareIsStored(t *testing.T) {
+func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 
 	silent := cluster.MachineState{Access: cluster.Unreachable}
@@ -334,7 +334,7 @@ func TestExchangedHardwareIsStored(t *testing.T) {
 
 // As long as the old hardware is in the cluster, the one record of one machine is about it,
 // and so is what the record is compared with.
-func TestExchangedHardwareIsNotForgotten(t *testing.T) {
+func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
 	done := failedExchange(joined(theirs))
@@ -360,7 +360,7 @@ func TestExchangedHardwareIsNotForgotten(t *testing.T) {
 }
 
 // An import takes each machine once.
-func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
+func TestImport_ofOneMachineUnderTwoNames(t *testing.T) {
 	t.Parallel()
 
 	found := map[string]clusterimport.Recognised{"a": {State: joined(ours)}, "b": {State: joined(theirs)},
@@ -374,7 +374,7 @@ func TestImportOfOneMachineUnderTwoNames(t *testing.T) {
 }
 
 // The pod of a machine is there before the machine answers for the first time.
-func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
+func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 	done := run{
 		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
 		result: lifecycle.Result{Snapshot: cluster.Snapshot{
@@ -389,7 +389,7 @@ func TestRecordOfPodsThatNeverAnswered(t *testing.T) {
 
 // What is observed survives a change of the name, and a machine whose hardware was
 // exchanged is remembered until it left.
-func TestRecordOfOneMachine(t *testing.T) {
+func TestRecord_ofOneMachine(t *testing.T) {
 	t.Parallel()
 
 	record := func(name, uuid string) types.Map {
@@ -424,7 +424,7 @@ func TestRecordOfOneMachine(t *testing.T) {
 }
 
 // A machine that left its cluster without being reset is told of: it holds secrets.
-func TestMachinesLeftBehindAreNamed(t *testing.T) {
+func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 	t.Parallel()
 
 	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}

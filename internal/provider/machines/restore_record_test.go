@@ -20,9 +20,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// TestRecordOfARestore: what a run restored is on record once etcd has begun with it, however
+// TestRestore_isRecordedOnceEtcdBegan: what a run restored is on record once etcd has begun with it, however
 // the run ended, and not before.
-func TestRecordOfARestore(t *testing.T) {
+func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 	t.Parallel()
 
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -86,7 +86,7 @@ func TestRecordOfARestore(t *testing.T) {
 }
 
 // A restored snapshot of which nothing says whose it is, is told of, however the run ended.
-func TestSnapshotsOfAnyCluster(t *testing.T) {
+func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 	t.Parallel()
 
 	marked := "etcd-snapshot-2026-01-02T03-00-00Z-0123456789abcdef-abcdef.db"
@@ -115,7 +115,7 @@ func TestSnapshotsOfAnyCluster(t *testing.T) {
 }
 
 // What came of fetching a file is told in words that fit a file and its keys.
-func TestTroubleWithFiles(t *testing.T) {
+func TestRestore_errorsOfFiles(t *testing.T) {
 	t.Parallel()
 
 	folder := t.TempDir()

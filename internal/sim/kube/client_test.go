@@ -13,7 +13,7 @@ import (
 
 // A kubelet reports its node once, when it starts. What marks the node lost must not overwrite that report, whichever
 // request the kubelet comes between.
-func TestNodeIsNotLostToAKubeletThatComesBack(t *testing.T) {
+func TestNode_keepsTheReportOfAReturningKubelet(t *testing.T) {
 	for _, verb := range []string{"get", "update"} {
 		t.Run(verb, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { hosttest.Run(m) }
 
-// TestPodIsMachine is the life of a machine in a pod: it has what its volumes have, whatever pod runs it.
-func TestPodIsMachine(t *testing.T) {
+// TestPod_isAMachine is the life of a machine in a pod: it has what its volumes have, whatever pod runs it.
+func TestPod_isAMachine(t *testing.T) {
 	t.Parallel()
 
 	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
@@ -104,8 +104,8 @@ func (s *site) renew(name string, pod *corev1.Pod, volumes ...string) {
 	}
 }
 
-// TestVolumesAreTheMachine: the configuration goes with one volume, and the data of etcd with another.
-func TestVolumesAreTheMachine(t *testing.T) {
+// TestVolumes_areTheMachine: the configuration goes with one volume, and the data of etcd with another.
+func TestVolumes_areTheMachine(t *testing.T) {
 	t.Parallel()
 
 	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
@@ -141,8 +141,8 @@ func another(old *corev1.Pod) func(*corev1.Pod) error {
 	}
 }
 
-// TestEphemeralVolumesGoWithThePod, and stay when its container only starts again.
-func TestEphemeralVolumesGoWithThePod(t *testing.T) {
+// TestVolumes_ephemeralOnesGoWithThePod, and stay when its container only starts again.
+func TestVolumes_ephemeralOnesGoWithThePod(t *testing.T) {
 	t.Parallel()
 
 	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
@@ -174,8 +174,8 @@ func TestEphemeralVolumesGoWithThePod(t *testing.T) {
 	}
 }
 
-// TestRealPartsInside: the etcd and the kube-apiserver in the pods can be real ones, whose data stays, too.
-func TestRealPartsInside(t *testing.T) {
+// TestPod_withRealParts: the etcd and the kube-apiserver in the pods can be real ones, whose data stays, too.
+func TestPod_withRealParts(t *testing.T) {
 	t.Parallel()
 
 	s, c := newSite(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd"))})), newCluster(t)

@@ -24,8 +24,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
-// TestReach: node ports, load balancers and addresses of pods lead to the machines that the Services' selectors find.
-func TestReach(t *testing.T) {
+// TestServices_reachTheirMachines: node ports, load balancers and addresses of pods lead to the machines that the
+// Services' selectors find.
+func TestServices_reachTheirMachines(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, hosttest.Shared(t))
@@ -101,8 +102,8 @@ func (s *site) node(name string) *corev1.Node {
 	return node
 }
 
-// TestPortForwards of every kind that clients of Kubernetes 1.36 ask for, also through a proxy.
-func TestPortForwards(t *testing.T) {
+// TestPortForward_ofEveryKind that clients of Kubernetes 1.36 ask for, also through a proxy.
+func TestPortForward_ofEveryKind(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, hosttest.Shared(t))
@@ -140,8 +141,8 @@ func TestPortForwards(t *testing.T) {
 	must(t, refused.Close())
 }
 
-// TestPodsThatCannotRun have the states, reasons and events that kubelets give them.
-func TestPodsThatCannotRun(t *testing.T) {
+// TestPods_thatCannotRun have the states, reasons and events that kubelets give them.
+func TestPods_thatCannotRun(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, hosttest.Shared(t))
@@ -198,8 +199,8 @@ func (s *site) warned(ctx context.Context, reason, text string) error {
 	return nil
 }
 
-// TestNodes that are lost keep their pods, and take their volumes along when they go for good.
-func TestNodes(t *testing.T) {
+// TestNodes_thatAreLost keep their pods, and take their volumes along when they go for good.
+func TestNodes_thatAreLost(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, hosttest.New(t, hosttest.Options{Nodes: 2}))

@@ -12,9 +12,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// TestCNIMakesNodesReady is the story of a cluster whose pod network is a chart: the stand-ins are attached
+// TestAttach_cniMakesNodesReady is the story of a cluster whose pod network is a chart: the stand-ins are attached
 // before there is a cluster, nothing is scheduled before the network runs, and all is well then.
-func TestCNIMakesNodesReady(t *testing.T) {
+func TestAttach_cniMakesNodesReady(t *testing.T) {
 	Require(t)
 
 	simulator := sim.ForTest(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
@@ -49,8 +49,8 @@ func TestCNIMakesNodesReady(t *testing.T) {
 	})
 }
 
-// TestAwaitSaysWhatIsMissing: a test that attaches to a site without a cluster is told so.
-func TestAwaitSaysWhatIsMissing(t *testing.T) {
+// TestAwait_withoutACluster: a test that attaches to a site without a cluster is told so.
+func TestAwait_withoutACluster(t *testing.T) {
 	Require(t)
 
 	c := Attach(t, sim.ForTest(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}))

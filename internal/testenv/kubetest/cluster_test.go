@@ -92,7 +92,7 @@ func unscheduled(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-func TestDeploymentGetsReadyAndGoes(t *testing.T) {
+func TestDeployment_getsReadyAndGoes(t *testing.T) {
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	deploy(t, c, namespace, template(map[string]string{DelayAnnotation: "300ms"}))
@@ -118,7 +118,7 @@ func TestDeploymentGetsReadyAndGoes(t *testing.T) {
 	})
 }
 
-func TestFailingPodsSayWhy(t *testing.T) {
+func TestPods_failingOnesSayWhy(t *testing.T) {
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	deploy(t, c, namespace, template(map[string]string{FailAnnotation: "exit code 3: no such table"}))
@@ -147,7 +147,7 @@ func TestFailingPodsSayWhy(t *testing.T) {
 	})
 }
 
-func TestPodsThatDoNotGetReady(t *testing.T) {
+func TestPods_thatDoNotGetReady(t *testing.T) {
 	for annotation, fits := range map[string]func(*corev1.Pod) bool{
 		HangAnnotation:         waitsFor("ContainerCreating"),
 		MissingImageAnnotation: waitsFor("ImagePullBackOff"),
@@ -179,7 +179,7 @@ func TestPodsThatDoNotGetReady(t *testing.T) {
 	})
 }
 
-func TestJobs(t *testing.T) {
+func TestJobs_completeOrFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        batchv1.JobConditionType
@@ -216,7 +216,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func TestClaimsAreBound(t *testing.T) {
+func TestClaims_areBound(t *testing.T) {
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	pods := template(nil)
@@ -243,7 +243,7 @@ func TestClaimsAreBound(t *testing.T) {
 	})
 }
 
-func TestTalosopReachesTheCluster(t *testing.T) {
+func TestCluster_talosopReachesIt(t *testing.T) {
 	c := NewCluster(t)
 
 	if err := c.Client(t, kubernetes.Options{}).Ready(t.Context()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
-func TestHelmInstallsFromARepository(t *testing.T) {
+func TestHelm_installsFromARepository(t *testing.T) {
 	c := Shared(t)
 	namespace, helm := c.Namespace(t), Helm(t, c)
 	charts := NewRepository(t, ServerOptions{Username: "reader", Password: "secret"})
@@ -51,7 +51,7 @@ func TestHelmInstallsFromARepository(t *testing.T) {
 	}
 }
 
-func TestHelmInstallsFromARegistry(t *testing.T) {
+func TestHelm_installsFromARegistry(t *testing.T) {
 	c := Shared(t)
 	namespace, helm := c.Namespace(t), Helm(t, c)
 	charts := NewRegistry(t, ServerOptions{Username: "reader", Password: "secret"})
@@ -74,7 +74,7 @@ func TestHelmInstallsFromARegistry(t *testing.T) {
 	}
 }
 
-func TestSamples(t *testing.T) {
+func TestSamples_render(t *testing.T) {
 	helm := Helm(t, nil)
 
 	for sample, want := range map[Sample]string{
@@ -101,7 +101,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func TestSamplesOnACluster(t *testing.T) {
+func TestSamples_onACluster(t *testing.T) {
 	c := Shared(t)
 	helm := Helm(t, c)
 
@@ -139,7 +139,7 @@ func object(namespace, name string) map[string]any {
 		"metadata": map[string]any{"namespace": namespace, "name": name}}
 }
 
-func TestProxyCountsAndFails(t *testing.T) {
+func TestProxy_countsAndFails(t *testing.T) {
 	c := Shared(t)
 	namespace, proxy := c.Namespace(t), c.Proxy(t)
 	client := proxy.Client(t, kubernetes.Options{})
@@ -159,7 +159,7 @@ func TestProxyCountsAndFails(t *testing.T) {
 	}
 }
 
-func TestProxyDies(t *testing.T) {
+func TestProxy_dies(t *testing.T) {
 	for name, done := range map[string]bool{"before the request": false, "before its answer": true} {
 		t.Run(name, func(t *testing.T) {
 			c := Shared(t)
@@ -196,7 +196,7 @@ func TestProxyDies(t *testing.T) {
 	}
 }
 
-func TestProxyHangs(t *testing.T) {
+func TestProxy_hangs(t *testing.T) {
 	proxy := Shared(t).Proxy(t)
 	proxy.Fail(Always(nil, Hung))
 
