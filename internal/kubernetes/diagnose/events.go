@@ -37,7 +37,7 @@ func (d *Diagnosis) LastEvent(ctx context.Context, namespace, kind, name string)
 // the one that was written last, and then the one whose name is last.
 func Last(events []corev1.Event) string {
 	last := slices.MaxFunc(events, func(a, b corev1.Event) int {
-		// Most times are of whole seconds. Versions that cannot be compared are as good as equal.
+		// Versions that cannot be compared are as good as equal.
 		later, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 		if err != nil {
 			later = 0
@@ -50,8 +50,8 @@ func Last(events []corev1.Event) string {
 		eventTime(&last).UTC().Format(time.RFC3339))
 }
 
-// eventTime is when an event happened last: which field says so depends on the library that
-// recorded it.
+// eventTime is the second in which an event happened last: which field says so depends on the library that recorded it,
+// and only some of them have fractions.
 func eventTime(e *corev1.Event) time.Time {
 	at := e.CreationTimestamp.Time
 
@@ -65,5 +65,5 @@ func eventTime(e *corev1.Event) time.Time {
 		at = e.Series.LastObservedTime.Time
 	}
 
-	return at
+	return at.Truncate(time.Second)
 }
