@@ -107,6 +107,7 @@ func (s site) lostNode(t *testing.T) *corev1.Node {
 func (s site) readiness(t *testing.T, node *corev1.Node, status corev1.ConditionStatus, reason string) *corev1.Node {
 	t.Helper()
 
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: metav1.Now()}}
 	node, err := s.cluster.API().CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})

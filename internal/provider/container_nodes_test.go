@@ -23,8 +23,11 @@ func TestContainer_losesItsNode(t *testing.T) {
 	s.losesAll(t)
 }
 
-// local is a configuration whose volumes are those of the nodes.
+// local is a configuration whose volumes are those of the nodes, and whose pods are large enough that the scheduler
+// puts each on a node of its own, whatever its role.
 func local(config configuration) configuration {
+	config = with(config, configuration{"requests": configuration{"cpu": "8"}}, "host", "pod", "resources")
+
 	return with(config, configuration{"class": hosttest.LocalClass}, "host", "pod", "storage")
 }
 

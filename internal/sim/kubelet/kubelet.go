@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
@@ -290,6 +291,11 @@ func (kl *Kubelet) newNode() *corev1.Node {
 func (kl *Kubelet) fillStatus(node *corev1.Node, version string, ready bool) {
 	id := strings.ReplaceAll(kl.UUID(), "-", "")
 
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
+	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: kl.Advertised().String()},
 		{Type: corev1.NodeHostName, Address: kl.NodeName},

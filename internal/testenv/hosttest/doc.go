@@ -1,6 +1,6 @@
-// Package hosttest is a host cluster for tests of container mode: a real etcd, kube-apiserver and
-// kube-controller-manager (package kubetest), and nodes whose stand-in kubelets run Talos pods as simulated
-// machines (package sim).
+// Package hosttest is a host cluster for tests of container mode: a real etcd, kube-apiserver, kube-controller-manager
+// and kube-scheduler (package kubetest), and nodes whose stand-in kubelets run Talos pods as simulated machines
+// (package sim).
 //
 // [New] starts a host of its own for a test in three to four seconds; [Shared] is one for all tests of a package:
 //

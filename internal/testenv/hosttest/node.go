@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -47,7 +46,7 @@ func (h *Host) AddNode(ctx context.Context) (string, error) {
 	n := &node{host: h, name: fmt.Sprintf("host-%d", h.names), address: address, bootID: uuid.NewString()}
 	h.mu.Unlock()
 
-	made, err := h.API().CoreV1().Nodes().Create(ctx, &corev1.Node{
+	_, err = h.API().CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
 			corev1.LabelHostname: n.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		}},
@@ -61,15 +60,9 @@ func (h *Host) AddNode(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	made.Status = n.status()
-
-	if _, err := h.API().CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
-		return "", err
-	}
-
 	h.admit(n)
 
-	return n.name, nil
+	return n.name, h.setNodeStatus(ctx, n.name, func(status *corev1.NodeStatus) { *status = n.status() })
 }
 
 // status is what the kubelet reports of its node.
@@ -185,50 +178,28 @@ func (h *Host) ReturnNode(ctx context.Context, name string) error {
 
 	h.admit(n)
 
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		object, err := h.API().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	return h.setNodeStatus(ctx, name, func(status *corev1.NodeStatus) { *status = n.status() })
+}
 
-		object.Spec.Taints = slices.DeleteFunc(object.Spec.Taints,
-			func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnreachable })
-
-		if object, err = h.API().CoreV1().Nodes().Update(ctx, object, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-
-		object.Status = n.status()
-		_, err = h.API().CoreV1().Nodes().UpdateStatus(ctx, object, metav1.UpdateOptions{})
-
-		return err
+// markLost is the node lifecycle controller's, which the cluster has: taints follow from the condition.
+func (h *Host) markLost(ctx context.Context, name string) error {
+	return h.setNodeStatus(ctx, name, func(status *corev1.NodeStatus) {
+		status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
+			Message:           "Kubelet stopped posting node status.",
+			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		}}
 	})
 }
 
-// markLost is the node lifecycle controller's.
-func (h *Host) markLost(ctx context.Context, name string) error {
-	unreachable := []corev1.Taint{
-		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
-	}
-
+func (h *Host) setNodeStatus(ctx context.Context, name string, set func(*corev1.NodeStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		node, err := h.API().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 
-		node.Spec.Taints = slices.Concat(node.Spec.Taints, unreachable)
-
-		if node, err = h.API().CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-
-		node.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
-			Message:           "Kubelet stopped posting node status.",
-			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
-		}}
+		set(&node.Status)
 
 		_, err = h.API().CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 

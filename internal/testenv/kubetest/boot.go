@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// version of the cluster's Kubernetes; the one of kube-apiserver and kube-controller-manager but for the patch release.
+// version of the cluster's Kubernetes; the one of the real programs but for the patch release.
 const version = "v1.36.3"
 
 // NewCluster starts a cluster of one machine, whose Node cp-1 is ready and takes all pods. It takes
@@ -48,7 +48,7 @@ func NewCluster(t testing.TB) *Cluster {
 func Require(t testing.TB) {
 	t.Helper()
 
-	for _, name := range []string{"etcd", "kube-apiserver", managerName} {
+	for _, name := range []string{"etcd", "kube-apiserver", managerName, schedulerName} {
 		clitest.Asset(t, name)
 	}
 }

@@ -32,8 +32,8 @@ const (
 	lifetime = 12 * time.Hour
 )
 
-// Cluster is a Kubernetes cluster in which charts get ready: a real kube-apiserver and a
-// real kube-controller-manager, and this package as scheduler, kubelets and provisioner.
+// Cluster is a Kubernetes cluster in which charts get ready: a real kube-apiserver,
+// kube-controller-manager and kube-scheduler, and this package as kubelets and provisioner.
 // Its accessors may be used once [Cluster.Await] has returned.
 type Cluster struct {
 	sim *sim.Simulator
@@ -49,7 +49,6 @@ type Cluster struct {
 	dynamic    kubedynamic.Interface
 
 	up     chan struct{}
-	once   sync.Once // closes up
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -77,9 +76,10 @@ func Attach(t testing.TB, simulator *sim.Simulator) *Cluster {
 
 // attach begins in the background; programs are looked up beforehand.
 func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(string, ...any)) (*Cluster, error) {
-	manager := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), managerName)
-	if _, err := os.Stat(manager); err != nil {
-		return nil, fmt.Errorf("find %s: %w", managerName, err)
+	for _, name := range []string{managerName, schedulerName} {
+		if _, err := os.Stat(filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), name)); err != nil {
+			return nil, fmt.Errorf("find %s: %w", name, err)
+		}
 	}
 
 	simulator.HandOverWorkloads()
@@ -93,7 +93,13 @@ func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(
 			return // the test is over
 		}
 
-		c.work.Go(func() { c.runManager(ctx, manager) })
+		c.work.Go(func() { c.runManager(ctx) })
+		c.work.Go(func() { c.runScheduler(ctx) })
+		c.work.Go(func() {
+			if wait.Until(ctx, glance, c.serves) == nil {
+				close(c.up)
+			}
+		})
 		c.runKubelets(ctx)
 	})
 

@@ -254,3 +254,13 @@ func TestCluster_talosopReachesIt(t *testing.T) {
 		t.Error("the secrets are no bundle")
 	}
 }
+
+func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+
+	return nil
+}

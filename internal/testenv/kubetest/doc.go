@@ -5,7 +5,7 @@
 // # Clusters
 //
 // [NewCluster] starts a cluster of one simulated Talos machine (package sim) with a real etcd,
-// a real kube-apiserver and a real kube-controller-manager, in three to four seconds. [Shared] is one for all
+// kube-apiserver, kube-controller-manager and kube-scheduler, in three to four seconds. [Shared] is one for all
 // tests of a package, which saves their starts:
 //
 //	func TestMain(m *testing.M) { kubetest.Run(m) }
@@ -20,12 +20,11 @@
 // [Attach] does the same for the cluster that a test makes in a simulated site of its own, such as by
 // applying a talosop_cluster, and may be called before that.
 //
-// There is neither scheduler nor kubelet: this package binds pods to nodes, and reports of them what
-// their annotations say, which charts set ([FailAnnotation] and its neighbours). A pod without any is ready
-// at once, or succeeds when it is to end. Logs are served as kubelets do, so that all clients can read
-// them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks at probes,
-// resources, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with
-// [CNIAnnotation] runs on them.
+// There is no kubelet: this package reports of pods what their annotations say, which charts set ([FailAnnotation] and
+// its neighbours). A pod without any is ready at once, or succeeds when it is to end. Logs are served as kubelets do, so
+// that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks at
+// probes, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with [CNIAnnotation]
+// runs on them.
 //
 // Everything ends with its test, and all programs die with the test's process.
 //

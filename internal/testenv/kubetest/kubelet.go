@@ -21,7 +21,7 @@ import (
 // tick is how often the stand-in looks at what informers have.
 const tick = 50 * time.Millisecond
 
-// kubelets are scheduler, kubelets and provisioner of a cluster. Pods that are to end are
+// kubelets are kubelets and provisioner of a cluster. Pods that are to end are
 // removed by the simulator. Nodes that are none of the site's have kubelets of their own.
 type kubelets struct {
 	api clientgo.Interface
@@ -43,7 +43,6 @@ type kubelets struct {
 type run struct {
 	begun time.Time // of its node
 	told  map[string]bool
-	node  string // that it is to get, before it has it
 }
 
 // runKubelets works until ctx ends.
@@ -96,13 +95,8 @@ func (k *kubelets) look(ctx context.Context) {
 			continue
 		}
 
-		step := k.runPod
-		if pod.Spec.NodeName == "" {
-			step = k.schedule
-		}
-
 		// What changed meanwhile is looked at again soon.
-		if err := step(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
+		if err := k.runPod(ctx, pod, nodes); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
 			!apierrors.IsNotFound(err) {
 			k.log("stand-in of the kubelet: pod %s/%s: %v", pod.Namespace, pod.Name, err)
 		}
@@ -201,8 +195,8 @@ func addressOf(node *corev1.Node) string {
 	return ""
 }
 
-// warning is an event about a pod, as kubelets and schedulers make them.
-type warning struct{ source, reason, message string }
+// warning is an event about a pod, as kubelets make them.
+type warning struct{ reason, message string }
 
 // tell makes an event, once for each reason. That it cannot be made, as in a namespace that is
 // to end, is no trouble of the pod.
@@ -219,7 +213,7 @@ func (k *kubelets) tell(ctx context.Context, pod *corev1.Pod, r *run, w warning)
 			UID: pod.UID},
 		Type: corev1.EventTypeWarning, Reason: w.reason, Message: w.message, Count: 1, FirstTimestamp: now,
 		LastTimestamp: now,
-		Source:        corev1.EventSource{Component: w.source},
+		Source:        corev1.EventSource{Component: "kubelet"},
 	}, metav1.CreateOptions{})
 
 	r.told[w.reason] = err == nil || apierrors.IsForbidden(err)

@@ -3,6 +3,7 @@ package kubetest
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,7 +128,7 @@ func (l *life) wait(reason, message string) {
 }
 
 func (l *life) warn(reason, message string) {
-	l.event = &warning{source: "kubelet", reason: reason, message: message}
+	l.event = &warning{reason, message}
 }
 
 // missImage is what a kubelet says of an image that no registry has (Kubernetes 1.36,
@@ -276,4 +277,15 @@ func setCondition(status *corev1.PodStatus, next corev1.PodCondition) {
 	}
 
 	status.Conditions = append(status.Conditions, next)
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// networked says whether a pod has the network that it needs.
+func networked(node *corev1.Node, pod *corev1.Pod) bool {
+	return pod.Spec.HostNetwork || ready(node) || scripted(pod, CNIAnnotation)
 }

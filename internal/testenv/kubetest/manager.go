@@ -17,16 +17,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-const managerName = "kube-controller-manager"
+const (
+	managerName   = "kube-controller-manager"
+	schedulerName = "kube-scheduler"
+)
 
-// controllers that charts need. Those of nodes are not among them: the simulator tells how its
-// machines are, and renews nothing that the node controllers look at.
+// schedulerConfig lets the scheduler try again soon.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %q, qps: 500, burst: 1000}
+podInitialBackoffSeconds: 1
+podMaxBackoffSeconds: 1
+`
+
+// controllers that charts need. That of nodes gives them the taints that follow from their conditions, and no more:
+// the simulator tells how its machines are, and renews no leases.
 var controllers = []string{
 	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
 	"disruption-controller",
 	"endpoints-controller", "endpointslice-controller", "garbage-collector-controller",
 	"horizontal-pod-autoscaler-controller", "job-controller",
-	"namespace-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
+	"namespace-controller", "node-lifecycle-controller", "persistentvolume-binder-controller",
+	"persistentvolume-protection-controller",
 	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
 	"resourcequota-controller",
 	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "serviceaccount-token-controller",
@@ -79,6 +92,7 @@ func (c *Cluster) prepare(bundle *pki.Bundle, name, endpoint string) error {
 
 	if err := errors.Join(
 		os.WriteFile(c.kubeconfig, kubeconfig, 0o600),
+		os.WriteFile(c.file("scheduler.yaml"), fmt.Appendf(nil, schedulerConfig, c.kubeconfig), 0o600),
 		os.WriteFile(c.file("ca.crt"), admin.CA, 0o600),
 		os.WriteFile(c.file("service-account.key"), bundle.Secrets().Certs.K8sServiceAccount.Key, 0o600),
 	); err != nil {
@@ -101,11 +115,24 @@ func (c *Cluster) prepare(bundle *pki.Bundle, name, endpoint string) error {
 	return nil
 }
 
-// runManager keeps the kube-controller-manager running until ctx ends. It says that the
-// cluster is up when it works for the first time.
-func (c *Cluster) runManager(ctx context.Context, path string) {
+// runManager keeps the kube-controller-manager running until ctx ends.
+func (c *Cluster) runManager(ctx context.Context) {
+	c.keepRunning(ctx, managerName,
+		"--kubeconfig="+c.kubeconfig, "--leader-elect=false", "--secure-port=0",
+		"--controllers="+strings.Join(controllers, ","), "--node-monitor-grace-period=24h", "--node-startup-grace-period=24h",
+		"--service-account-private-key-file="+c.file("service-account.key"), "--root-ca-file="+c.file("ca.crt"),
+		"--kube-api-qps=500", "--kube-api-burst=1000", "--concurrent-gc-syncs=4", "--v=0",
+	)
+}
+
+// runScheduler keeps the kube-scheduler running until ctx ends.
+func (c *Cluster) runScheduler(ctx context.Context) {
+	c.keepRunning(ctx, schedulerName, "--config="+c.file("scheduler.yaml"), "--secure-port=0", "--v=0")
+}
+
+func (c *Cluster) keepRunning(ctx context.Context, name string, args ...string) {
 	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
-		err := c.manage(ctx, path)
+		err := c.runProgram(ctx, name, args)
 		if ctx.Err() == nil {
 			c.log("%v", err)
 		}
@@ -114,27 +141,14 @@ func (c *Cluster) runManager(ctx context.Context, path string) {
 	})
 }
 
-func (c *Cluster) manage(ctx context.Context, path string) error {
-	program, err := c.sim.StartGuest(managerName, path,
-		"--kubeconfig="+c.kubeconfig, "--leader-elect=false", "--secure-port=0",
-		"--controllers="+strings.Join(controllers, ","),
-		"--service-account-private-key-file="+c.file("service-account.key"), "--root-ca-file="+c.file("ca.crt"),
-		"--kube-api-qps=500", "--kube-api-burst=1000", "--concurrent-gc-syncs=4", "--v=0",
-	)
+// runProgram runs a program until it or ctx ends.
+func (c *Cluster) runProgram(ctx context.Context, name string, args []string) error {
+	program, err := c.sim.StartGuest(name, filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), name), args...)
 	if err != nil {
 		return err
 	}
 
 	defer program.Stop()
-
-	work, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	c.work.Go(func() {
-		if wait.Until(work, glance, c.serves) == nil {
-			c.once.Do(func() { close(c.up) })
-		}
-	})
 
 	select {
 	case <-ctx.Done():
@@ -142,7 +156,7 @@ func (c *Cluster) manage(ctx context.Context, path string) error {
 	case <-program.Gone():
 		said, err := os.ReadFile(program.Log())
 
-		return errors.Join(fmt.Errorf("%s ended: %s", managerName, lastLines(string(said))), err)
+		return errors.Join(fmt.Errorf("%s ended: %s", name, lastLines(string(said))), err)
 	}
 }
 

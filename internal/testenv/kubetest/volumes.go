@@ -2,8 +2,6 @@ package kubetest
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,51 +13,6 @@ import (
 // selectedNode tells a provisioner where the pod of a claim is going to run (Kubernetes 1.36, component-helpers,
 // storage/volume/helpers.go AnnSelectedNode).
 const selectedNode = "volume.kubernetes.io/selected-node"
-
-// needs are what the claims of a pod ask of its node.
-type needs struct {
-	unmet   string // why no node will do
-	delayed []*corev1.PersistentVolumeClaim
-	volumes []*corev1.PersistentVolume
-}
-
-func (k *kubelets) needsOf(pod *corev1.Pod) needs {
-	var n needs
-
-	for _, volume := range pod.Spec.Volumes {
-		if volume.PersistentVolumeClaim == nil {
-			continue
-		}
-
-		claim, err := k.claims.PersistentVolumeClaims(pod.Namespace).Get(volume.PersistentVolumeClaim.ClaimName)
-
-		// Kubernetes 1.36, scheduler/framework/plugins/volumebinding.
-		switch {
-		case err != nil:
-			n.unmet = fmt.Sprintf("persistentvolumeclaim %q not found", volume.PersistentVolumeClaim.ClaimName)
-		case !claim.DeletionTimestamp.IsZero():
-			n.unmet = fmt.Sprintf("persistentvolumeclaim %q is being deleted", claim.Name)
-		case claim.Status.Phase == corev1.ClaimBound:
-			if v, err := k.volumes.Get(claim.Spec.VolumeName); err == nil {
-				n.volumes = append(n.volumes, v)
-			}
-		case k.waits(claim):
-			n.delayed = append(n.delayed, claim)
-		default:
-			n.unmet = "pod has unbound immediate PersistentVolumeClaims"
-		}
-	}
-
-	return n
-}
-
-// usableOn says whether a node can use the volumes.
-func (n needs) usableOn(node *corev1.Node) bool {
-	return !slices.ContainsFunc(n.volumes, func(v *corev1.PersistentVolume) bool {
-		return v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil &&
-			!selects(v.Spec.NodeAffinity.Required, node)
-	})
-}
 
 // waits says whether a claim gets its volume only when its pod has a node.
 func (k *kubelets) waits(claim *corev1.PersistentVolumeClaim) bool {
@@ -77,25 +30,6 @@ func (k *kubelets) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.Stora
 	}
 
 	return class
-}
-
-// choose says that the pod of claims is going to run on a node. It gets there when they are bound.
-func (k *kubelets) choose(ctx context.Context, claims []*corev1.PersistentVolumeClaim, node *corev1.Node) error {
-	for _, claim := range claims {
-		if claim.Annotations[selectedNode] != "" {
-			continue
-		}
-
-		changed := claim.DeepCopy()
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, selectedNode, node.Name)
-
-		if _, err := k.api.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed,
-			metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }
 
 // provision makes a volume for each claim that waits for one, to which the controllers bind it, and removes those
