@@ -225,11 +225,10 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 
 	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
 		diags.Append(finding.Warn("etcd has members that are not listed here",
-			"They count for the majority that etcd needs, and this resource does not touch "+
-				"them. That is as it should be for control planes of other resources, such as talosop_machine, and of those that "+
-				"somebody else keeps. When the machine of a member is gone for good, `talosctl etcd remove-member` removes it; "+
-				"make sure first that nothing else owns "+
-				"it.\n  - "+strings.Join(unknown, "\n  - ")))
+			"They count for the majority that etcd needs, and this resource does not touch them. That is as it should be for "+
+				"control planes of other resources, such as talosop_machine, and of those that somebody else keeps. When the "+
+				"machine of a member is gone for good, `talosctl etcd remove-member` removes it; make sure first that nothing "+
+				"else owns it.\n  - "+strings.Join(unknown, "\n  - ")))
 	}
 
 	return diags

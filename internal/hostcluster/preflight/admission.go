@@ -200,8 +200,8 @@ func (c *checking) deny(d denial) {
 		if level := c.level(); level != "" && level != workload.PrivilegedLevel && apierrors.IsForbidden(d.err) {
 			attribute = attributeNamespace
 			help = fmt.Sprintf("Talos needs a privileged pod. Let them into the namespace, which has the level %s: `kubectl "+
-				"label namespace %s %s=%s --overwrite`; "+
-				"or choose another namespace.", level, c.spec.Namespace, workload.EnforceLabel, workload.PrivilegedLevel)
+				"label namespace %s %s=%s --overwrite`; or choose another "+
+				"namespace.", level, c.spec.Namespace, workload.EnforceLabel, workload.PrivilegedLevel)
 		}
 	}
 

@@ -165,8 +165,7 @@ func nextAfter(err error) string {
 	switch {
 	case errors.Is(err, release.ErrExists):
 		return "Import it, which shows first what would change: `terraform import <address> <namespace>/<name>`, or an " +
-			"import block. Or set adopt = true to " +
-			"take it over and upgrade it at once; or choose another name."
+			"import block. Or set adopt = true to take it over and upgrade it at once; or choose another name."
 	case errors.Is(err, release.ErrBusy):
 		return "Wait until whoever works on it is done, and apply again."
 	case errors.Is(err, release.ErrUnreadable):

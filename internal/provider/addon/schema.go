@@ -49,10 +49,9 @@ func addonPlace() map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at " +
-				"least `name`, `endpoint` and `secrets`. Exactly one of `cluster` and `kubeconfig` is given. The secrets of " +
-				"another cluster replace the " +
-				"resource; all other changes touch nothing in the cluster.",
+				"object written by hand with at least `name`, `endpoint` and `secrets`. Exactly one of `cluster` and " +
+				"`kubeconfig` is given. The secrets of another cluster replace the resource; all other changes touch nothing in " +
+				"the cluster.",
 			Attributes: clusterhandle.ObservedHandle(),
 		},
 		"kubeconfig": addonKubeconfig(),
@@ -80,22 +79,20 @@ func addonKubeconfig() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Kubeconfig that reaches the cluster, for clusters without a handle. Exactly one of `cluster` " +
-			"and `kubeconfig` is given. One of " +
-			"another cluster replaces the resource; all other changes touch nothing in the cluster.",
+			"and `kubeconfig` is given. One of another cluster replaces the resource; all other changes touch nothing in the " +
+			"cluster.",
 		Attributes: map[string]schema.Attribute{
 			"path": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Path of a file, relative to the working directory of Terraform, or beginning with `~/`. It " +
-					"has to be there whenever " +
-					"Terraform runs. Of proxies only its `proxy-url` counts, and not `HTTPS_PROXY` of the environment. Exactly one " +
-					"of `path` and `content` is given." + touchesNothing,
+					"has to be there whenever Terraform runs. Of proxies only its `proxy-url` counts, and not `HTTPS_PROXY` of the " +
+					"environment. Exactly one of `path` and `content` is given." + touchesNothing,
 			},
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "The kubeconfig itself, in YAML or JSON. It is stored in state, because a refresh and a " +
 					"destroy need it; a `cluster` handle, or `path`, keeps it out. Credentials that end, such as those of " +
-					"`talosop_kubeconfig`, cannot be used for " +
-					"longer than they last." +
+					"`talosop_kubeconfig`, cannot be used for longer than they last." +
 					touchesNothing,
 			},
 			"context": schema.StringAttribute{
@@ -112,30 +109,25 @@ func addonChart() map[string]schema.Attribute {
 		"chart": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "The chart: its name in `repository`, such as `cilium`; or, without one, an `oci://` " +
-				"reference, the `https://` URL of a " +
-				"package, or the path of a folder or a package (`.tgz`), relative to the working directory of Terraform and " +
-				"beginning with `./`, `../` " +
-				"or `/`." + perhapsUpgrades,
+				"reference, the `https://` URL of a package, or the path of a folder or a package (`.tgz`), relative to the " +
+				"working directory of Terraform and beginning with `./`, `../` or `/`." + perhapsUpgrades,
 		},
 		"repository": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "URL of the repository that has the chart: `https://helm.cilium.io`, or " +
-				"`oci://ghcr.io/example/charts` for a registry. " +
-				"Default: none, `chart` says all." + perhapsUpgrades,
+				"`oci://ghcr.io/example/charts` for a registry. Default: none, `chart` says all." + perhapsUpgrades,
 		},
 		"version": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`. With a range or " +
-				"without a version, every plan " +
-				"takes the newest that there is, so that two plans may differ; a missing version is warned of. Not for charts in " +
-				"folders, which have one." +
+				"without a version, every plan takes the newest that there is, so that two plans may differ; a missing version " +
+				"is warned of. Not for charts in folders, which have one." +
 				perhapsUpgrades,
 		},
 		"devel": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether versions before a release, such as `2.0.0-rc.1`, count as newest where `version` " +
-				"names no exact one. Default: " +
-				"`false`." + perhapsUpgrades,
+				"names no exact one. Default: `false`." + perhapsUpgrades,
 		},
 		"dependency_update": schema.BoolAttribute{
 			Optional: true,
@@ -145,16 +137,15 @@ func addonChart() map[string]schema.Attribute {
 		"verify": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the package has to come with a signature (provenance file, `.prov`) of a key in " +
-				"`keyring`, which is required " +
-				"then. It is looked at whenever a plan or an apply fetches the package. Default: `false`." +
+				"`keyring`, which is required then. It is looked at whenever a plan or an apply fetches the package. Default: " +
+				"`false`." +
 				touchesNothing,
 		},
 		"keyring": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Path of the file with the public keys for `verify`, in the binary format of GnuPG, as `gpg " +
-				"--export` writes it, relative to " +
-				"the working directory of Terraform, or beginning with `~/`. Required with `verify`; counts for nothing without. " +
-				"Default: none." +
+				"--export` writes it, relative to the working directory of Terraform, or beginning with `~/`. Required with " +
+				"`verify`; counts for nothing without. Default: none." +
 				touchesNothing,
 		},
 		"registry": addonRegistry(),
@@ -179,8 +170,8 @@ func addonRegistry() schema.Attribute {
 			"plans and applies ask it; a refresh and a destroy do not.",
 		Attributes: map[string]schema.Attribute{
 			"username": text("User name at the server. Required with `password`, and the other way round. Default: what the " +
-				"files of `helm` (`registry/config.json`) and of Docker " +
-				"(`config.json`) say of a registry, and nobody for a repository."),
+				"files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and nobody for a " +
+				"repository."),
 			"password": secret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the repository " +
 				"names for its packages. They may then read them."),
@@ -204,31 +195,27 @@ func addonValues() map[string]schema.Attribute {
 		"values": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … })`. " +
-				"They are merged in their order, " +
-				"later ones win: mappings key by key, all else as a whole, and `null` takes a default of the chart away. How " +
-				"they are written " +
-				"makes no difference: comments, order and format may change without a plan. They are shown in plans, and stored." +
+				"They are merged in their order, later ones win: mappings key by key, all else as a whole, and `null` takes a " +
+				"default of the chart away. How they are written makes no difference: comments, order and format may change " +
+				"without a plan. They are shown in plans, and stored." +
 				upgradesRelease,
 		},
 		"set": addonSettings(false, "Single values, which win over `values`, in their order, as `--set` of `helm`."),
 		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`. They are in state, and "+
-			"their texts are shown nowhere, but for "+
-			"those of fewer than 4 characters and `true`, `false` and `null`, which cannot be told from others; a warning "+
-			"names short ones. "+
-			"`values_wo` is not even stored."),
+			"their texts are shown nowhere, but for those of fewer than 4 characters and `true`, `false` and `null`, which "+
+			"cannot be told from others; a warning names short ones. `values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
 			MarkdownDescription: "Values that are secret, as `values`, which win over all others. They may come from " +
-				"ephemeral resources. Texts in them are shown " +
-				"nowhere, but for the short ones that `set_sensitive` names. In the cluster they are where Helm keeps the values " +
-				"of releases, in a " +
-				"Secret of `namespace`." + tf.WriteOnlyText + " Requires `values_wo_version`; change it with them.",
+				"ephemeral resources. Texts in them are shown nowhere, but for the short ones that `set_sensitive` names. In the " +
+				"cluster they are where Helm keeps the values of releases, in a Secret of " +
+				"`namespace`." + tf.WriteOnlyText + " Requires `values_wo_version`; change it with them.",
 		},
 		"values_wo_version": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "A value of your choice that tells other `values_wo` from the former ones, such as a number " +
-				"or a date. Required with " +
-				"`values_wo`, and refused without. A change of it upgrades the release unless the values prove to be the same.",
+				"or a date. Required with `values_wo`, and refused without. A change of it upgrades the release unless the " +
+				"values prove to be the same.",
 		},
 		"patches": addonPatches(),
 	}
@@ -254,8 +241,8 @@ func addonSettings(sensitive bool, description string) schema.Attribute {
 			"type": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What the text is: `auto` takes numbers, `true`, `false` and `null` for what they look " +
-					"like, `string` takes all for text, " +
-					"`literal` takes it as it is, without lists and backslashes, and `json` is any JSON. Default: `auto`." +
+					"like, `string` takes all for text, `literal` takes it as it is, without lists and backslashes, and `json` is " +
+					"any JSON. Default: `auto`." +
 					upgradesRelease,
 			},
 		}},
@@ -270,8 +257,8 @@ func addonPatches() schema.Attribute {
 	return schema.ListNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Changes to what the chart renders that its values do not offer, as `patches` of a " +
-			"kustomization: for users of charts that are not " +
-			"theirs. They are applied in their order, and not to hooks. One that matches no object is an error." +
+			"kustomization: for users of charts that are not theirs. They are applied in their order, and not to hooks. One " +
+			"that matches no object is an error." +
 			upgradesRelease,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"patch": schema.StringAttribute{

@@ -35,16 +35,15 @@ func truthAttribute(description, change string) schema.BoolAttribute {
 func addonRendering() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left "+
-			"alone, for those who bring them "+
-			"otherwise.", nextUpgrade),
+			"alone, for those who bring them otherwise.", nextUpgrade),
 		"upgrade_crds": truthAttribute(
 			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
 				"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a "+
 				"chart may meet old ones; on the other hand a new definition may drop fields that are in use. They are never "+
 				"deleted.", nextUpgrade),
 		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with "+
-			"it, and compared for drift. They stay "+
-			"when the release goes, because the objects of their kinds would go with them.", upgradesRelease),
+			"it, and compared for drift. They stay when the release goes, because the objects of their kinds would go with "+
+			"them.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
 		"disable_openapi_validation": truthAttribute(
 			"Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
@@ -86,12 +85,10 @@ func addonUpgrading() map[string]schema.Attribute {
 				defaultAddonTimeout + "`." + nextUpgrade,
 		},
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
-			"failed upgrade goes back to the last "+
-			"revision that was deployed, and a failed first install is uninstalled, unless objects of it were there before; "+
-			"both after the reasons of its pods were collected for the error. Needs `wait`. Without it, what was made stays "+
-			"as it is, and the next "+
-			"apply goes on from there; so it does after a run that was interrupted or killed, with `atomic`, too, which "+
-			"undoes only what fails.",
+			"failed upgrade goes back to the last revision that was deployed, and a failed first install is uninstalled, "+
+			"unless objects of it were there before; both after the reasons of its pods were collected for the error. Needs "+
+			"`wait`. Without it, what was made stays as it is, and the next apply goes on from there; so it does after a run "+
+			"that was interrupted or killed, with `atomic`, too, which undoes only what fails.",
 			nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
 		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become "+
@@ -123,12 +120,10 @@ func addonCare() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(driftObjects, driftPresence, driftRelease)},
 			MarkdownDescription: "How closely a refresh looks whether the release is as it was made: `release` compares " +
-				"Helm's record (revision, status, " +
-				"values), `presence` looks in addition whether all objects are there, and `objects` whether the fields that the " +
-				"chart renders are as it " +
-				"renders them, with a server-side dry run for each object. Jobs with `ttlSecondsAfterFinished` and Pods that end " +
-				"by themselves may be " +
-				"missing. What differs is in `drift`, and the next apply upgrades the release. Default: `objects`." +
+				"Helm's record (revision, status, values), `presence` looks in addition whether all objects are there, and " +
+				"`objects` whether the fields that the chart renders are as it renders them, with a server-side dry run for each " +
+				"object. Jobs with `ttlSecondsAfterFinished` and Pods that end by themselves may be missing. What differs is in " +
+				"`drift`, and the next apply upgrades the release. Default: `objects`." +
 				touchesNothing,
 		},
 		"ignore_drift": schema.ListNestedAttribute{
@@ -142,8 +137,7 @@ func addonCare() map[string]schema.Attribute {
 				"paths": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
 					MarkdownDescription: "Fields with all that is below them, such as `spec.replicas`, with `*` for any one field " +
-						"or element. Default: the whole " +
-						"object, also when it is missing." + touchesNothing,
+						"or element. Default: the whole object, also when it is missing." + touchesNothing,
 				},
 			}},
 		},
@@ -151,21 +145,18 @@ func addonCare() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(onUnreachableError, onUnreachableForget)},
 			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; " +
-				"`forget` asks for half a minute, then " +
-				"ends with a warning and leaves the release where it is, which is right for clusters that are gone. It has to be " +
-				"applied before the destroy. Default: `error`." +
+				"`forget` asks for half a minute, then ends with a warning and leaves the release where it is, which is right " +
+				"for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
 				touchesNothing,
 		},
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
 			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the " +
-				"resource as tainted: the next apply " +
-				"uninstalls what is there, and installs anew. `warn` stores the resource with its `status` and a warning, and " +
-				"the next apply goes on in " +
-				"place, keeping what is there; combine it with a postcondition on `status`. Where `atomic` has uninstalled what " +
-				"failed, there is " +
-				"nothing to store: either is an error, and the next apply installs. Default: `error`." + touchesNothing,
+				"resource as tainted: the next apply uninstalls what is there, and installs anew. `warn` stores the resource " +
+				"with its `status` and a warning, and the next apply goes on in place, keeping what is there; combine it with a " +
+				"postcondition on `status`. Where `atomic` has uninstalled what failed, there is nothing to store: either is an " +
+				"error, and the next apply installs. Default: `error`." + touchesNothing,
 		},
 	}
 }
@@ -190,15 +181,13 @@ func addonResults() map[string]schema.Attribute {
 			MarkdownDescription: "Number of the revision, as `helm history` shows it.",
 		},
 		"status": text("Status of the revision in the words of Helm: `deployed` when all is well. Anything else is drift, " +
-			"and the next apply recovers the " +
-			"release."),
+			"and the next apply recovers the release."),
 		"chart_name":    text("Name of the chart that is installed."),
 		"chart_version": text("Version of the chart that is installed."),
 		"app_version":   text("Version of what the chart installs, as the chart says; null when it does not."),
 		"chart_digest": text("Digest of the package of the chart, such as `sha256:0f…`, which repositories and registries " +
-			"name, too; of a chart in a folder " +
-			"that of its files. A plan upgrades the release when the chart has another one by then, under the same version or " +
-			"not. Null after an import, until an apply, when the chart was not compared."),
+			"name, too; of a chart in a folder that of its files. A plan upgrades the release when the chart has another one " +
+			"by then, under the same version or not. Null after an import, until an apply, when the chart was not compared."),
 		"objects": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Objects of the release, such as `Deployment kube-system/metrics-server`, without those of " +

@@ -48,8 +48,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at " +
-				"least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of another cluster, replace the resource.",
+				"object written by hand with at least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of " +
+				"another cluster, replace the resource.",
 			Attributes: clusterhandle.BoundHandle(),
 		},
 		"name": schema.StringAttribute{
@@ -72,14 +72,12 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"schedule": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
-				"`@hourly`, `@daily`, `@every 6h` and " +
-				"the like, as Kubernetes takes it." + nextRun,
+				"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun,
 		},
 		"time_zone": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
-				"that of the " +
-				"kube-controller-manager, as a rule UTC." + nextRun,
+				"that of the kube-controller-manager, as a rule UTC." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
 			Optional:            true,
@@ -118,10 +116,8 @@ func scheduleBucketAttribute() schema.Attribute {
 	attributes["prefix"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
-			"are at " +
-			"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken from " +
-			"then on; the ones in the former " +
-			"place stay.",
+			"are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken " +
+			"from then on; the ones in the former place stay.",
 	}
 	attributes["region"] = schema.StringAttribute{
 		Optional: true,
@@ -132,24 +128,20 @@ func scheduleBucketAttribute() schema.Attribute {
 	attributes["endpoint"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of " +
-			"the cluster reach it. " +
-			"`retain` asks there, too. Default: that of AWS in the region. A change counts for the snapshots taken from then " +
-			"on; the ones in the former " +
-			"place stay.",
+			"the cluster reach it. `retain` asks there, too. Default: that of AWS in the region. A change counts for the " +
+			"snapshots taken from then on; the ones in the former place stay.",
 	}
 	attributes["path_style"] = schema.BoolAttribute{
 		Optional: true,
 		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
-			"host name. Default: `true` " +
-			"with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: the path, but for AWS, " +
-			"Google and Aliyun." + nextRun,
+			"host name. Default: `true` with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: " +
+			"the path, but for AWS, Google and Aliyun." + nextRun,
 	}
 
 	for name, description := range map[string]string{
 		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a " +
-			"Secret of the namespace and need " +
-			"only be allowed to put objects below `key_prefix`. Without one, the pods have to have an identity of their own, " +
-			"such as that of the machine.",
+			"Secret of the namespace and need only be allowed to put objects below `key_prefix`. Without one, the pods have " +
+			"to have an identity of their own, such as that of the machine.",
 		"secret_access_key": "The access key itself.",
 		"session_token": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
 			"that does not.",
@@ -180,12 +172,10 @@ func scheduleRetainAttribute() schema.Attribute {
 		Optional: true,
 		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh " +
 			"looks for those that go and shows them in `expired`, and the apply that follows deletes them, oldest first and " +
-			"never the newest. So it needs " +
-			"an apply now and then, and credentials for the bucket where Terraform runs: those of `s3` of the provider, or " +
-			"what the default chain of the " +
-			"AWS SDK finds; the key of the schedule itself is never used for it and need not be allowed to delete. Without " +
-			"them, or when the bucket does not answer, there is a warning and nothing goes. Default: all are kept; a " +
-			"lifecycle rule of the bucket is the other way.",
+			"never the newest. So it needs an apply now and then, and credentials for the bucket where Terraform runs: those " +
+			"of `s3` of the provider, or what the default chain of the AWS SDK finds; the key of the schedule itself is never " +
+			"used for it and need not be allowed to delete. Without them, or when the bucket does not answer, there is a " +
+			"warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
 				Required:            true,
@@ -208,8 +198,7 @@ func scheduleEncryptionAttribute() schema.Attribute {
 			"recipients": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
-					"the secret key opens the " +
-					"snapshots." + nextRun,
+					"the secret key opens the snapshots." + nextRun,
 			},
 			"disabled": schema.BoolAttribute{
 				Optional:            true,
@@ -245,8 +234,7 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			Attributes: map[string]schema.Attribute{
 				"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`."),
 				"tag": text("Tag, with `@sha256:…` behind it for a digest. Releases up to `v0.1.0-beta.3` cannot compress, and " +
-					"some S3 servers refuse them. " +
-					"Default: `" + schedule.DefaultTag + "`."),
+					"some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`."),
 				"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
 					"Default: none."),
 			},
@@ -262,8 +250,7 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		"starting_deadline": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
 			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, " +
-				"because Kubernetes looks that " +
-				"often. Default: any time." + nextRun,
+				"because Kubernetes looks that often. Default: any time." + nextRun,
 		},
 		"run_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
@@ -320,10 +307,9 @@ func scheduleResults() map[string]schema.Attribute {
 			MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between " +
 				"them."},
 		"key_prefix": schema.StringAttribute{Computed: true,
-			MarkdownDescription: "What the keys of the snapshots begin with: " +
-				"`<prefix>/<cluster>/<name>/<cluster>-<mark>-`, followed by the time (RFC 3339) and `.snap`, with `.zst` and " +
-				"`.age` for what was done to it. " +
-				"`restore_from` takes such a key."},
+			MarkdownDescription: "What the keys of the snapshots begin with: `<prefix>/<cluster>/<name>/<cluster>-<mark>-`, " +
+				"followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. `restore_from` " +
+				"takes such a key."},
 		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is " +
 			"suspended."),
 		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster " +

@@ -13,8 +13,7 @@ func HandleForEphemerals() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: true,
 		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-			"object written by hand with at least `name`, `endpoint` and " +
-			"`secrets`.",
+			"object written by hand with at least `name`, `endpoint` and `secrets`.",
 		Attributes: tf.EphemeralAttributes(ObservedHandle()),
 	}
 }

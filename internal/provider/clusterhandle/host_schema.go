@@ -78,8 +78,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused " +
-			"with `metal`. How it is reached may be said in the " +
-			"`host` of the provider instead.",
+			"with `metal`. How it is reached may be said in the `host` of the provider instead.",
 		Attributes: attributes,
 	}
 }
@@ -95,8 +94,8 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle " +
-			"describes. Only in clusters of mode `container`. Values that " +
-			"are not set are taken from the handle, and its connection from there or from the provider.",
+			"describes. Only in clusters of mode `container`. Values that are not set are taken from the handle, and its " +
+			"connection from there or from the provider.",
 		Attributes: attributes,
 	}
 }
@@ -119,8 +118,7 @@ func HandleHost() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
-			"credentials: where there is no `kubeconfig_path` and no " +
-			"`in_cluster`, those of the provider's `host` are used.",
+			"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
 		Attributes: attributes,
 	}
 }
@@ -137,9 +135,8 @@ func reachAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
 			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster " +
-				"and needs nothing exposed; `node-port` and " +
-				"`load-balancer` make a Service of that type for each machine; `pod` needs a route to the addresses of pods. " +
-				"Default: `" + DefaultHostReachable + "`." + hostInPlace,
+				"and needs nothing exposed; `node-port` and `load-balancer` make a Service of that type for each machine; `pod` " +
+				"needs a route to the addresses of pods. Default: `" + DefaultHostReachable + "`." + hostInPlace,
 		},
 	}
 }
@@ -187,8 +184,7 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
 				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the " +
-					"Kubernetes API reachable from outside of the host " +
-					"cluster. Default: `" + ServiceClusterIP + "`." + hostInPlace,
+					"Kubernetes API reachable from outside of the host cluster. Default: `" + ServiceClusterIP + "`." + hostInPlace,
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -297,8 +293,7 @@ func storageAttribute() schema.SingleNestedAttribute {
 			"ephemeral": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes " +
-					"takes its machine's data along, etcd's included, and " +
-					"the machine joins anew." + keptByMachines,
+					"takes its machine's data along, etcd's included, and the machine joins anew." + keptByMachines,
 			},
 			"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
 			"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),
@@ -314,8 +309,7 @@ func ProviderHost() provider.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "How the host cluster of clusters in containers is reached, where resources and handles do " +
 			"not say so themselves. Unlike the write-only `kubeconfig` of resources, it is also there when a resource is read " +
-			"or destroyed. It is stored nowhere, and may come from " +
-			"ephemeral resources.",
+			"or destroyed. It is stored nowhere, and may come from ephemeral resources.",
 		Attributes: map[string]provider.Attribute{
 			"kubeconfig_path": provider.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},
 			"kubeconfig": provider.StringAttribute{

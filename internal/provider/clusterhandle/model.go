@@ -98,9 +98,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery " +
-				"service off, and time " +
-				"synchronisation too unless a patch configures it, because machines would wait for it for ever. Images have to " +
-				"come from `registries` or the image cache." + AppliedLive,
+				"service off, and time synchronisation too unless a patch configures it, because machines would wait for it for " +
+				"ever. Images have to come from `registries` or the image cache." + AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,

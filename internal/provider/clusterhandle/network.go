@@ -39,9 +39,8 @@ func cniAttribute() schema.SingleNestedAttribute {
 				Required:   true,
 				Validators: []validator.String{stringvalidator.OneOf("flannel", "custom", "none")},
 				MarkdownDescription: "`flannel`; `custom`, which applies the manifests of `urls`; or `none`, which leaves it to " +
-					"an addon. With " +
-					"`none` nodes register and stay NotReady until the addon is there, and talosop does not wait for them to become " +
-					"Ready." + AppliedLive,
+					"an addon. With `none` nodes register and stay NotReady until the addon is there, and talosop does not wait for " +
+					"them to become Ready." + AppliedLive,
 			},
 			"urls": schema.ListAttribute{
 				Optional:    true,
@@ -120,8 +119,7 @@ func registriesAttribute() schema.SingleNestedAttribute {
 							"override_path": schema.BoolAttribute{
 								Optional: true,
 								MarkdownDescription: "Use the path of `url` as it is, without `/v2` behind it (default `false`). Before " +
-									"contract `v1.12` " +
-									"it has to be the same for all endpoints of a mirror." + AppliedLive,
+									"contract `v1.12` it has to be the same for all endpoints of a mirror." + AppliedLive,
 							},
 						}},
 					},

@@ -56,8 +56,7 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without " +
 			"asking any machine and stored neither in state nor in plan files. They cannot be revoked before they end, so " +
 			"keep `ttl` short.\n\nWhile the cluster is being made its handle is not wholly known, and the credentials are " +
-			"made during the apply, after the cluster. Requires " +
-			"Terraform 1.10 or OpenTofu 1.11.",
+			"made during the apply, after the cluster. Requires Terraform 1.10 or OpenTofu 1.11.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{

@@ -65,8 +65,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
-					"`os:etcd:backup`, `os:admin`. Default: " +
-					"`[\"" + providerdata.AdminRole + "\"]`.",
+					"`os:etcd:backup`, `os:admin`. Default: `[\"" + providerdata.AdminRole + "\"]`.",
 			},
 			"ttl": schema.StringAttribute{
 				Optional:            true,
@@ -78,9 +77,8 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 				Computed:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
-					"planes; of a cluster in containers a port of " +
-					"this machine that leads to them through the API of the host cluster, and is open as long as this ephemeral " +
-					"resource is.",
+					"planes; of a cluster in containers a port of this machine that leads to them through the API of the host " +
+					"cluster, and is open as long as this ephemeral resource is.",
 			},
 			"nodes": schema.ListAttribute{
 				Optional:            true,

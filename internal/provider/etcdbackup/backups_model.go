@@ -38,9 +38,8 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with `name`, `endpoint` and " +
-				"`secrets`. With `kubernetes_version` and `talos_version` in it, snapshots that only newer ones read are told " +
-				"apart.",
+				"object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` in " +
+				"it, snapshots that only newer ones read are told apart.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
 		"timeout": schema.StringAttribute{
@@ -50,8 +49,7 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 		},
 		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
 			"backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: take that " +
-			"argument out after the restore, or write the key " +
-			"down in it."),
+			"argument out after the restore, or write the key down in it."),
 		"backups": schema.ListNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "The snapshots, newest first. One that is not wholly stored is not among them.",

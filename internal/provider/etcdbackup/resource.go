@@ -46,12 +46,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"encryption into the store; the resource exists once the checksum of the stream and every page of the database " +
 			"were verified and the store confirmed size and checksum. After a failure nothing is stored.\n\n" +
 			"A new snapshot is taken in place when `triggers`, the place, `encryption`, `compression` or `include_secrets` " +
-			"change, when `schedule` says " +
-			"that one is due, and when the stored one is gone or is not what was stored. The former ones stay, as `retain` " +
-			"says. Beside each snapshot lies a " +
-			"record in clear text (`.json`) with versions, sizes and checksums.\n\nA snapshot holds every Secret of the " +
-			"cluster. Encrypt it, and " +
-			"use one resource for a cluster in a place: `retain` of one counts the snapshots of the other.",
+			"change, when `schedule` says that one is due, and when the stored one is gone or is not what was stored. The " +
+			"former ones stay, as `retain` says. Beside each snapshot lies a record in clear text (`.json`) with versions, " +
+			"sizes and checksums.\n\nA snapshot holds every Secret of the cluster. Encrypt it, and use one resource for a " +
+			"cluster in a place: `retain` of one counts the snapshots of the other.",
 		Attributes: etcdBackupAttributes(ctx),
 	}
 }

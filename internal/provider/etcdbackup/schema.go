@@ -32,18 +32,15 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, " +
-				"`endpoint`, `secrets` and `talos_endpoints`. Another `name`, or the secrets of another cluster, take a new " +
-				"snapshot; all other changes are for " +
-				"the next one.",
+				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. Another `name`, or " +
+				"the secrets of another cluster, take a new snapshot; all other changes are for the next one.",
 			Attributes: clusterhandle.ObservedHandle(),
 		},
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
 				"that runs Terraform. Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. " +
-				"Default: snapshots are " +
-				"stored as they are, with every Secret of the cluster in them." + takesAnother,
+				"Default: snapshots are stored as they are, with every Secret of the cluster in them." + takesAnother,
 			Attributes: map[string]schema.Attribute{
 				"recipients": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
@@ -105,15 +102,14 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 			Validators: []validator.String{cronValidator{}},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five " +
 				"fields in UTC, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time " +
-				"after the last snapshot. A plan after " +
-				"`next_due` takes one new snapshot, however many times were missed; nothing happens " +
-				"without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
+				"after the last snapshot. A plan after `next_due` takes one new snapshot, however many times were missed; " +
+				"nothing happens without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
 		},
 		"delete_on_destroy": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed; earlier ones stay " +
-				"in any case. Needs credentials that " +
-				"are not write-only, such as those of `s3` of the provider. Default: `false`." + store.AnyTime,
+				"in any case. Needs credentials that are not write-only, such as those of `s3` of the provider. Default: " +
+				"`false`." + store.AnyTime,
 		},
 		"timeouts": backupTimeouts(ctx),
 	}
@@ -147,15 +143,14 @@ func etcdBackupResults() map[string]schema.Attribute {
 			"`restore_from.s3.key` takes it; for a folder, `restore_from.file.path` is " +
 			"`<file.path>/<key>`. No key is ever used twice."),
 		"status": text("`stored` when the store held the snapshot as it was recorded, when it was last asked. Anything " +
-			"else plans a new one: `missing` and `changed` " +
-			"when the object is gone or is another one, `due` when `schedule` named a time since."),
+			"else plans a new one: `missing` and `changed` when the object is gone or is another one, `due` when `schedule` " +
+			"named a time since."),
 		"size": number("Size of the stored object in bytes."),
 		"checksum": text("The store's own checksum of the object, as it reports it, such as `CRC32C:…`; null for servers " +
 			"that know none. It is compared on each refresh."),
 		"sha256": text("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it."),
 		"secrets_key": text("Key of the encrypted secrets beside the snapshot; null without `include_secrets`. `age -d` " +
-			"opens it to a file that `talosop_secrets` " +
-			"imports."),
+			"opens it to a file that `talosop_secrets` imports."),
 		"database_size": number("Size of the database in the snapshot in bytes, before compression, as `etcdutl snapshot " +
 			"status` prints it."),
 		"revision": number("Revision of etcd when the snapshot was taken, as `etcdutl snapshot status` prints it."),
@@ -169,7 +164,6 @@ func etcdBackupResults() map[string]schema.Attribute {
 		"kept": number("How many snapshots of this cluster the place held after the last apply that changed something " +
 			"here. Null when it could not be asked."),
 		"next_due": moment("When `schedule` wants the next snapshot (RFC 3339, UTC): the first time that it names after " +
-			"`time`, or after the apply that changed it. " +
-			"Null without `schedule`."),
+			"`time`, or after the apply that changed it. Null without `schedule`."),
 	}
 }

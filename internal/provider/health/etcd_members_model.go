@@ -33,8 +33,7 @@ func etcdMembersAttributes() map[string]schema.Attribute {
 	attributes["reachable"] = schema.BoolAttribute{
 		Computed: true,
 		MarkdownDescription: "Whether any member answered. It is `true` as well when members answer that they know no " +
-			"leader, which is an etcd without a quorum: nobody lists " +
-			"the members then.",
+			"leader, which is an etcd without a quorum: nobody lists the members then.",
 	}
 	attributes["cause"] = tf.Told("Why nobody lists the members, with the control planes that were asked; null when " +
 		"somebody does.")

@@ -114,9 +114,8 @@ func examinedAttributes() map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, `endpoint`, " +
-				"`secrets` and `talos_endpoints`. While the handle is not wholly known, as when the cluster is being made, it is " +
-				"read during the apply; with `depends_on` on the " +
+				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While the handle is " +
+				"not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
 				"workers, after them.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
@@ -124,8 +123,7 @@ func examinedAttributes() map[string]schema.Attribute {
 			Optional:   true,
 			CustomType: timetypes.GoDurationType{},
 			MarkdownDescription: "Time that all answers together may take, such as `5s` or `1m`. Who has not answered by then " +
-				"counts as silent; nothing is waited for beyond " +
-				"that. Default: `10s`.",
+				"counts as silent; nothing is waited for beyond that. Default: `10s`.",
 		},
 	}
 }

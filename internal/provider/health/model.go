@@ -26,8 +26,8 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Whether every condition is `True`.",
 	}
 	attributes["summary"] = tf.Told("`Ready`; or `Degraded: ` and the conditions that are not `True`, with their " +
-		"reasons; or the same after `Unreachable: ` when no control " +
-		"plane and no Kubernetes API answers. For the `error_message` of a `check` block.")
+		"reasons; or the same after `Unreachable: ` when no control plane and no Kubernetes API answers. For the " +
+		"`error_message` of a `check` block.")
 	attributes["conditions"] = schema.ListNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: "The conditions, always all of them and in the same order.",

@@ -49,10 +49,9 @@ func workersAttribute() schema.MapNestedAttribute {
 					"letter or digit")),
 		},
 		MarkdownDescription: "The pools of workers, by a name of your choice. In `observed` and `operations` their " +
-			"machines go by the names of pool and " +
-			"machine, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine; one that only gets " +
-			"another name keeps its machines, but for those in " +
-			"containers, which are called by it: new ones are made, and the old ones removed.",
+			"machines go by the names of pool and machine, as in `batch/w-1`. A pool that is taken out leaves the cluster " +
+			"machine by machine; one that only gets another name keeps its machines, but for those in containers, which are " +
+			"called by it: new ones are made, and the old ones removed.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }
@@ -65,10 +64,9 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 	attributes["platform"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, " +
-			"`nocloud` or `aws`. A change upgrades machines that " +
-			"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others get " +
-			"it with their next upgrade. " +
-			"Default: `metal`." + clusterhandle.JoinOnly,
+			"`nocloud` or `aws`. A change upgrades machines that talosop installed or upgraded (see `installer` in " +
+			"`observed`) to the same Talos from the other image; others get it with their next upgrade. Default: " +
+			"`metal`." + clusterhandle.JoinOnly,
 	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,

@@ -32,10 +32,9 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or " +
-				"`talosop_cluster`, or an object written by hand, with the " +
-				"`bundle` of `talosop_secrets` as `secrets`. `talos_endpoints` has to list all control planes where the machine " +
-				"is one: they are asked before " +
-				"etcd begins, and before it ends. Another `name` in it replaces the resource.",
+				"`talosop_cluster`, or an object written by hand, with the `bundle` of `talosop_secrets` as `secrets`. " +
+				"`talos_endpoints` has to list all control planes where the machine is one: they are asked before etcd begins, " +
+				"and before it ends. Another `name` in it replaces the resource.",
 			Attributes: workerHandleAttributes(),
 		},
 		"role": schema.StringAttribute{
@@ -43,9 +42,8 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. " +
-				"Talos cannot change it in place: a change " +
-				"replaces the resource, which resets the machine. Ordinary pods run on a control plane only with a patch that " +
-				"sets `cluster.allowSchedulingOnControlPlanes`.",
+				"Talos cannot change it in place: a change replaces the resource, which resets the machine. Ordinary pods run on " +
+				"a control plane only with a patch that sets `cluster.allowSchedulingOnControlPlanes`.",
 		},
 		"name": schema.StringAttribute{
 			Required: true,
@@ -53,16 +51,14 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")},
 			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster. It is not the host " +
-				"name (see `hostname`), so `moved` " +
-				"blocks can rename the machine." + tf.TerraformOnly,
+				"name (see `hostname`), so `moved` blocks can rename the machine." + tf.TerraformOnly,
 		},
 		"bootstrap": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one (default " +
 				"`false`). Exactly one machine of a cluster that is made of `talosop_machine` says so; all others join, and wait " +
-				"until there is an etcd to join. Needs `talos_endpoints` of " +
-				"`cluster` with all control planes: each is " +
-				"asked, and none may hold data of etcd. Where an etcd is found, the machine joins it instead, also after it was " +
+				"until there is an etcd to join. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, " +
+				"and none may hold data of etcd. Where an etcd is found, the machine joins it instead, also after it was " +
 				"replaced. Once the cluster exists, a change does nothing to machines.",
 		},
 	})

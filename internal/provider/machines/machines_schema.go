@@ -70,9 +70,9 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is " +
-					"refused. Without it, " +
-					"the UUID that the first apply saw is remembered and compared. Set it to another one to exchange the hardware: " +
-					"the machine that was there is removed from the cluster, and the new one joins in its place.",
+					"refused. Without it, the UUID that the first apply saw is remembered and compared. Set it to another one to " +
+					"exchange the hardware: the machine that was there is removed from the cluster, and the new one joins in its " +
+					"place.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
@@ -151,20 +151,16 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"image": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and " +
-					"`platform`. Its version " +
-					"has to be `talos_version`. Upgrades use the same image at the version they go to, and the schematic in its " +
-					"name is the one that is wanted. " +
-					"Another image upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same " +
-					"Talos from it, unless only the " +
-					"tag differs; others get it with their next upgrade. Nothing that a machine says tells such an upgrade from one " +
-					"that Talos rolled back.",
+					"`platform`. Its version has to be `talos_version`. Upgrades use the same image at the version they go to, and " +
+					"the schematic in its name is the one that is wanted. Another image upgrades machines that talosop installed or " +
+					"upgraded (see `installer` in `observed`) to the same Talos from it, unless only the tag differs; others get it " +
+					"with their next upgrade. Nothing that a machine says tells such an upgrade from one that Talos rolled back.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel " +
-					"image (UEFI, Talos 1.10 " +
-					"and newer) ignore them: put them into the schematic instead." + clusterhandle.JoinOnly,
+					"image (UEFI, Talos 1.10 and newer) ignore them: put them into the schematic instead." + clusterhandle.JoinOnly,
 			},
 		},
 	}

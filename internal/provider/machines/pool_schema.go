@@ -150,10 +150,9 @@ func groupAttributes(role string) map[string]schema.Attribute {
 			Computed: true,
 			Default:  stringdefault.StaticString(clusterhandle.MetalMode),
 			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, " +
-				"`nocloud` or `aws`. A change upgrades machines that " +
-				"talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other image; others " +
-				"get it with their next upgrade. " +
-				"Default: `metal`." + clusterhandle.JoinOnly,
+				"`nocloud` or `aws`. A change upgrades machines that talosop installed or upgraded (see `installer` in " +
+				"`observed`) to the same Talos from the other image; others get it with their next upgrade. Default: " +
+				"`metal`." + clusterhandle.JoinOnly,
 		},
 		"config_patches": schema.ListAttribute{
 			Optional:    true,
@@ -186,12 +185,10 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
 			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots " +
-				"them into maintenance mode, " +
-				"`preserve` leaves them running as they are and forgets them. Workers of a cluster that lives on are reset all " +
-				"at once, each cordoned and " +
-				"drained by Talos itself unless `drain.enabled` is `false`; to have them leave within `max_unavailable`, take " +
-				"them out of `machines` first. " +
-				"Default: `reset`." + tf.TerraformOnly,
+				"them into maintenance mode, `preserve` leaves them running as they are and forgets them. Workers of a cluster " +
+				"that lives on are reset all at once, each cordoned and drained by Talos itself unless `drain.enabled` is " +
+				"`false`; to have them leave within `max_unavailable`, take them out of `machines` first. Default: " +
+				"`reset`." + tf.TerraformOnly,
 		},
 		"on_incomplete": schema.StringAttribute{
 			Optional:   true,
@@ -199,10 +196,9 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 			Default:    stringdefault.StaticString(tf.OnIncompleteWarn),
 			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
 			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource " +
-				"with its `phase` and a warning; " +
-				"the next apply goes on where it stopped. `error` fails, which marks the resource as tainted: unless " +
-				"`untaint`ed, the next apply " +
-				"**resets the machines** and begins anew. Default: `warn`, to be combined with a postcondition on `phase`." +
+				"with its `phase` and a warning; the next apply goes on where it stopped. `error` fails, which marks the " +
+				"resource as tainted: unless `untaint`ed, the next apply **resets the machines** and begins anew. Default: " +
+				"`warn`, to be combined with a postcondition on `phase`." +
 				tf.TerraformOnly,
 		},
 		"deletion_protection": schema.BoolAttribute{
@@ -223,9 +219,9 @@ func observationAttributes() map[string]schema.Attribute {
 		"phase": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or " +
-				"`Degraded` when something was lost " +
-				"that the next apply repairs. Unknown in plans that will change it. Check it in a postcondition, " +
-				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the resource.",
+				"`Degraded` when something was lost that the next apply repairs. Unknown in plans that will change it. Check it " +
+				"in a postcondition, `self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the " +
+				"resource.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,
@@ -269,15 +265,13 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control " +
-						"planes `kube-apiserver`, " +
-						"`kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
+						"planes `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
 				},
 				"kubernetes": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and " +
-						"on control planes those of " +
-						"`kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
+						"on control planes those of `kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
 				},
 				"drift": schema.ListAttribute{
 					Computed:    true,
@@ -286,8 +280,7 @@ func observationAttributes() map[string]schema.Attribute {
 						"Talos, another schematic, another image of a component of Kubernetes, the places in its configuration " +
 						"(without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that " +
 						"are lost and what differs on the host cluster. The next apply puts it right, but for what begins with `host " +
-						"cluster, left as it is`: claims of another size or class " +
-						"than configured. Empty when nothing differs.",
+						"cluster, left as it is`: claims of another size or class than configured. Empty when nothing differs.",
 				},
 			}},
 		},

@@ -80,8 +80,8 @@ func (r run) warnOfRestore() finding.List {
 	return finding.List{finding.Warn("A snapshot does not say of which cluster it is",
 		fmt.Sprintf("Etcd of cluster %q began with %s. It has no mark of a cluster in its name and no record beside it, as "+
 			"one that `talosctl etcd snapshot` wrote: talosop cannot tell whether it is of this cluster. If it was taken of "+
-			"one with other secrets, Kubernetes "+
-			"can read none of its Secrets, and the tokens in it are not valid.", r.want.Name, r.want.RestoreFrom))}
+			"one with other secrets, Kubernetes can read none of its Secrets, and the tokens in it are not "+
+			"valid.", r.want.Name, r.want.RestoreFrom))}
 }
 
 // complete takes the time over from what is seen, where a run that was cut short recorded the

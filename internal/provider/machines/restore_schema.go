@@ -33,17 +33,15 @@ func BootstrapAttribute() schema.SingleNestedAttribute {
 			"restore_from": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that " +
-					"`talosctl etcd snapshot` wrote. The secrets have to be " +
-					"those of the cluster that it was taken of, and `kubernetes_version` not older. It is fetched, opened and " +
-					"verified before the first machine is touched, and restored " +
-					"on one control plane; the others join. While it is restored it is kept, opened, in a file without a name in " +
-					"the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where that " +
-					"folder is a tmpfs.\n\nIt counts when the cluster is made, " +
-					"and when every control plane was reset since: a plan then has the operation `restore etcd on cp-1 from …`. A " +
-					"control plane that holds data of etcd is never overwritten: asking for " +
-					"another snapshot than `restored_from` while the cluster lives is refused, and the same one is not restored " +
-					"again. Everything that was written since the snapshot is " +
-					"gone. Taking this argument out later changes nothing.",
+					"`talosctl etcd snapshot` wrote. The secrets have to be those of the cluster that it was taken of, and " +
+					"`kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and " +
+					"restored on one control plane; the others join. While it is restored it is kept, opened, in a file without a " +
+					"name in the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where " +
+					"that folder is a tmpfs.\n\nIt counts when the cluster is made, and when every control plane was reset since: a " +
+					"plan then has the operation `restore etcd on cp-1 from …`. A control plane that holds data of etcd is never " +
+					"overwritten: asking for another snapshot than `restored_from` while the cluster lives is refused, and the same " +
+					"one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out " +
+					"later changes nothing.",
 				Attributes: restoreAttributes(),
 			},
 		},
@@ -79,8 +77,8 @@ func restoredAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, with `endpoint` the " +
 				"URL `https://s3.example.org/bucket/key`, or the path of a file. Null when it never was, as far as this resource " +
-				"knows. " +
-				"To restore that same snapshot once more, after another loss, give it another name: copy the object or the file.",
+				"knows. To restore that same snapshot once more, after another loss, give it another name: copy the object or " +
+				"the file.",
 		},
 		"restored_at": schema.StringAttribute{
 			Computed: true,

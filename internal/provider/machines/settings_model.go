@@ -193,8 +193,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Validators:    []validator.String{clusterhandle.ModeValidator{}},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for " +
-				"pods of the Kubernetes cluster of `host`. It has no " +
-				"default." + clusterhandle.ReplacesCluster,
+				"pods of the Kubernetes cluster of `host`. It has no default." + clusterhandle.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
@@ -209,16 +208,14 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
 				"`https://10.0.0.10:6443`: a load balancer, a virtual IP or a DNS name in front of the control planes, or the " +
-				"address of a single one. Required with mode `metal`. " +
-				"Default in containers: the name of the Service in front of " +
+				"address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
 				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,
 			Sensitive: true,
 			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen " +
-				"secrets` writes it. Machines trust " +
-				"nothing else, so other secrets are refused while the cluster exists.",
+				"secrets` writes it. Machines trust nothing else, so other secrets are refused while the cluster exists.",
 		},
 		"kubernetes_version": schema.StringAttribute{
 			Required: true,
@@ -231,9 +228,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the " +
-				"minor version of `talos_version` " +
-				"when the cluster is created, and never moved by an upgrade. Set it to adopt a cluster that was made with an " +
-				"older one.",
+				"minor version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt a " +
+				"cluster that was made with an older one.",
 		},
 		"cert_sans": schema.ListAttribute{
 			Optional:            true,

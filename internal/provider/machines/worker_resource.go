@@ -59,9 +59,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the " +
 			"resource is complete when every node is registered (and Ready, unless `cni` of the cluster is " +
-			"`none`).\n\nDestroying it drains the nodes, resets the " +
-			"machines into maintenance mode and " +
-			"removes the nodes from Kubernetes, unless `on_destroy` is `preserve`.",
+			"`none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and removes the nodes from " +
+			"Kubernetes, unless `on_destroy` is `preserve`.",
 		Attributes: attributes,
 	}
 }

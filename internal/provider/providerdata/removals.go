@@ -70,8 +70,7 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 
 	return append(diags, finding.Warn("The upgrade of Kubernetes removes what is in use",
 		fmt.Sprintf("On the way from %s to %s these are removed. The apply goes on all the same: change them before it, or "+
-			"make sure that nothing needs them any more."+
-			"\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
+			"make sure that nothing needs them any more.\n  - %s", u.Path.Lowest, u.Path.To, strings.Join(lines, "\n  - "))))
 }
 
 // warnOfBehind names nodes of other resources that have to be upgraded before an upgrade

@@ -70,8 +70,7 @@ func HostUnread(p machineset.Set, away *HostAwayError) finding.Finding {
 		Attempted: "read the machines of the " + p.Object, Cause: []string{away.Error()},
 		Now: []string{"what was last seen of the machines is kept, and nothing follows about them"},
 		Next: "See that `host` of the resource or of the provider leads to the host cluster whenever Terraform runs: an " +
-			"apply that changes machines, and a " +
-			"destroy, need it.",
+			"apply that changes machines, and a destroy, need it.",
 	}.String())
 }
 

@@ -45,9 +45,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They " +
 			"are generated once, when the resource is created, without touching any machine. No change of a version or a name " +
 			"ever generates them again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the " +
-			"old secrets then " +
-			"refuse to talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of the cluster. " +
-			"Protect the state, and keep a copy of the bundle where you keep other keys.",
+			"old secrets then refuse to talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of " +
+			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Computed:            true,
@@ -56,8 +55,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			"cluster_id": schema.StringAttribute{
 				Computed: true,
 				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` of its machine " +
-					"configurations). " +
-					"Not secret; it never changes.",
+					"configurations). Not secret; it never changes.",
 			},
 			"bundle": schema.StringAttribute{
 				Computed:  true,

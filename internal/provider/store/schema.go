@@ -30,9 +30,8 @@ func KeepsBackups() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional " +
 				"writes (`If-None-Match`). It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, " +
-				"`s3:DeleteObject`, " +
-				"`s3:AbortMultipartUpload` and " +
-				"`s3:ListBucketMultipartUploads`. Exactly one of `s3` and `file` is given." + movesBackups,
+				"`s3:DeleteObject`, `s3:AbortMultipartUpload` and `s3:ListBucketMultipartUploads`. Exactly one of `s3` and " +
+				"`file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
@@ -58,8 +57,8 @@ func ListsBackups() map[string]datasource.Attribute {
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those " +
-				"of `s3` of the provider, or what the " +
-				"default chain of the AWS SDK finds: the environment, shared files, the identity of the machine.",
+				"of `s3` of the provider, or what the default chain of the AWS SDK finds: the environment, shared files, the " +
+				"identity of the machine.",
 			Attributes: BucketAttributes("", ""),
 		},
 		"file": schema.SingleNestedAttribute{
@@ -90,9 +89,8 @@ func RestoresBackup(change string) map[string]schema.Attribute {
 	bucket["key"] = schema.StringAttribute{
 		Required: true,
 		MarkdownDescription: "Key of the snapshot, prefix included, such as `key` of `talosop_etcd_backup` or of an " +
-			"element of `talosop_etcd_backups`. Any " +
-			"snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it is or compressed with zstd or " +
-			"encrypted with age." + change,
+			"element of `talosop_etcd_backups`. Any snapshot of etcd will do, also what `talosctl etcd snapshot` wrote, as it " +
+			"is or compressed with zstd or encrypted with age." + change,
 	}
 
 	return map[string]schema.Attribute{
@@ -127,8 +125,7 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		"prefix": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
-				"of a cluster are at " +
-				"`<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
+				"of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
 		},
 		"endpoint": schema.StringAttribute{
 			Optional: true,
@@ -139,14 +136,12 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		"region": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Default: that of the environment or the " +
-				"profile; with `endpoint`, `us-east-1` " +
-				"where these say nothing." + reached,
+				"profile; with `endpoint`, `us-east-1` where these say nothing." + reached,
 		},
 		"path_style": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
-				"host name. Default: `true` with " +
-				"`endpoint`, `false` without." + reached,
+				"host name. Default: `true` with `endpoint`, `false` without." + reached,
 		},
 		"ca": schema.StringAttribute{
 			Optional: true,
@@ -168,8 +163,7 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		"role": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Role that is assumed with the credentials. Default: that of `s3` of the provider, as long " +
-				"as neither a key nor a profile is " +
-				"given here." + reached,
+				"as neither a key nor a profile is given here." + reached,
 			Attributes: map[string]schema.Attribute{
 				"arn": schema.StringAttribute{
 					Required:            true,
@@ -209,8 +203,8 @@ func keyAttributes() map[string]schema.Attribute {
 		"access_key_id": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
 			MarkdownDescription: "Id of the access key, together with `secret_access_key`. Default: the credentials of " +
-				"`profile`, then those of `s3` of the " +
-				"provider, then what the default chain of the AWS SDK finds." + tf.WriteOnlyText,
+				"`profile`, then those of `s3` of the provider, then what the default chain of the AWS SDK " +
+				"finds." + tf.WriteOnlyText,
 		},
 		"secret_access_key": schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
@@ -229,8 +223,7 @@ func storingAttributes() map[string]schema.Attribute {
 		"sse": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "How the server encrypts the objects: `AES256`, `aws:kms` or `aws:kms:dsse`. It protects " +
-				"disks; with `encryption` not even " +
-				"the server can read a snapshot. Default: as the bucket says." + nextBackups,
+				"disks; with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups,
 		},
 		"kms_key": schema.StringAttribute{
 			Optional: true,
