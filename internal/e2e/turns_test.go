@@ -178,64 +178,95 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 	}
 }
 
-// TestAccChanges_killed kills the provider process with SIGKILL when the n-th call that changes a machine arrives, for
-// every kind of change: at the first call before the machine carries it out, and at the last one after (at all of them
-// in both ways in make test-all), under one CLI after the other. Applying again ends where an undisturbed apply does,
-// and no machine is rebooted more often than the change asks for.
-func TestAccChanges_killed(t *testing.T) {
-	clis := clitest.All(t)
-	turn := 0
+// change is a change of the configuration of a cluster.
+type change struct {
+	name  string
+	calls int // that change machines, at least
+	make  func(s *site)
+}
 
-	for _, change := range []struct {
-		name  string
-		calls int // that change machines, at least
-		make  func(s *site)
-	}{
+// killedChange is a change whose provider is killed at its n-th call that changes a machine, before the machine carries
+// it out or after.
+type killedChange struct {
+	change
+	n      int
+	served bool
+}
+
+// killedChanges are what one cluster after the other lives through: each change is killed at its first call before the
+// machine carries it out, and at its last one after, each CLI in both ways. In make test-all every call is killed in both
+// ways, each on a cluster of its own.
+func killedChanges() [][]killedChange {
+	changes := []change{
 		{"upgrade", 9, func(s *site) { s.talosVersion = "v1.13.2" }},
 		{"reboot", 6, func(s *site) { s.patches = append(s.patches, rebootPatch) }},
 		{"kubernetes", 16, func(s *site) { s.kubernetes = "v1.36.3" }},
 		{"shrink", 2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
-	} {
-		for n := 1; n <= change.calls; n++ {
-			for _, served := range []bool{false, true} {
-				if edge := n == 1 && !served || n == change.calls && served; !edge && os.Getenv(everyCall) == "" {
-					continue
-				}
+	}
 
-				cli := clis[(turn+turn/len(clis))%len(clis)] // so that each CLI is killed in both ways
-				turn++
+	if os.Getenv(everyCall) == "" {
+		clusters := make([][]killedChange, 2)
 
-				t.Run(fmt.Sprintf("%s %d served=%t %s", change.name, n, served, cli.Name), func(t *testing.T) {
-					t.Parallel()
-					changeKilled(t, cli, change.make, n, served)
-				})
-			}
+		for i, c := range changes {
+			clusters[i%2] = append(clusters[i%2], killedChange{c, 1, false})
+			clusters[(i+1)%2] = append(clusters[(i+1)%2], killedChange{c, c.calls, true})
 		}
+
+		return clusters
+	}
+
+	var clusters [][]killedChange
+
+	for _, c := range changes {
+		for n := 1; n <= c.calls; n++ {
+			clusters = append(clusters, []killedChange{{c, n, false}}, []killedChange{{c, n, true}})
+		}
+	}
+
+	return clusters
+}
+
+// TestAccChanges_killed kills the provider process with SIGKILL in every kind of change; killedChanges says where.
+// Applying again ends where an undisturbed apply does, and no machine is rebooted more often than the change asks for.
+func TestAccChanges_killed(t *testing.T) {
+	clis := clitest.All(t)
+
+	for i, changes := range killedChanges() {
+		cli := clis[(i+i/len(clis))%len(clis)]
+
+		t.Run(fmt.Sprintf("cluster %d %s", i+1, cli.Name), func(t *testing.T) {
+			t.Parallel()
+
+			s, machines := standIn(t, 3, 1)
+			w := s.files(t, cli)
+			w.MustRun("apply", "-auto-approve")
+
+			for _, c := range changes {
+				t.Logf("%s, killed at call %d, served=%t", c.name, c.n, c.served)
+				changeKilled(t, &s, machines, w, c)
+			}
+		})
 	}
 }
 
-func changeKilled(t *testing.T, cli clitest.CLI, change func(*site), n int, served bool) {
+func changeKilled(t *testing.T, s *site, machines *sim.Simulator, w *clitest.Workspace, c killedChange) {
 	t.Helper()
-
-	s, machines := standIn(t, 3, 1)
-	w := s.files(t, cli)
-	w.MustRun("apply", "-auto-approve")
 
 	boots := map[string]int{}
 	for _, m := range machines.Machines() {
 		boots[m.Name()] = m.Boots()
 	}
 
-	change(&s)
+	c.make(s)
 	w.Write(variables, s.variables(t, false))
-	kill(t, machines, w, n, served, "apply", "-auto-approve")
+	kill(t, machines, w, c.n, c.served, "apply", "-auto-approve")
 	w.MustRun("apply", "-auto-approve")
 	s.isUsable(t, w)
 	plansNothing(t, w, "after the change that was killed")
 
 	for _, m := range machines.Machines() {
 		if again := m.Boots() - boots[m.Name()]; again > 1 {
-			t.Errorf("%s was rebooted %d times", m.Name(), again)
+			t.Errorf("%s was rebooted %d times by: %s", m.Name(), again, c.name)
 		}
 	}
 }
