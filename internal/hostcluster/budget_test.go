@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,8 @@ func (s site) patchBudget(t *testing.T, name, patch string) {
 	check(t, err)
 }
 
-// evictable says what the host would do with an eviction of a pod, once its budget is counted.
+// evictable says what the host would do with an eviction of a pod, once it runs, since one that never ran may always be
+// evicted, and its budget is counted.
 func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int32) bool {
 	t.Helper()
 
@@ -37,6 +39,15 @@ func (s site) evictable(t *testing.T, cluster, pod string, healthy, desired int3
 		if err == nil && (b.Status.ObservedGeneration != b.Generation || b.Status.CurrentHealthy != healthy ||
 			b.Status.DesiredHealthy != desired) {
 			err = fmt.Errorf("the budget counts %+v", b.Status)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		p, err := s.cluster.API().CoreV1().Pods(s.namespace).Get(ctx, pod, metav1.GetOptions{})
+		if err == nil && p.Status.Phase == corev1.PodPending {
+			err = fmt.Errorf("pod %s does not run yet", pod)
 		}
 
 		return err
@@ -59,7 +70,7 @@ func TestBudget_ofControlPlanes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	unready := map[string]string{kubetest.NeverReadyAnnotation: ""} // one that never ran may always be evicted
+	unready := map[string]string{kubetest.NeverReadyAnnotation: ""}
 
 	three, broken, sole := s.spec("three", 3, 1), s.spec("broken", 3, 0), s.spec("sole", 1, 0)
 	three.Machines[1].Pod.Annotations = unready
