@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -17,31 +15,20 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
-const (
-	// kubeletPort is where the kube-apiserver asks a kubelet.
-	kubeletPort = 10250
-	// lastWords is how long a forwarded connection stays that the asker has ended (containerd 2.2,
-	// cri/server/sandbox_portforward_linux.go).
-	lastWords = 500 * time.Millisecond
-)
+// lastWords is how long a forwarded connection stays that the asker has ended (containerd 2.2,
+// cri/server/sandbox_portforward_linux.go).
+const lastWords = 500 * time.Millisecond
 
 // serve opens the kubelet's server.
 func (n *node) serve() (*httptest.Server, error) {
-	listener, err := (&net.ListenConfig{}).Listen(n.ctx, "tcp4", netip.AddrPortFrom(n.address, kubeletPort).String())
-	if err != nil {
-		return nil, fmt.Errorf("serve as the kubelet of %s: %w", n.name, err)
-	}
-
 	mux := http.NewServeMux()
 	mux.HandleFunc("/portForward/{namespace}/{pod}", n.forward)
 
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}} //nolint:gosec // for a test
-	// The kube-apiserver asks for no certificate of a known authority, having none.
-	server.StartTLS()
-
-	return server, nil
+	return kubelet.Serve(n.ctx, n.address.String(), mux)
 }
 
 // forward is what a kubelet and its runtime do (Kubernetes 1.36, kubelet/server/server.go getPortForward and

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -89,44 +88,16 @@ func New(t testing.TB, o Options) *Host {
 	return h
 }
 
-// shared is the host of all tests of a process that ask for it.
-var shared struct {
-	mu   sync.Mutex
-	host *Host
-	end  func() error
-	err  error
-}
+var shared kubetest.Share[*Host]
 
 // Shared returns a host of one node that all tests of a package share: each works in namespaces of its own
-// (Namespace). The first test that asks starts it. The package has to run its tests with [Run].
+// (Namespace). The package has to run its tests with [Run].
 func Shared(t testing.TB) *Host {
 	t.Helper()
 
-	kubetest.Require(t)
-
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-
-	if shared.end == nil {
-		shared.host, shared.end, shared.err = startShared(context.WithoutCancel(t.Context()))
-	}
-
-	if shared.err != nil {
-		t.Fatalf("start the shared host: %v", shared.err)
-	}
-
-	return shared.host
-}
-
-func startShared(ctx context.Context) (*Host, func() error, error) {
-	dir, err := os.MkdirTemp("", "hosttest-*")
-	if err != nil {
-		return nil, func() error { return nil }, err
-	}
-
-	h, end, err := start(ctx, dir, func(string, ...any) {}, Options{})
-
-	return h, func() error { return errors.Join(end(), os.RemoveAll(dir)) }, err
+	return shared.Get(t, func(ctx context.Context, dir string, log func(string, ...any)) (*Host, func() error, error) {
+		return start(ctx, dir, log, Options{})
+	})
 }
 
 // Run runs the tests of a package and ends the host that they shared, if any; it panics when that cannot be ended:
@@ -135,20 +106,9 @@ func startShared(ctx context.Context) (*Host, func() error, error) {
 func Run(m *testing.M) {
 	kubetest.Run(m) // its code is the process's when TestMain returns
 
-	if err := endShared(); err != nil {
+	if err := shared.End(); err != nil {
 		panic(fmt.Errorf("end the shared host: %w", err))
 	}
-}
-
-func endShared() error {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-
-	if shared.end == nil {
-		return nil
-	}
-
-	return shared.end()
 }
 
 // start starts a cluster, and the nodes and machines of the host. The function it returns is never nil and ends all of

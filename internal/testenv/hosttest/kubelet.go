@@ -10,6 +10,7 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -96,7 +97,7 @@ func (r *run) report(ctx context.Context) {
 
 	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
 		changed := pod.DeepCopy()
-		r.write(changed)
+		changed.Status = *r.status(pod)
 
 		_, err := r.node.host.API().CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
@@ -145,22 +146,5 @@ func (r *run) confirm(ctx context.Context) {
 
 // tell makes an event of the pod, once for each reason.
 func (r *run) tell(ctx context.Context, reason, message string) {
-	if r.told[reason] {
-		return
-	}
-
-	pod, now := r.pod.Load(), metav1.Now()
-
-	_, err := r.node.host.API().CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-			FieldPath: "spec.containers{" + containerName + "}",
-		},
-		Type: corev1.EventTypeWarning, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "kubelet", Host: r.node.name},
-	}, metav1.CreateOptions{})
-
-	// In a namespace that is to end there are no new ones.
-	r.told[reason] = err == nil || apierrors.IsForbidden(err)
+	kubelet.Warn(ctx, r.node.host.API(), r.pod.Load(), r.told, reason, message)
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
 // node is one of the host's, with its kubelet.
@@ -83,7 +85,7 @@ func (n *node) status() corev1.NodeStatus {
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: n.address.String()}, {Type: corev1.NodeHostName, Address: n.name},
 		},
-		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: kubelet.Port}},
 		NodeInfo: corev1.NodeSystemInfo{
 			BootID: n.bootID, MachineID: n.name, SystemUUID: n.name, KernelVersion: "6.12.0", OSImage: "Linux",
 			OperatingSystem: "linux",
@@ -218,7 +220,7 @@ func (h *Host) markPodsLost(ctx context.Context, node string) error {
 
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		setCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
+		kubelet.SetCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
 			ObservedGeneration: pod.Generation})
 
 		_, err := h.API().CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})

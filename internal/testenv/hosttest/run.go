@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
 // containerName is that of the container in which Talos runs.
@@ -47,11 +48,9 @@ type run struct {
 
 // container is the state of the pod's container; sidecars are like it.
 type container struct {
-	id, imageID string
-	state, last corev1.ContainerState
-	ended       time.Time
-	restarts    int32
-	ready       bool
+	kubelet.Container
+
+	ended time.Time
 }
 
 func newRun(n *node, pod *corev1.Pod) *run {
@@ -64,10 +63,8 @@ func newRun(n *node, pod *corev1.Pod) *run {
 
 	for _, old := range pod.Status.ContainerStatuses {
 		if old.Name == containerName && old.ContainerID != "" { // the node was off meanwhile
-			r.container.restarts = old.RestartCount + 1
-			r.container.last = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: 255, Reason: "Unknown", ContainerID: old.ContainerID, StartedAt: r.begun, FinishedAt: r.begun,
-			}}
+			r.container.Restarts = old.RestartCount + 1
+			r.container.Last = kubelet.Terminated(old.ContainerID, 255, "Unknown", r.begun)
 		}
 	}
 
@@ -118,7 +115,7 @@ func talosOf(pod *corev1.Pod) *corev1.Container {
 
 // idle is a pod that is none of ours.
 func (r *run) idle() error {
-	r.phase, r.container.ready = corev1.PodRunning, true
+	r.phase, r.container.Ready = corev1.PodRunning, true
 	r.starts()
 	r.report(r.life)
 	<-r.life.Done()
@@ -167,7 +164,7 @@ func (r *run) pulls() (images.Image, error) {
 	for {
 		content, err := r.node.host.sim.TalosImage(image)
 		if err == nil {
-			r.container.imageID = imageID(image)
+			r.container.ImageID = imageID(image)
 
 			return content, nil
 		}
@@ -212,17 +209,15 @@ func (r *run) restarting(s *slot) error {
 
 		// Not until that was reported, which takes long where the host is busy: nothing would be put off then.
 		ran := r.container.ended.Sub(began)
-		r.container.restarts++
+		r.container.Restarts++
 
 		switch {
 		case ran > 2*maxBackOff:
 			next = backOff
-		case r.container.restarts > 1 && ran < next:
-			pod := r.pod.Load()
-			text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", containerName, pod.Name, pod.Namespace, pod.UID)
-			r.waits("CrashLoopBackOff", fmt.Sprintf("back-off %s %s", next*pace, text))
-			r.tell(r.life, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", containerName,
-				pod.Name, pod.Namespace, pod.UID))
+		case r.container.Restarts > 1 && ran < next:
+			var message string
+			r.container.State, message = kubelet.CrashLoop(r.pod.Load(), containerName, next*pace)
+			r.tell(r.life, "BackOff", message)
 			r.report(r.life)
 
 			if err := r.pause(next - ran); err != nil {
@@ -270,8 +265,8 @@ func (r *run) once(s *slot) error {
 				r.tell(r.life, "Unhealthy", "Readiness probe failed: "+err.Error())
 			}
 
-			if ready := err == nil; ready != r.container.ready {
-				r.container.ready = ready
+			if ready := err == nil; ready != r.container.Ready {
+				r.container.Ready = ready
 				r.report(r.life)
 			}
 		}
@@ -282,7 +277,7 @@ func (r *run) once(s *slot) error {
 func (r *run) stop(m *sim.Machine) {
 	defer m.PowerOff()
 
-	if r.all.Err() != nil || r.container.state.Running == nil {
+	if r.all.Err() != nil || r.container.State.Running == nil {
 		return
 	}
 
@@ -310,24 +305,24 @@ func (r *run) stop(m *sim.Machine) {
 }
 
 func (r *run) waits(reason, message string) {
-	r.container.ready = false
-	r.container.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	r.container.Ready = false
+	r.container.State = kubelet.Waiting(reason, message)
 }
 
 func (r *run) starts() {
-	r.container.id = "containerd://" + hexadecimal(uuid.NewString()+uuid.NewString())
-	r.container.state = corev1.ContainerState{
+	r.container.ID = "containerd://" + hexadecimal(uuid.NewString()+uuid.NewString())
+	r.container.State = corev1.ContainerState{
 		Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now().Rfc3339Copy()}}
 }
 
 func (r *run) exits(code int32, message string) {
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: "Error", Message: message, StartedAt: r.container.state.Running.StartedAt,
+		ExitCode: code, Reason: "Error", Message: message, StartedAt: r.container.State.Running.StartedAt,
 		FinishedAt:  metav1.Now().Rfc3339Copy(),
-		ContainerID: r.container.id,
+		ContainerID: r.container.ID,
 	}}
 
-	r.container.ready, r.container.state, r.container.last, r.container.ended = false, ended, ended, time.Now()
+	r.container.Ready, r.container.State, r.container.Last, r.container.ended = false, ended, ended, time.Now()
 }
 
 func (r *run) pause(d time.Duration) error {

@@ -118,7 +118,7 @@ func (r *run) volumeAt(path string) string {
 		return "pod " + string(pod.UID)
 	}
 
-	return "container " + r.container.id
+	return "container " + r.container.ID
 }
 
 // unfit says why Talos does not start in a pod (Talos 1.13, integration/k8s/tink.go has one in which it does).

@@ -2,11 +2,9 @@ package kubetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
@@ -53,45 +51,16 @@ func Require(t testing.TB) {
 	}
 }
 
-// shared is the cluster of all tests of a process that ask for it.
-var shared struct {
-	mu      sync.Mutex
-	cluster *Cluster
-	end     func() error
-	err     error
-}
+var shared Share[*Cluster]
 
-// Shared returns a cluster that all tests of a package share, to save their starts: each works
-// in namespaces of its own ([Cluster.Namespace]). The first test that asks starts it. The package
-// has to run its tests with [Run].
+// Shared returns a cluster that all tests of a package share: each works in namespaces of its own
+// ([Cluster.Namespace]). The package has to run its tests with [Run].
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 
-	Require(t)
-
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-
-	if shared.end == nil {
-		shared.cluster, shared.end, shared.err = startShared(context.WithoutCancel(t.Context()))
-	}
-
-	if shared.err != nil {
-		t.Fatalf("start the shared cluster: %v", shared.err)
-	}
-
-	return shared.cluster
-}
-
-func startShared(ctx context.Context) (*Cluster, func() error, error) {
-	dir, err := os.MkdirTemp("", "kubetest-*")
-	if err != nil {
-		return nil, func() error { return nil }, err
-	}
-
-	c, end, err := Start(ctx, dir, func(string, ...any) {}, Options{})
-
-	return c, func() error { return errors.Join(end(), os.RemoveAll(dir)) }, err
+	return shared.Get(t, func(ctx context.Context, dir string, log func(string, ...any)) (*Cluster, func() error, error) {
+		return Start(ctx, dir, log, Options{})
+	})
 }
 
 // Run runs the tests of a package and ends the cluster that they shared, if any; it panics when that
@@ -101,13 +70,8 @@ func startShared(ctx context.Context) (*Cluster, func() error, error) {
 func Run(m *testing.M) {
 	m.Run() // its code is the process's when TestMain returns
 
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-
-	if shared.end != nil {
-		if err := shared.end(); err != nil {
-			panic(fmt.Errorf("end the shared cluster: %w", err))
-		}
+	if err := shared.End(); err != nil {
+		panic(fmt.Errorf("end the shared cluster: %w", err))
 	}
 }
 

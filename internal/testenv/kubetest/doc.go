@@ -20,11 +20,11 @@
 // [Attach] does the same for the cluster that a test makes in a simulated site of its own, such as by
 // applying a talosop_cluster, and may be called before that.
 //
-// There is no kubelet: this package reports of pods what their annotations say, which charts set ([FailAnnotation] and
-// its neighbours). A pod without any is ready at once, or succeeds when it is to end. Logs are served as kubelets do, so
-// that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks at
-// probes, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with [CNIAnnotation]
-// runs on them.
+// There is no kubelet: this package reports of pods what their annotations say, which charts set ([FailAnnotation]
+// and its neighbours). A pod without any is ready at once, or succeeds when it is to end. Logs are served as kubelets
+// do, so that all clients can read them; claims are bound; Services of type LoadBalancer wait for ever. Nothing looks
+// at probes, images or commands. Nodes that are not ready take only pods that tolerate it, until a pod with
+// [CNIAnnotation] runs on them.
 //
 // Everything ends with its test, and all programs die with the test's process.
 //

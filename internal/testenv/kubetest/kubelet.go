@@ -16,6 +16,7 @@ import (
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
 // tick is how often the stand-in looks at what informers have.
@@ -145,14 +146,14 @@ func (k *kubelets) runPod(ctx context.Context, pod *corev1.Pod, nodes []*corev1.
 
 	life := lifeOf(pod, node, r.begun, time.Now())
 	if life.event != nil {
-		k.tell(ctx, pod, r, *life.event)
+		kubelet.Warn(ctx, k.api, pod, r.told, life.event.reason, life.event.message)
 	}
 
 	if life.installsCNI {
 		machine.InstallCNI()
 	}
 
-	if status := life.status(); !equality.Semantic.DeepEqual(status, &pod.Status) {
+	if status := life.Status(pod); !equality.Semantic.DeepEqual(status, &pod.Status) {
 		changed := pod.DeepCopy()
 		changed.Status = *status
 
@@ -197,24 +198,3 @@ func addressOf(node *corev1.Node) string {
 
 // warning is an event about a pod, as kubelets make them.
 type warning struct{ reason, message string }
-
-// tell makes an event, once for each reason. That it cannot be made, as in a namespace that is
-// to end, is no trouble of the pod.
-func (k *kubelets) tell(ctx context.Context, pod *corev1.Pod, r *run, w warning) {
-	if r.told[w.reason] {
-		return
-	}
-
-	now := metav1.Now()
-
-	_, err := k.api.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name,
-			UID: pod.UID},
-		Type: corev1.EventTypeWarning, Reason: w.reason, Message: w.message, Count: 1, FirstTimestamp: now,
-		LastTimestamp: now,
-		Source:        corev1.EventSource{Component: "kubelet"},
-	}, metav1.CreateOptions{})
-
-	r.told[w.reason] = err == nil || apierrors.IsForbidden(err)
-}

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
 )
 
 // The annotations of pods, in the templates of charts, that say what becomes of them.
@@ -40,15 +42,9 @@ const (
 
 // life is where a pod is in its life at a time.
 type life struct {
-	pod   *corev1.Pod
-	node  *corev1.Node
-	begun metav1.Time
+	kubelet.Report
 
-	phase       corev1.PodPhase
-	ready       bool
-	container   corev1.ContainerState
-	last        corev1.ContainerState
-	restarts    int32
+	pod         *corev1.Pod
 	event       *warning
 	installsCNI bool
 }
@@ -80,7 +76,8 @@ func ends(pod *corev1.Pod) bool { return pod.Spec.RestartPolicy != corev1.Restar
 
 // lifeOf follows from the script of a pod and the time since it has its node.
 func lifeOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) life {
-	l := life{pod: pod, node: node, begun: metav1.NewTime(begun.Truncate(time.Second)), phase: corev1.PodPending}
+	l := life{pod: pod, Report: kubelet.Report{
+		Phase: corev1.PodPending, Begun: metav1.NewTime(begun.Truncate(time.Second)), HostIP: addressOf(node)}}
 	code, _, fails := failureOf(pod)
 	age := now.Sub(begun)
 
@@ -98,38 +95,38 @@ func lifeOf(pod *corev1.Pod, node *corev1.Node, begun, now time.Time) life {
 	case scripted(pod, MissingImageAnnotation):
 		l.missImage(age)
 	case fails && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-		l.phase = corev1.PodFailed
-		l.container.Terminated = l.terminated(code, "Error", 0)
+		l.Phase, l.Container.State = corev1.PodFailed, l.terminated(code, "Error", 0)
 	case fails:
 		l.crash(code, age)
 	case ends(pod) && age >= jobTime && !scripted(pod, HangAnnotation):
-		l.phase = corev1.PodSucceeded
-		l.container.Terminated = l.terminated(0, "Completed", 0)
+		l.Phase, l.Container.State = corev1.PodSucceeded, l.terminated(0, "Completed", 0)
 	default:
 		l.runs()
+	}
+
+	if l.Phase != corev1.PodPending {
+		l.PodIP = l.address()
+		l.Container.ID = kubelet.IDOf(pod)
+		l.Container.ImageID = "sha256:" + strings.ReplaceAll(string(pod.UID), "-", "")
 	}
 
 	return l
 }
 
 func (l *life) runs() {
-	l.phase = corev1.PodRunning
-	l.container.Running = &corev1.ContainerStateRunning{StartedAt: l.begun}
-	l.ready = !scripted(l.pod, NeverReadyAnnotation)
-	l.installsCNI = l.ready && scripted(l.pod, CNIAnnotation)
+	l.Phase = corev1.PodRunning
+	l.Container.State.Running = &corev1.ContainerStateRunning{StartedAt: l.Begun}
+	l.Container.Ready = !scripted(l.pod, NeverReadyAnnotation)
+	l.installsCNI = l.Container.Ready && scripted(l.pod, CNIAnnotation)
 
-	if !l.ready {
+	if !l.Container.Ready {
 		l.warn("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
 	}
 }
 
-func (l *life) wait(reason, message string) {
-	l.container.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
-}
+func (l *life) wait(reason, message string) { l.Container.State = kubelet.Waiting(reason, message) }
 
-func (l *life) warn(reason, message string) {
-	l.event = &warning{reason, message}
-}
+func (l *life) warn(reason, message string) { l.event = &warning{reason, message} }
 
 // missImage is what a kubelet says of an image that no registry has (Kubernetes 1.36,
 // kubelet/images/image_manager.go).
@@ -148,135 +145,28 @@ func (l *life) missImage(age time.Duration) {
 	l.warn("BackOff", fmt.Sprintf("Back-off pulling image %q", image))
 }
 
-// crash is a container that ends again and again (Kubernetes 1.36,
-// kubelet/kuberuntime/kuberuntime_manager.go doBackOff); the next start comes sooner here.
+// crash is a container that ends again and again; the next start comes sooner here.
 func (l *life) crash(code int32, age time.Duration) {
-	pod := l.pod
-	l.phase = corev1.PodRunning
-	l.restarts = 1 + int32(age/restartTime)
-	l.last.Terminated = l.terminated(code, "Error", age.Truncate(restartTime))
+	l.Phase = corev1.PodRunning
+	l.Container.Restarts = 1 + int32(age/restartTime)
+	l.Container.Last = l.terminated(code, "Error", age.Truncate(restartTime))
 
-	text := fmt.Sprintf("restarting failed container=%s pod=%s_%s(%s)", pod.Spec.Containers[0].Name, pod.Name,
-		pod.Namespace, pod.UID)
-	l.wait("CrashLoopBackOff", "back-off 10s "+text)
-	l.warn("BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
-		pod.Spec.Containers[0].Name, pod.Name, pod.Namespace, pod.UID))
+	var message string
+	l.Container.State, message = kubelet.CrashLoop(l.pod, l.pod.Spec.Containers[0].Name, 10*time.Second)
+	l.warn("BackOff", message)
 }
 
-func (l *life) terminated(code int32, reason string, after time.Duration) *corev1.ContainerStateTerminated {
-	at := metav1.NewTime(l.begun.Add(after))
-
-	return &corev1.ContainerStateTerminated{
-		ExitCode: code, Reason: reason, StartedAt: at, FinishedAt: at, ContainerID: "containerd://" + string(l.pod.UID),
-	}
+func (l *life) terminated(code int32, reason string, after time.Duration) corev1.ContainerState {
+	return kubelet.Terminated(kubelet.IDOf(l.pod), code, reason, metav1.NewTime(l.Begun.Add(after)))
 }
 
-// status is what a kubelet reports of the pod.
-func (l *life) status() *corev1.PodStatus {
-	status := l.pod.Status.DeepCopy()
-	status.Phase = l.phase
-	status.StartTime = &l.begun
-
-	if l.phase != corev1.PodPending {
-		l.address(status)
+func (l *life) address() string {
+	if l.pod.Spec.HostNetwork {
+		return l.HostIP
 	}
 
-	status.ContainerStatuses = nil
-	for i := range l.pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, l.containerStatus(&l.pod.Spec.Containers[i]))
-	}
-
-	status.InitContainerStatuses = nil
-
-	for i := range l.pod.Spec.InitContainers {
-		done := life{pod: l.pod, begun: l.begun, ready: true}
-		done.container.Terminated = done.terminated(0, "Completed", 0)
-		status.InitContainerStatuses = append(status.InitContainerStatuses,
-			done.containerStatus(&l.pod.Spec.InitContainers[i]))
-	}
-
-	l.conditions(status)
-
-	return status
-}
-
-func (l *life) address(status *corev1.PodStatus) {
-	status.HostIP = addressOf(l.node)
-	status.HostIPs = []corev1.HostIP{{IP: status.HostIP}}
-	status.PodIP = status.HostIP
-
-	if !l.pod.Spec.HostNetwork {
-		// Nobody connects to it; that it is not the only one of its kind does not matter.
-		uid := []byte(l.pod.UID)
-		status.PodIP = fmt.Sprintf("10.244.%d.%d", uid[0], uid[1])
-	}
-
-	status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
-}
-
-func (l *life) containerStatus(c *corev1.Container) corev1.ContainerStatus {
-	started := l.container.Running != nil
-	status := corev1.ContainerStatus{
-		Name: c.Name, Image: c.Image, Ready: l.ready, Started: &started, RestartCount: l.restarts, State: l.container,
-		LastTerminationState: l.last,
-	}
-
-	if l.container.Waiting == nil || l.restarts > 0 {
-		status.ImageID, status.ContainerID = "sha256:"+strings.ReplaceAll(string(l.pod.UID), "-", ""),
-			"containerd://"+string(l.pod.UID)
-	}
-
-	return status
-}
-
-func (l *life) conditions(status *corev1.PodStatus) {
-	state := func(kind corev1.PodConditionType, ok bool, reason string) {
-		c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue,
-			LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second))}
-
-		if !ok {
-			names := make([]string, 0, len(l.pod.Spec.Containers))
-			for i := range l.pod.Spec.Containers {
-				names = append(names, l.pod.Spec.Containers[i].Name)
-			}
-
-			c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason,
-				fmt.Sprintf("containers with unready status: %v", names)
-		}
-
-		if l.phase == corev1.PodSucceeded && !ok {
-			c.Reason, c.Message = "PodCompleted", ""
-		}
-
-		setCondition(status, c)
-	}
-
-	state(corev1.PodScheduled, true, "")
-	state(corev1.PodInitialized, true, "")
-	state(corev1.ContainersReady, l.ready, "ContainersNotReady")
-	state(corev1.PodReady, l.ready, "ContainersNotReady")
-}
-
-// setCondition replaces a condition unless it says the same.
-func setCondition(status *corev1.PodStatus, next corev1.PodCondition) {
-	for i := range status.Conditions {
-		old := &status.Conditions[i]
-		if old.Type != next.Type {
-			continue
-		}
-
-		if old.Status == next.Status {
-			next.LastTransitionTime = old.LastTransitionTime
-		}
-
-		next.ObservedGeneration = old.ObservedGeneration
-		next.LastProbeTime = old.LastProbeTime
-		*old = next
-
-		return
-	}
-
-	status.Conditions = append(status.Conditions, next)
+	// Nobody connects to it; that it is not the only one of its kind does not matter.
+	return fmt.Sprintf("10.244.%d.%d", l.pod.UID[0], l.pod.UID[1])
 }
 
 func ready(node *corev1.Node) bool {

@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// kubeletPort is where the kube-apiserver asks a node for the log of a pod.
-const kubeletPort = "10250"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubelet"
+)
 
 // logServers answer for the kubelets of nodes, by the node's address.
 type logServers map[string]*httptest.Server
@@ -28,20 +25,15 @@ func (s *logServers) serve(ctx context.Context, nodes []*corev1.Node, k *kubelet
 			continue
 		}
 
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(address, kubeletPort))
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLog)
+
+		server, err := kubelet.Serve(ctx, address, mux)
 		if err != nil {
 			k.log("serve logs of node %s: %v", node.Name, err)
 
 			continue
 		}
-
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLog)
-
-		server := &httptest.Server{Listener: listener,
-			Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
-		// The kube-apiserver asks for no certificate of a known authority, having none.
-		server.StartTLS()
 
 		if *s == nil {
 			*s = logServers{}
