@@ -33,9 +33,9 @@ type preview struct {
 	chart       *release.Package
 	// have is the release as it is, empty for one that is not there or goes first.
 	have release.Observation
-	// pending says why the cluster was not asked, empty when it was; trouble is why it could not be.
+	// pending says why the cluster was not asked, empty when it was; Cause is why it could not be.
 	pending string
-	Trouble error
+	Cause   error
 	// inTheWay is what a create finds, nil for nothing; last is whether nothing else can be said then.
 	inTheWay diag.Diagnostic
 	last     bool
@@ -85,7 +85,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 		diags.Append(p.inTheWay)
 	}
 
-	if p.Trouble != nil {
+	if p.Cause != nil {
 		diags.Append(p.unasked())
 	}
 
@@ -110,16 +110,16 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 	switch {
 	case p.last:
 		return nil, nil
-	case cluster != nil && p.Trouble == nil:
+	case cluster != nil && p.Cause == nil:
 		changes, err := p.ask(ctx, cluster)
 		if err == nil || ctx.Err() == nil && !errors.Is(err, kubernetes.ErrNoAnswer) {
 			return changes, err
 		}
 
-		p.Trouble = err
+		p.Cause = err
 	}
 
-	if p.Trouble != nil {
+	if p.Cause != nil {
 		p.pending = "the cluster could not be asked"
 	}
 
@@ -147,14 +147,14 @@ func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) 
 
 	to, err := p.plan.way(ctx)
 	if err != nil {
-		p.Trouble = err
+		p.Cause = err
 
 		return nil
 	}
 
 	cluster, err := addonsOn(to.mask(ctx), from, to)
 	if err != nil {
-		p.Trouble = err
+		p.Cause = err
 
 		return nil
 	}
@@ -177,7 +177,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper, from *providerdata.Addons) {
 	have, err := cluster.Observe(ctx, p.Spec.Name)
 	if err != nil {
-		p.Trouble = err
+		p.Cause = err
 
 		return
 	}
@@ -255,7 +255,7 @@ func (p *preview) ask(ctx context.Context, cluster providerdata.ReleaseKeeper) (
 // unasked is a cluster that could not be asked.
 func (p *preview) unasked() diag.Diagnostic {
 	return warning("Cluster of an addon could not be asked", p.Spec.Name, finding.Report{
-		Cause: CauseLines(p.Spec.Secrets.Redact(p.Trouble.Error())),
+		Cause: CauseLines(p.Spec.Secrets.Redact(p.Cause.Error())),
 		Now:   []string{"what the apply changes in it is not known"}, Next: p.wayOut(),
 	}.String())
 }
@@ -263,12 +263,12 @@ func (p *preview) unasked() diag.Diagnostic {
 // wayOut says what to do about a cluster that could not be asked.
 func (p *preview) wayOut() string {
 	switch {
-	case errors.Is(p.Trouble, fs.ErrNotExist):
+	case errors.Is(p.Cause, fs.ErrNotExist):
 		return "Correct the path, or make sure that the file is there by the time of the apply: as an output of what makes " +
 			"it, it is not read before."
-	case errors.Is(p.Trouble, errNoWay):
+	case errors.Is(p.Cause, errNoWay):
 		return "Correct what is configured in kubeconfig or cluster."
-	case errors.Is(p.Trouble, kubernetes.ErrNoAnswer), errors.Is(p.Trouble, context.DeadlineExceeded):
+	case errors.Is(p.Cause, kubernetes.ErrNoAnswer), errors.Is(p.Cause, context.DeadlineExceeded):
 		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."
 	default:
 		return "Check the credentials and what they may do, and plan again. An apply asks the cluster again."

@@ -66,16 +66,16 @@ func (m addonModel) unknownIn(ctx context.Context, release map[string]any) (valu
 
 // hiddenOf are the secret texts of all revisions. Those of a release that nobody knows are all secret, but for
 // what is configured.
-func (m addonModel) hiddenOf(ctx context.Context, have release.Observation, stranger bool) (values.Secrets, error) {
-	look := m.hidden
-	if stranger {
-		look = m.unknownIn
+func (m addonModel) hiddenOf(ctx context.Context, have release.Observation, foreign bool) (values.Secrets, error) {
+	secret := m.hidden
+	if foreign {
+		secret = m.unknownIn
 	}
 
 	var all values.Secrets
 
 	for _, r := range have.History {
-		found, err := look(ctx, r.Values)
+		found, err := secret(ctx, r.Values)
 		if err != nil {
 			return nil, err
 		}

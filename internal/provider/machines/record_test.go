@@ -282,7 +282,7 @@ func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
 }
 
 // Hardware that was exchanged is stored as soon as it is ours: the next refresh would take
-// it for a stranger.
+// it for a foreign machine.
 func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 

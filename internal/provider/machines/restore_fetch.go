@@ -123,8 +123,8 @@ func (e *restoreError) diagnostic(p machineset.Set) finding.Finding {
 	})
 }
 
-// Trouble is place.trouble of the one object or file.
-func (m restoreModel) Trouble(err error) (cause, remedy string) {
+// Diagnosis says why the object or file could not be had, and what to do about it.
+func (m restoreModel) Diagnosis(err error) (cause, remedy string) {
 	from := storepkg.PlaceOf(m.S3, m.File)
 
 	if from.Bucket.Bucket != "" {
@@ -148,7 +148,7 @@ func (m restoreModel) Trouble(err error) (cause, remedy string) {
 // because finds the attribute for what came of fetching the snapshot.
 func (r *restoring) because(err error) error {
 	asked := r.snapshot
-	cause, remedy := asked.Trouble(err)
+	cause, remedy := asked.Diagnosis(err)
 	problem := &restoreError{At: asked.keyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}
 
 	switch {

@@ -20,10 +20,10 @@ func (s *Service) joinEtcdInTime(ctx context.Context) (etcd.Node, error) {
 		return s.joinEtcd(ctx)
 	}
 
-	patience, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	node, err := s.joinEtcd(patience)
+	node, err := s.joinEtcd(limited)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("failed to build initial etcd cluster: %w", err)
 	}
