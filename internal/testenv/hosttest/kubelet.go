@@ -14,8 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// glance is the pause between two looks for something that is about to come.
-const glance = 50 * time.Millisecond
+// pollPeriod is the pause between two observations of something that is about to come.
+const pollPeriod = 50 * time.Millisecond
 
 // watch lets kubelets follow pods, and load balancers Services.
 func (h *Host) watch(core coreinformers.Interface) error {
@@ -95,7 +95,7 @@ func (h *Host) dropped(o any) {
 func (r *run) report(ctx context.Context) {
 	pod := r.pod.Load()
 
-	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
+	_ = wait.Until(ctx, pollPeriod, func(ctx context.Context) error { // until ctx ends
 		changed := pod.DeepCopy()
 		changed.Status = *r.status(pod)
 
@@ -134,7 +134,7 @@ func (r *run) confirm(ctx context.Context) {
 	options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
 	options.GracePeriodSeconds = new(int64(0))
 
-	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
+	_ = wait.Until(ctx, pollPeriod, func(ctx context.Context) error { // until ctx ends
 		err := r.node.host.API().CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
 		if apierrors.IsConflict(err) {
 			return nil // another pod has its name

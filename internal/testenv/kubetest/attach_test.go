@@ -57,7 +57,7 @@ func TestAwait_withoutACluster(t *testing.T) {
 
 	// It begins in the background, on a busy machine not at once.
 	soon(t, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 4*glance)
+		ctx, cancel := context.WithTimeout(ctx, 4*pollPeriod)
 		defer cancel()
 
 		err := c.await(ctx)

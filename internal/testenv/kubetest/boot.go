@@ -165,7 +165,7 @@ func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim
 	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(),
 		UUID: m.UUID()})
 
-	return m, wait.Until(ctx, glance, api.Bootstrap)
+	return m, wait.Until(ctx, pollPeriod, api.Bootstrap)
 }
 
 // file of the cluster's own folder.

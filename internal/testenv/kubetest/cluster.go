@@ -26,8 +26,8 @@ import (
 const (
 	// upTime bounds the start of a cluster's parts on a busy machine.
 	upTime = 10 * time.Minute
-	// glance is the pause between two looks for something that is about to come.
-	glance = 50 * time.Millisecond
+	// pollPeriod is the pause between two observations of something that is about to come.
+	pollPeriod = 50 * time.Millisecond
 	// lifetime of the certificates of clients, longer than any test.
 	lifetime = 12 * time.Hour
 )
@@ -89,14 +89,14 @@ func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(
 		why: errors.New("it has not begun")}
 
 	c.work.Go(func() {
-		if err := wait.Until(ctx, glance, c.find); err != nil {
+		if err := wait.Until(ctx, pollPeriod, c.find); err != nil {
 			return // the test is over
 		}
 
 		c.work.Go(func() { c.runManager(ctx) })
 		c.work.Go(func() { c.runScheduler(ctx) })
 		c.work.Go(func() {
-			if wait.Until(ctx, glance, c.serves) == nil {
+			if wait.Until(ctx, pollPeriod, c.serves) == nil {
 				close(c.up)
 			}
 		})

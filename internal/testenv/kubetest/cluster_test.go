@@ -34,7 +34,7 @@ func soon(t testing.TB, condition func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), upTime)
 	defer cancel()
 
-	must(t, wait.Until(ctx, glance, condition))
+	must(t, wait.Until(ctx, pollPeriod, condition))
 }
 
 func template(annotations map[string]string) corev1.PodTemplateSpec {

@@ -131,7 +131,7 @@ func (c *Cluster) runScheduler(ctx context.Context) {
 }
 
 func (c *Cluster) keepRunning(ctx context.Context, name string, args ...string) {
-	_ = wait.Until(ctx, glance, func(ctx context.Context) error { // until ctx ends
+	_ = wait.Until(ctx, pollPeriod, func(ctx context.Context) error { // until ctx ends
 		err := c.runProgram(ctx, name, args)
 		if ctx.Err() == nil {
 			c.log("%v", err)
