@@ -130,7 +130,7 @@ func (b *boot) joined() *cluster {
 	return b.cluster
 }
 
-// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody
+// RepeatReports lets the kubelet of a node make its mirror pods again, after somebody changed or
 // deleted one.
 func (c *cluster) RepeatReports(node string) {
 	c.world.Update(func() {

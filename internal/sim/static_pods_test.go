@@ -318,3 +318,55 @@ func kubeletIn(ctx context.Context, c *testCluster, m *sim.Machine, state string
 
 	return nil
 }
+
+// The controller of nodes marks the pods of a node that is not ready as not ready, too; the kubelet puts that right.
+func TestMirrorPod_markedNotReady(t *testing.T) {
+	t.Parallel()
+
+	simulator := sim.ForTest(t, sim.Options{Assets: kubernetesAssets(t)})
+	cp := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+	cluster.create([]*sim.Machine{cp}, nil)
+
+	pods := cluster.kubernetes(cp).CoreV1().Pods(metav1.NamespaceSystem)
+	name := "kube-apiserver-" + cp.Hostname()
+
+	readiness := func(ctx context.Context) (*corev1.Pod, *corev1.PodCondition, error) {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+
+		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+		if at < 0 {
+			return nil, nil, errors.New("the pod has no condition Ready")
+		}
+
+		return pod, &pod.Status.Conditions[at], nil
+	}
+
+	eventually(t, "mark of the controller", func(ctx context.Context) error {
+		pod, ready, err := readiness(ctx)
+		if err != nil {
+			return err
+		}
+
+		if ready.Status != corev1.ConditionTrue {
+			return errors.New("the pod is not ready yet")
+		}
+
+		ready.Status = corev1.ConditionFalse
+		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+
+		return err
+	})
+
+	eventually(t, "readiness", func(ctx context.Context) error {
+		_, ready, err := readiness(ctx)
+		if err == nil && ready.Status != corev1.ConditionTrue {
+			err = errors.New("the pod stays not ready")
+		}
+
+		return err
+	})
+}

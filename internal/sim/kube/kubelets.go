@@ -61,7 +61,15 @@ func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 
 	for event := range events.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || pod.DeletionTimestamp.IsZero() || pod.Spec.NodeName == "" || ending[pod.UID] {
+		if !ok || pod.Spec.NodeName == "" || ending[pod.UID] {
+			continue
+		}
+
+		if pod.DeletionTimestamp.IsZero() {
+			if markedNotReady(pod) {
+				k.site.Machines.RepeatReports(pod.Spec.NodeName)
+			}
+
 			continue
 		}
 
@@ -69,6 +77,18 @@ func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 
 		k.work.Go(func() { k.end(ctx, pod) })
 	}
+}
+
+// markedNotReady says whether the controller of nodes changed the readiness of a mirror pod, as it does when its node is
+// not ready: kubelets, whose condition it is, put it right again (Kubernetes 1.36, status_manager.go needsReconcile).
+func markedNotReady(pod *corev1.Pod) bool {
+	statuses := map[corev1.PodConditionType]corev1.ConditionStatus{}
+	for _, c := range pod.Status.Conditions {
+		statuses[c.Type] = c.Status
+	}
+
+	return pod.Annotations[corev1.MirrorPodAnnotationKey] != "" && len(statuses) > 0 &&
+		statuses[corev1.PodReady] != statuses[corev1.ContainersReady]
 }
 
 func (k *kubelets) end(ctx context.Context, pod *corev1.Pod) {
