@@ -79,8 +79,9 @@ func (k *kubelets) watchPods(ctx context.Context, ending map[types.UID]bool) {
 	}
 }
 
-// markedNotReady says whether the controller of nodes changed the readiness of a mirror pod, as it does when its node is
-// not ready: kubelets, whose condition it is, put it right again (Kubernetes 1.36, status_manager.go needsReconcile).
+// markedNotReady says whether the controller of nodes changed the readiness of a mirror pod, as it does when its node
+// is not ready: kubelets, whose condition it is, put it right again (Kubernetes 1.36, status_manager.go
+// needsReconcile).
 func markedNotReady(pod *corev1.Pod) bool {
 	statuses := map[corev1.PodConditionType]corev1.ConditionStatus{}
 	for _, c := range pod.Status.Conditions {
