@@ -21,8 +21,6 @@ import (
 func TestAccAddon_bringsThePodNetwork(t *testing.T) {
 	t.Parallel()
 
-	clitest.Asset(t, "kube-controller-manager")
-
 	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 	cluster := kubetest.Attach(t, s.Simulator)
 

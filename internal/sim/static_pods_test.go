@@ -331,39 +331,30 @@ func TestMirrorPod_markedNotReady(t *testing.T) {
 	pods := cluster.kubernetes(cp).CoreV1().Pods(metav1.NamespaceSystem)
 	name := "kube-apiserver-" + cp.Hostname()
 
-	readiness := func(ctx context.Context) (*corev1.Pod, *corev1.PodCondition, error) {
-		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-
-		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-		if at < 0 {
-			return nil, nil, errors.New("the pod has no condition Ready")
-		}
-
-		return pod, &pod.Status.Conditions[at], nil
-	}
-
 	eventually(t, "mark of the controller", func(ctx context.Context) error {
-		pod, ready, err := readiness(ctx)
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 
-		if ready.Status != corev1.ConditionTrue {
+		if !podReady(pod) {
 			return errors.New("the pod is not ready yet")
 		}
 
-		ready.Status = corev1.ConditionFalse
+		for i := range pod.Status.Conditions {
+			if pod.Status.Conditions[i].Type == corev1.PodReady {
+				pod.Status.Conditions[i].Status = corev1.ConditionFalse
+			}
+		}
+
 		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 
 		return err
 	})
 
 	eventually(t, "readiness", func(ctx context.Context) error {
-		_, ready, err := readiness(ctx)
-		if err == nil && ready.Status != corev1.ConditionTrue {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err == nil && !podReady(pod) {
 			err = errors.New("the pod stays not ready")
 		}
 

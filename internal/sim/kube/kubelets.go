@@ -88,7 +88,7 @@ func markedNotReady(pod *corev1.Pod) bool {
 		statuses[c.Type] = c.Status
 	}
 
-	return pod.Annotations[corev1.MirrorPodAnnotationKey] != "" && len(statuses) > 0 &&
+	return pod.Annotations[corev1.MirrorPodAnnotationKey] != "" &&
 		statuses[corev1.PodReady] != statuses[corev1.ContainersReady]
 }
 

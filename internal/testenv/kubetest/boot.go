@@ -84,7 +84,7 @@ type Options struct {
 
 // Start starts a site with one machine, and what makes charts ready, with its files in a folder. The function
 // it returns is never nil and ends all of it. Tests use NewCluster or Shared; this is for packages that share a cluster
-// for something else.
+// for something else, whose tests call Require first.
 func Start(ctx context.Context, dir string, log func(string, ...any), o Options) (*Cluster, func() error, error) {
 	ctx, cancel := context.WithTimeout(ctx, upTime)
 	defer cancel()
@@ -96,11 +96,7 @@ func Start(ctx context.Context, dir string, log func(string, ...any), o Options)
 		return nil, nothing, err
 	}
 
-	c, err := attach(context.WithoutCancel(ctx), simulator, dir, log)
-	if err != nil {
-		return nil, simulator.Close, err
-	}
-
+	c := attach(context.WithoutCancel(ctx), simulator, dir, log)
 	end := func() error { c.close(); return simulator.Close() }
 
 	m, err := bootMachine(ctx, simulator, o)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -64,24 +62,16 @@ type Cluster struct {
 func Attach(t testing.TB, simulator *sim.Simulator) *Cluster {
 	t.Helper()
 
-	c, err := attach(context.WithoutCancel(t.Context()), simulator, t.TempDir(), t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Require(t)
 
+	c := attach(context.WithoutCancel(t.Context()), simulator, t.TempDir(), t.Logf)
 	t.Cleanup(c.close)
 
 	return c
 }
 
-// attach begins in the background; programs are looked up beforehand.
-func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(string, ...any)) (*Cluster, error) {
-	for _, name := range []string{managerName, schedulerName} {
-		if _, err := os.Stat(filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), name)); err != nil {
-			return nil, fmt.Errorf("find %s: %w", name, err)
-		}
-	}
-
+// attach begins in the background.
+func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(string, ...any)) *Cluster {
 	simulator.HandOverWorkloads()
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -103,7 +93,7 @@ func attach(ctx context.Context, simulator *sim.Simulator, dir string, log func(
 		c.runKubelets(ctx)
 	})
 
-	return c, nil
+	return c
 }
 
 func (c *Cluster) close() {
