@@ -1,14 +1,18 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // PlanTeardown decides how machines are taken out of service: workers first, then
 // all control planes but one, then the last. Every machine ends in maintenance
 // mode, and of containers nothing is left.
 //
 // A machine that answers to another CA is never reset, and one that stays silent
-// is given up after Policy.DeadAfter: [TeardownLeft] names it, the others are
-// finished. A silent container is deleted all the same: that is for the host cluster to do,
+// is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset:
+// [TeardownLeft] names it, the others are finished. A silent container is deleted all the same: that is for the host cluster to do,
 // and what is deleted is known by its marks there.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
@@ -86,7 +90,9 @@ func notEnded(m Machine) string {
 // planNodeRemoval deletes the node of a worker that left.
 func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 	s := have.Machines[m.Name]
-	if p.KeepNodes || !s.ended(m) || s.Busy != "" || !have.Kubernetes.Reachable {
+	left := s.ended(m) || AwayAfterReset(m, have, p)
+
+	if p.KeepNodes || !left || s.Busy != "" || !have.Kubernetes.Reachable {
 		return
 	}
 
@@ -109,13 +115,39 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case m.hasOtherRole(s):
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
-	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.ResetTimeout:
-		return "was reset and did not come back" + because(s.Cause)
+	case AwayAfterReset(m, have, p):
+		return "was reset and did not come back within " + short(p.ResetTimeout) + because(s.Cause)
+	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
+		return "was deleted and is not gone" + because(s.Cause)
 	case !m.Container && silentFor(have, m, p):
 		return "does not answer" + because(s.Cause)
 	default:
 		return ""
 	}
+}
+
+// AwayAfterReset is true for a machine that took its reset and has been silent for longer than
+// Policy.ResetTimeout. Nothing is left to be done about it: it may only be slow to boot. A container
+// is none of these: it has to be gone from its host cluster.
+func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
+	s := have.Machines[m.Name]
+
+	return !m.Container && s.Access == Unreachable && s.Resetting && s.Busy == "" &&
+		have.Time.Sub(s.Since) > p.ResetTimeout
+}
+
+// short is a time as people write it: 2m, not 2m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+
+	return text
 }
 
 // silentFor is true for a machine that has been silent for long enough to count as dead.

@@ -254,9 +254,12 @@ type Policy struct {
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
-	// ResetTimeout is how long a machine may take from its reset until it waits in
-	// maintenance mode. After that it counts as dead, like above.
+	// ResetTimeout is how long a machine that took its reset may stay silent before the
+	// others go on without it. That it did not come back is told; it is no failure.
 	ResetTimeout time.Duration
+	// DeleteTimeout is how long a container that was deleted may take until nothing is left
+	// of it. After that it counts as dead, like above.
+	DeleteTimeout time.Duration
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
@@ -295,11 +298,12 @@ const (
 )
 
 // DefaultPolicy returns the policy used when the user says nothing: a machine
-// with slow firmware and a network install boots within ten minutes, also after a
-// reset, and a machine that reboots on its own answers again within two.
+// with slow firmware and a network install boots within ten minutes, and a machine that
+// reboots on its own answers again within two. Nobody waits longer for one that was reset.
 func DefaultPolicy() Policy {
 	return Policy{
-		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 10 * time.Minute,
-		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
+		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
+		DeleteTimeout: 10 * time.Minute,
+		Drain:         DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

@@ -154,6 +154,39 @@ func TestTeardown_finishesTheSurvivors(t *testing.T) {
 	s.isBlank()
 }
 
+// TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack: it took its reset, so the others are finished
+// without it, the node of a worker goes, and that it is away is told and no error.
+func TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, sim.Options{})
+	s.create()
+
+	s.policy.ResetTimeout = 8 * time.Second // longer than the others are away, on a busy machine, too
+
+	for _, name := range []string{"cp-2", "w-1"} {
+		s.sim.Machine(name).HangNextReboot()
+	}
+
+	result, err := s.runner().Teardown(bounded(t), s.want)
+	if err != nil || len(result.Left) > 0 {
+		t.Fatalf("error %v, left behind %v; want neither", err, result.Left)
+	}
+
+	if len(result.Away) != 2 || result.Away[0].Machine != "cp-2" || result.Away[1].Machine != "w-1" ||
+		!strings.Contains(result.Away[0].Reason, "was reset and did not come back within 8s") {
+		t.Errorf("away are %v, want cp-2 and w-1", result.Away)
+	}
+
+	if reset := s.order("Reset"); len(reset) != 4 || reset[0] != "w-1" || reset[3] != "cp-1" {
+		t.Errorf("reset in the order %v, want w-1 first and cp-1 last", reset)
+	}
+
+	if nodes := s.runner().Kubernetes.Observe(bounded(t)); nodes.Reachable {
+		t.Error("Kubernetes answers after the last control plane was reset")
+	}
+}
+
 func TestIdentity_refusesAMachineOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 

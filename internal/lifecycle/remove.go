@@ -10,8 +10,8 @@ import (
 // to other resources, as cluster.PlanRemoval decides; want.Machines is empty.
 // Destructive. In a cluster that lives on, a machine that does not answer is taken out
 // of it without being reset, and named in Result.Left. When the cluster ends with it,
-// such a machine is named in an *[IncompleteError] like that of Teardown. It is
-// idempotent.
+// such a machine is named in an *[IncompleteError] like that of Teardown. Those that took
+// their reset and do not come back are in Result.Away. It is idempotent.
 func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) {
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanRemoval(want, have, r.Policy)
@@ -20,7 +20,7 @@ func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) 
 		return result, err
 	}
 
-	result.Left = r.left(want.Removed, result.Snapshot)
+	result.Left, result.Away = r.left(want.Removed, result.Snapshot)
 	if len(result.Left) > 0 && cluster.Ends(want, result.Snapshot, r.Policy) {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}
 	}

@@ -50,6 +50,9 @@ type Result struct {
 	// Left names the machines that were removed and could not be reset: they are out of
 	// the cluster, and still hold its configuration.
 	Left []cluster.Hold
+	// Away names the machines that took their reset and did not come back while the run
+	// waited for them.
+	Away []cluster.Hold
 }
 
 // Converge makes the machines what want says and returns once nothing is left to
@@ -61,7 +64,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 		return cluster.Plan(want, have, r.Policy)
 	})
 	if err == nil {
-		result.Left = r.left(want.Removed, result.Snapshot)
+		result.Left, result.Away = r.left(want.Removed, result.Snapshot)
 	}
 
 	return result, err
@@ -70,7 +73,8 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 // Teardown resets the machines of want, in the order of cluster.PlanTeardown.
 // Destructive. Machines that do not answer, or answer with another identity's, are
 // left alone and named in the *[IncompleteError] that is returned after all others
-// were reset. It is idempotent.
+// were reset. Those that took their reset and do not come back are in Result.Away, which is
+// no error. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
 	want.RestoreFrom = "" // what ends has nothing to begin with
 
@@ -81,24 +85,31 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 		return result, err
 	}
 
-	if left := r.left(want.Machines, result.Snapshot); len(left) > 0 {
+	left, away := r.left(want.Machines, result.Snapshot)
+	result.Away = away
+
+	if len(left) > 0 {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
 	}
 
 	return result, nil
 }
 
-// left names the machines that were given up.
-func (r *Runner) left(machines []cluster.Machine, have cluster.Snapshot) []cluster.Hold {
-	var left []cluster.Hold
-
+// left names the machines that were given up, and beside them those that took their reset.
+func (r *Runner) left(machines []cluster.Machine, have cluster.Snapshot) (left, away []cluster.Hold) {
 	for _, m := range machines {
-		if reason := cluster.TeardownLeft(m, have, r.Policy); reason != "" {
-			left = append(left, cluster.Hold{Machine: m.Name, Reason: reason})
+		reason := cluster.TeardownLeft(m, have, r.Policy)
+
+		switch hold := (cluster.Hold{Machine: m.Name, Reason: reason}); {
+		case reason == "":
+		case cluster.AwayAfterReset(m, have, r.Policy):
+			away = append(away, hold)
+		default:
+			left = append(left, hold)
 		}
 	}
 
-	return left
+	return left, away
 }
 
 // Observe asks every machine and the Kubernetes API once. It changes nothing.

@@ -101,8 +101,10 @@ func quickProviderData() *providerdata.ProviderData {
 
 // impatient is a provider on an impatient machinery.
 func quickProviders() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := quickProviderData()
+	return providersWith(quickProviderData())
+}
 
+func providersWith(m *providerdata.ProviderData) map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"talosop": providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}}),
 		"echo":    echoprovider.NewProviderServer(),

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -176,6 +177,31 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
 
 		if got := len(s.CallsTo("Bootstrap")); got != 1 {
 			t.Errorf("etcd was bootstrapped %d times", got)
+		}
+	})
+}
+
+// A machine that took its reset and does not come back fails no destroy: the others are reset.
+func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		m := quickProviderData()
+		m.Policy.ResetTimeout = 3 * time.Second
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: providersWith(m),
+			Steps: []resource.TestStep{
+				{Config: s.wholeCluster()},
+				{PreConfig: s.workers[0].HangNextReboot, Config: s.wholeCluster(), Destroy: true},
+			},
+		})
+
+		for _, machine := range s.Machines() {
+			if reset := len(s.CallsTo("Reset")); reset != 2 || machine.Config() != nil {
+				t.Errorf("%s has a configuration after %d resets", machine.Name(), reset)
+			}
 		}
 	})
 }

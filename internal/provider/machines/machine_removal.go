@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -31,21 +32,33 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	return s.ended(recorded, result, err)
 }
 
-// machinesNotReset warns of machines that are out of their cluster and could not be reset.
-func (r run) machinesNotReset() finding.List {
-	if r.err != nil || len(r.result.Left) == 0 {
-		return nil
+// machinesNotReset warns of machines that are out of their cluster and could not be reset, and
+// of those that took their reset and did not come back.
+func (r run) machinesNotReset() (warnings finding.List) {
+	if r.err == nil && len(r.result.Left) > 0 {
+		warnings = append(warnings, finding.Warn("Machines were not reset",
+			"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+				"configuration and secrets. Wipe their disks before they are switched on again."+listed(r.result.Left)))
 	}
 
-	var machines []string
-	for _, hold := range r.result.Left {
-		machines = append(machines, hold.String())
+	if len(r.result.Away) > 0 {
+		warnings = append(warnings, finding.Warn("Machines did not come back from their reset",
+			"These machines took their reset, and the others were finished without them. A server with slow firmware may only "+
+				"be booting: it then waits in maintenance mode. One that comes up with its configuration all the same was not "+
+				"wiped: reset it with talosctl reset, or wipe its disks."+listed(r.result.Away)))
 	}
 
-	return finding.List{finding.Warn("Machines were not reset",
-		"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
-			"configuration and secrets. Wipe their disks before they are switched on again.\n  - "+
-			strings.Join(machines, "\n  - "))}
+	return warnings
+}
+
+func listed(holds []cluster.Hold) string {
+	var list strings.Builder
+
+	for _, hold := range holds {
+		list.WriteString("\n  - " + hold.String())
+	}
+
+	return list.String()
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

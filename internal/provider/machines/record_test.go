@@ -510,3 +510,18 @@ func hardwareOf(name string) string {
 
 	return fmt.Sprintf("4c4c4544-0042-3510-8053-b4c04f4359%x%s", 3+len(pool), name[len(name)-1:])
 }
+
+// One that took its reset and is away is told of as that, whatever else became of the run.
+func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
+	t.Parallel()
+
+	away := []cluster.Hold{{Machine: "cp-3", Reason: "was reset and did not come back within 2m"}}
+
+	for _, err := range []error{nil, errStopped} {
+		got := run{result: lifecycle.Result{Away: away}, err: err}.machinesNotReset()
+		if len(got) != 1 || got[0].Summary != "Machines did not come back from their reset" ||
+			!strings.Contains(got[0].Detail, "cp-3: was reset and did not come back within 2m") {
+			t.Errorf("told is %v", got)
+		}
+	}
+}
