@@ -18,7 +18,9 @@ provider "talosop" {
 }
 
 # The PKI and the tokens of the cluster. Made once; every machine configuration and credential follows from it.
-resource "talosop_secrets" "this" {}
+resource "talosop_secrets" "this" {
+  deletion_protection = false
+}
 
 resource "talosop_cluster" "this" {
   mode                   = "container"

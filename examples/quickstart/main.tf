@@ -10,7 +10,9 @@ terraform {
 }
 
 # The PKI and the tokens of the cluster. Made once; every machine configuration and credential follows from it.
-resource "talosop_secrets" "this" {}
+resource "talosop_secrets" "this" {
+  deletion_protection = var.deletion_protection
+}
 
 resource "talosop_control_plane" "this" {
   mode                   = "metal"

@@ -44,7 +44,7 @@ variable "config_patches" {
 }
 
 variable "deletion_protection" {
-  description = "Refuse to destroy the cluster. Set it to false and apply before destroying."
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
   type        = bool
   default     = true
 }

@@ -3,6 +3,7 @@ package machineset
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -214,7 +215,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	diags.Append(refuseTalosVersion(p, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
-	diags.Append(refuseNewSecrets(p, prior)...)
+	diags.Append(refuseNewSecrets(p, prior, recorded)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)
 
 	if p.Restore.Asked(recorded.RestoredFrom) != "" {
@@ -224,19 +225,10 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// running lists the machines of a set that are known to run as members, sorted.
-func (r PriorState) running(where func(cluster.MachineState) bool) []string {
-	var names []string
-
-	for name, m := range r.Machines {
-		if m.Access == cluster.Member && where(m) {
-			names = append(names, name)
-		}
-	}
-
-	slices.Sort(names)
-
-	return names
+// anyMember is whether a machine of a record is known to run as a member.
+func (r PriorState) anyMember() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
+		func(m cluster.MachineState) bool { return m.Access == cluster.Member })
 }
 
 // FieldDiagnostics shows the mistakes of a rendering at their attributes.

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
-	if contract == "" || contract == old || len(recorded.running(func(cluster.MachineState) bool { return true })) == 0 {
+	if contract == "" || contract == old || !recorded.anyMember() {
 		return nil
 	}
 
@@ -23,8 +22,12 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 		"Set version_contract to "+old+", or leave it out")}
 }
 
-// refuseNewSecrets compares what bundles say, not how they are written.
-func refuseNewSecrets(p, prior Set) finding.List {
+// refuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
+func refuseNewSecrets(p, prior Set, recorded PriorState) finding.List {
+	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(recorded.Phase) || recorded.anyMember()) {
+		return finding.List{p.newSecrets()}
+	}
+
 	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
 		return nil
 	}
@@ -38,10 +41,14 @@ func refuseNewSecrets(p, prior Set) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Refused(p.secretsPath(), "Unsupported change of secrets",
+	return finding.List{p.newSecrets()}
+}
+
+func (p Set) newSecrets() finding.Finding {
+	return finding.Refused(p.secretsPath(), "Unsupported change of secrets",
 		"the secrets of the cluster would change, and its machines only trust the old ones",
 		"Nothing can be sent to the machines with the new secrets",
-		"Give the old secrets back. To make the cluster anew with other secrets, replace the resource as well (-replace)")}
+		"Give the old secrets back. To make the cluster anew with other secrets, replace the resource as well (-replace)")
 }
 
 func sameBundle(bundle *pki.Bundle, other string) bool {

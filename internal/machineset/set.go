@@ -47,6 +47,8 @@ type Set struct {
 	Unknown bool
 	// Sealed is true when the secrets are not known yet.
 	Sealed bool
+	// NewSecrets is true when they are not known because the plan makes new ones.
+	NewSecrets bool
 	// Unnamed is true when the machines themselves are not all known: which there
 	// are, where they answer, what is installed on them.
 	Unnamed bool

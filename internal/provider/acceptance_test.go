@@ -174,8 +174,11 @@ func machinesHCL(machines []*sim.Machine) string {
 	return b.String()
 }
 
+// secretsHCL is secrets that may be destroyed.
 const secretsHCL = `
-resource "talosop_secrets" "this" {}
+resource "talosop_secrets" "this" {
+  deletion_protection = false
+}
 `
 
 // controlPlaneHCL is a control plane that may be destroyed. extra is further

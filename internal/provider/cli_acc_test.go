@@ -228,7 +228,7 @@ func TestAccSecrets_generatedAndImported(t *testing.T) {
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+secretsHCL)
+		w.Write("main.tf", guardedSecrets)
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 
@@ -276,6 +276,9 @@ terraform {
   }
 }
 `
+
+// guardedSecrets is secrets as most people have them, which cannot be destroyed.
+const guardedSecrets = secretsProvider + "resource \"talosop_secrets\" \"this\" {}\n"
 
 // No secret is in a log at TRACE, in output, or in state outside the attributes that
 // are documented to hold it.

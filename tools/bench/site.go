@@ -28,7 +28,9 @@ const head = `terraform {
   }
 }
 
-resource "talosop_secrets" "bench" {}
+resource "talosop_secrets" "bench" {
+  deletion_protection = false
+}
 `
 
 func newSite(b *testing.B, controlPlanes, workers int, delays timing.Delays) *site {

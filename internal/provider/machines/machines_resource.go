@@ -81,7 +81,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 
 		if !resp.Diagnostics.HasError() {
 			resp.Diagnostics.Append(tf.Diagnostics(
-				planDestroy(ctx, r.kind, P(&state).life(), P(&state).MachineSet, cluster.DefaultPolicy()))...)
+				planDestroy(ctx, r.ConfiguredResource.ProviderData, r.kind, P(&state).life(), P(&state).MachineSet))...)
 		}
 
 		return
@@ -151,6 +151,9 @@ func (r *machinesResource[M, P]) planUpdate(
 
 		return append(diags, tf.Diagnostics(warnOfRemoval(ctx, P(&state).life(), prior.Set, cluster.DefaultPolicy()))...)
 	}
+
+	p.NewSecrets = p.Sealed && r.SecretsPlanned()
+	r.KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
 
 	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
@@ -223,7 +226,7 @@ func (r *machinesResource[M, P]) Create(
 	P(&plan).setLife(life)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, life.protection())...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.DeletionProtection)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -248,7 +251,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, life.protection())...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.DeletionProtection)...)
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -292,7 +295,7 @@ func (r *machinesResource[M, P]) Update(
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, protectionKey, P(&result).life().protection())...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().DeletionProtection)...)
 }
 
 func (r *machinesResource[M, P]) Delete(

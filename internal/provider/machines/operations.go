@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,18 +32,6 @@ func (m CommonModel) life() CommonModel { return m }
 
 func (m *CommonModel) setLife(life CommonModel) { *m = life }
 
-// protectionKey mirrors deletion_protection in private state, where the create leg
-// of a replacement still finds it.
-const protectionKey = "deletion_protection"
-
-func (m CommonModel) protection() []byte {
-	if m.DeletionProtection.ValueBool() {
-		return []byte("true")
-	}
-
-	return []byte("false")
-}
-
 // guardDestroy refuses to plan the removal of a protected resource.
 func (m CommonModel) guardDestroy(kind string) finding.List {
 	if !m.DeletionProtection.ValueBool() {
@@ -54,25 +41,14 @@ func (m CommonModel) guardDestroy(kind string) finding.List {
 	return finding.List{finding.Protected(kind, m.ID.ValueString(), "destroyed")}
 }
 
-// guardReplace refuses to plan the replacement of a protected resource. Of a
-// replacement ModifyPlan only sees the create leg: there is no state, but the
-// private state of the object that goes.
+// guardReplace refuses to plan the replacement of a protected resource.
 func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) finding.List {
-	marker, problems := private.GetKey(ctx, protectionKey)
-	diags := tf.Findings(problems)
-
-	var on bool
-	if len(marker) > 0 {
-		if err := json.Unmarshal(marker, &on); err != nil {
-			diags.Append(finding.Bug("the private state has a deletion_protection of " + string(marker)))
-		}
+	var problems diag.Diagnostics
+	if !tf.ProtectedFromReplace(ctx, private, &problems) {
+		return tf.Findings(problems)
 	}
 
-	if on {
-		diags.Append(finding.Protected(kind, id.ValueString(), "replaced, and its machines reset"))
-	}
-
-	return diags
+	return finding.List{finding.Protected(kind, id.ValueString(), "replaced, and its machines reset")}
 }
 
 // settleCreate puts the outcome of a create into the planned model. begun is false
@@ -324,6 +300,7 @@ func removeMachines(
 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
 		m.Unclaim(p)
+		m.KeepMachines(kind, state.ID.ValueString(), p, true)
 
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+

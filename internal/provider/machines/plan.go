@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -107,8 +108,8 @@ func (f *forecast) rest(state CommonModel, e edit) {
 // planDestroy warns of what a destroy will do to machines, unless the resource is
 // protected.
 func planDestroy(
-	ctx context.Context, kind string, life CommonModel, read func(context.Context) (writtenSet, diag.Diagnostics),
-	policy cluster.Policy,
+	ctx context.Context, m *providerdata.ProviderData, kind string, life CommonModel,
+	read func(context.Context) (writtenSet, diag.Diagnostics),
 ) finding.List {
 	diags := life.guardDestroy(kind)
 	if diags.HasError() {
@@ -122,7 +123,9 @@ func planDestroy(
 		return diags
 	}
 
-	return append(diags, warnOfRemoval(ctx, life, p.Set, policy)...)
+	m.KeepMachines(kind, life.ID.ValueString(), p.Set, life.OnDestroy.ValueString() == onDestroyPreserve)
+
+	return append(diags, warnOfRemoval(ctx, life, p.Set, cluster.DefaultPolicy())...)
 }
 
 // warnOfRemoval warns of what becomes of the machines of state when it goes.

@@ -48,6 +48,8 @@ type ProviderData struct {
 	PlanTimeout time.Duration
 	// Addons is what the addons of a process share.
 	Addons *Addons
+	// secrets is what the resources of a process tell each other about secrets.
+	secrets *secretsUse
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error)
@@ -62,6 +64,7 @@ func NewProviderData() *ProviderData {
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
 		Addons:            newAddons(),
+		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),
 		tunnels:           &containers.Tunnels{},
 	}

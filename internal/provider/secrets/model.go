@@ -16,6 +16,13 @@ type secretsModel struct {
 	ClusterID   types.String `tfsdk:"cluster_id"`
 	Bundle      types.String `tfsdk:"bundle"`
 	Authorities types.Map    `tfsdk:"authorities"`
+
+	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
+}
+
+// guarded is whether the secrets must stay; a state that says nothing of it says yes.
+func (m secretsModel) guarded() bool {
+	return m.DeletionProtection.IsNull() || m.DeletionProtection.ValueBool()
 }
 
 var authorityType = types.ObjectType{AttrTypes: map[string]attr.Type{
@@ -25,7 +32,7 @@ var authorityType = types.ObjectType{AttrTypes: map[string]attr.Type{
 
 // secretsOf describes a bundle. The same bundle always gives the same model,
 // whether it was generated, imported or read back from state.
-func secretsOf(bundle *pki.Bundle) (secretsModel, error) {
+func secretsOf(bundle *pki.Bundle, protection types.Bool) (secretsModel, error) {
 	encoded, err := bundle.YAML()
 	if err != nil {
 		return secretsModel{}, err
@@ -44,5 +51,7 @@ func secretsOf(bundle *pki.Bundle) (secretsModel, error) {
 		ClusterID:   types.StringValue(bundle.ClusterID()),
 		Bundle:      types.StringValue(string(encoded)),
 		Authorities: types.MapValueMust(authorityType, authorities),
+
+		DeletionProtection: protection,
 	}, nil
 }

@@ -2,22 +2,31 @@ package secrets
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/mapplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
 	_ resource.Resource                = (*secretsResource)(nil)
+	_ resource.ResourceWithConfigure   = (*secretsResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*secretsResource)(nil)
 	_ resource.ResourceWithImportState = (*secretsResource)(nil)
 )
 
@@ -30,9 +39,11 @@ func NewResourceOf(generate func() (*pki.Bundle, error)) resource.Resource {
 }
 
 // secretsResource is the only place where secrets of a cluster come into being.
-// It has no arguments, so nothing but a replacement that somebody asked for can
-// ever make new ones.
+// It has no arguments that make others, so nothing but a replacement that somebody
+// asked for can ever make new ones.
 type secretsResource struct {
+	providerdata.ConfiguredResource
+
 	generate func() (*pki.Bundle, error)
 }
 
@@ -41,30 +52,45 @@ func (r *secretsResource) Metadata(_ context.Context, req resource.MetadataReque
 }
 
 func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	unchanged := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
+
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They " +
 			"are generated once, when the resource is created, without touching any machine. No change of a version or a name " +
 			"ever generates them again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the " +
-			"old secrets then refuse to talk to talosop.\n\nThe bundle is stored in state, as it has to be for the life of " +
+			"old secrets then refuse to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource " +
+			"whose machines run.\n\nThe bundle is stored in state, as it has to be for the life of " +
 			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys.",
 		Attributes: map[string]schema.Attribute{
+			"deletion_protection": schema.BoolAttribute{
+				Optional: true,
+				Computed: true,
+				Default:  booldefault.StaticBool(true),
+				MarkdownDescription: "Whether plans that destroy or replace the secrets are refused, by `destroy`, `-replace`, " +
+					"`taint` or a `removed` block; set it to `false` and apply first. What never calls the provider cannot be " +
+					"refused: `state rm`, and `removed` with `destroy = false`. Default: `true`." + tf.TerraformOnly,
+			},
 			"id": schema.StringAttribute{
 				Computed:            true,
+				PlanModifiers:       unchanged,
 				MarkdownDescription: "The same as `cluster_id`.",
 			},
 			"cluster_id": schema.StringAttribute{
-				Computed: true,
+				Computed:      true,
+				PlanModifiers: unchanged,
 				MarkdownDescription: "Identity of the cluster at the discovery service (`cluster.id` of its machine " +
 					"configurations). Not secret; it never changes.",
 			},
 			"bundle": schema.StringAttribute{
-				Computed:  true,
-				Sensitive: true,
+				Computed:      true,
+				Sensitive:     true,
+				PlanModifiers: unchanged,
 				MarkdownDescription: "The secrets as YAML, in the format of `talosctl gen secrets`. Given to `secrets` of " +
 					"`talosop_control_plane` or `talosop_cluster`. Whoever has it is administrator of the cluster.",
 			},
 			"authorities": schema.MapNestedAttribute{
-				Computed: true,
+				Computed:      true,
+				PlanModifiers: []planmodifier.Map{mapplanmodifier.UseStateForUnknown()},
 				MarkdownDescription: "The certificate authorities, by name: `talos` (Talos API), `kubernetes`, `etcd` and " +
 					"`aggregator` (Kubernetes API extensions). Not secret.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -84,7 +110,58 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	}
 }
 
-func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, resp *resource.CreateResponse) {
+// ModifyPlan refuses to lose guarded secrets, and warns where it has to.
+func (r *secretsResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	switch {
+	case req.Plan.Raw.IsNull():
+		var state secretsModel
+
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+		if !resp.Diagnostics.HasError() {
+			resp.Diagnostics.Append(tf.Diagnostics(r.planDestroy(state))...)
+		}
+	case req.State.Raw.IsNull():
+		r.PlanSecrets(true)
+		resp.Diagnostics.Append(planReplace(ctx, req.Private)...)
+	}
+}
+
+func (r *secretsResource) planDestroy(state secretsModel) finding.List {
+	if state.guarded() {
+		return protected(state.ClusterID.ValueString(), "destroyed")
+	}
+
+	return warnOfLoss(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString()))
+}
+
+// planReplace guards the secrets in whose place others are created. Secrets that are the first, or that follow tainted
+// ones, have no private state.
+func planReplace(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	id, diags := private.GetKey(ctx, clusterIDKey)
+	if len(id) == 0 {
+		return diags
+	}
+
+	clusterID := strings.Trim(string(id), `"`)
+	if tf.ProtectedFromReplace(ctx, private, &diags) {
+		return append(diags, tf.Diagnostics(protected(clusterID, "replaced by other secrets"))...)
+	}
+
+	return append(diags, tf.Diagnostics(warnOfLoss(clusterID, ""))...)
+}
+
+func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan secretsModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
 	bundle, err := r.generate()
 	if err != nil {
 		resp.Diagnostics.Append(tf.Unable("generate", "secrets",
@@ -93,7 +170,8 @@ func (r *secretsResource) Create(ctx context.Context, _ resource.CreateRequest, 
 		return
 	}
 
-	resp.Diagnostics.Append(storeSecrets(ctx, bundle, &resp.State)...)
+	r.PlanSecrets(false)
+	resp.Diagnostics.Append(storeSecrets(ctx, bundle, plan.DeletionProtection, &resp.State, resp.Private)...)
 }
 
 // Read derives what is shown from the bundle in state; there is nothing else to ask.
@@ -119,16 +197,35 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 		return
 	}
 
-	resp.Diagnostics.Append(storeSecrets(ctx, bundle, &resp.State)...)
+	resp.Diagnostics.Append(
+		storeSecrets(ctx, bundle, types.BoolValue(state.guarded()), &resp.State, resp.Private)...)
 }
 
-// Update has nothing to do: there are no arguments that could change.
-func (r *secretsResource) Update(_ context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+// Update changes nothing but the protection, the only argument there is.
+func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan secretsModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, plan.DeletionProtection)...)
+
 	resp.State.Raw = req.Plan.Raw
 }
 
-// Delete forgets the secrets. The machines are not asked.
-func (r *secretsResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
+// Delete forgets the secrets, unless they are guarded: the plan of one that is tainted cannot see that. The machines are
+// not asked.
+func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state secretsModel
+
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	switch {
+	case resp.Diagnostics.HasError():
+	case state.guarded():
+		resp.Diagnostics.Append(tf.Diagnostics(protected(state.ClusterID.ValueString(), "destroyed"))...)
+	default:
+		resp.Diagnostics.Append(tf.Diagnostics(warnOfLost(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString())))...)
+	}
+}
 
 func (r *secretsResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
@@ -145,14 +242,22 @@ func (r *secretsResource) ImportState(
 		return
 	}
 
-	resp.Diagnostics.Append(storeSecrets(ctx, bundle, &resp.State)...)
+	resp.Diagnostics.Append(storeSecrets(ctx, bundle, types.BoolValue(true), &resp.State, resp.Private)...)
 }
 
-func storeSecrets(ctx context.Context, bundle *pki.Bundle, state *tfsdk.State) diag.Diagnostics {
-	model, err := secretsOf(bundle)
+// clusterIDKey mirrors cluster_id in private state, for the messages about a replacement.
+const clusterIDKey = "cluster_id"
+
+func storeSecrets(
+	ctx context.Context, bundle *pki.Bundle, protection types.Bool, state *tfsdk.State, private tf.PrivateStore,
+) diag.Diagnostics {
+	model, err := secretsOf(bundle, protection)
 	if err != nil {
 		return diag.Diagnostics{tf.Bug("a valid secrets bundle could not be encoded: " + err.Error())}
 	}
 
-	return state.Set(tf.MaskSecrets(ctx, model.Bundle.ValueString()), model)
+	diags := state.Set(tf.MaskSecrets(ctx, model.Bundle.ValueString()), model)
+	diags.Append(tf.StoreProtection(ctx, private, protection)...)
+
+	return append(diags, private.SetKey(ctx, clusterIDKey, []byte(strconv.Quote(bundle.ClusterID())))...)
 }

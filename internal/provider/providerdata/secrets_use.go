@@ -1,0 +1,84 @@
+package providerdata
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// secretsUse is what the resources of a process tell each other about secrets. The CLIs plan and apply in processes of
+// their own, in an order that follows from references alone: what is not known here may be true all the same.
+type secretsUse struct {
+	mu sync.Mutex
+	// planned is whether the plan makes new secrets.
+	planned bool
+	// kept is which machines go on running, in words, by the authority of their Talos API and by their resource.
+	kept map[string]map[string]string
+}
+
+func newSecretsUse() *secretsUse { return &secretsUse{kept: map[string]map[string]string{}} }
+
+// PlanSecrets takes note of whether new secrets are planned and not made yet.
+func (m *ProviderData) PlanSecrets(planned bool) {
+	if m == nil {
+		return
+	}
+
+	m.secrets.mu.Lock()
+	defer m.secrets.mu.Unlock()
+
+	m.secrets.planned = planned
+}
+
+// SecretsPlanned is whether new secrets are planned and not made yet.
+func (m *ProviderData) SecretsPlanned() bool {
+	if m == nil {
+		return false
+	}
+
+	m.secrets.mu.Lock()
+	defer m.secrets.mu.Unlock()
+
+	return m.secrets.planned
+}
+
+// KeepMachines takes note of whether the machines of a resource go on running after a plan or an apply.
+func (m *ProviderData) KeepMachines(kind, id string, p machineset.Set, kept bool) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if m == nil || err != nil {
+		return
+	}
+
+	m.secrets.mu.Lock()
+	defer m.secrets.mu.Unlock()
+
+	object, of := fmt.Sprintf("%s %q", kind, id), authorityOf(bundle)
+	if m.secrets.kept[of] == nil {
+		m.secrets.kept[of] = map[string]string{}
+	}
+
+	delete(m.secrets.kept[of], object)
+
+	if kept {
+		m.secrets.kept[of][object] = fmt.Sprintf("%s of cluster %q (%s)", finding.Describe(p.Names()), p.Settings.Name, object)
+	}
+}
+
+// KeptMachines names the machines that go on running with the secrets of a bundle, as far as this process knows.
+func (m *ProviderData) KeptMachines(bundle *pki.Bundle) []string {
+	if m == nil {
+		return nil
+	}
+
+	m.secrets.mu.Lock()
+	defer m.secrets.mu.Unlock()
+
+	return slices.Sorted(maps.Values(m.secrets.kept[authorityOf(bundle)]))
+}
+
+func authorityOf(bundle *pki.Bundle) string { return bundle.Authorities()[0].Fingerprint }

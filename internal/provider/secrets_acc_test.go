@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// Nothing that calls the provider loses guarded secrets, and the refusal says how to save them.
+func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", guardedSecrets)
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		bundle := w.Attribute("talosop_secrets.this", "bundle")
+		refused := func(args ...string) clitest.Result {
+			t.Helper()
+
+			result := w.Run(append(args, "-auto-approve")...)
+			says(t, result, "Deletion protection is on")
+
+			if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
+				t.Errorf("%v: exit status %d, the bundle changed: %t", args, result.Exit, got != bundle)
+			}
+
+			return result
+		}
+
+		saved(t, w, cli, refused("destroy"), bundle)
+		refused("apply", "-replace=talosop_secrets.this")
+
+		w.MustRun("taint", "talosop_secrets.this")
+		refused("apply")
+		w.MustRun("untaint", "talosop_secrets.this")
+
+		w.Write("main.tf", secretsProvider+
+			"removed {\n  from = talosop_secrets.this\n  lifecycle {\n    destroy = true\n  }\n}\n")
+		refused("apply")
+
+		// Protection that is off in the configuration alone is on.
+		w.Write("main.tf", secretsProvider+secretsHCL)
+		refused("destroy")
+
+		if result := w.MustRun("apply", "-auto-approve"); strings.Contains(result.Output(), "known after apply") {
+			t.Errorf("more changes than the protection:\n%s", result.Output())
+		}
+
+		says(t, w.MustRun("destroy", "-auto-approve"), "The secrets of a cluster will be lost",
+			"The secrets of a cluster are no longer in state")
+
+		if left := w.Resources(); len(left) > 0 {
+			t.Errorf("the state holds %v", left)
+		}
+	})
+}
+
+// saved runs the command of a refusal: it writes the bundle into a file and nothing to the screen.
+func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.Result, bundle any) {
+	t.Helper()
+
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Log("left out: jq is missing")
+
+		return
+	}
+
+	command := regexp.MustCompile(`\(umask .*\)`).FindString(refusal.Output())
+	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "terraform", cli.Path, 1)) //nolint:gosec // of the provider
+	run.Dir = w.Dir
+
+	if output, err := run.CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("%s: %v: %s", command, err, output)
+	}
+
+	file, err := os.ReadFile(filepath.Join(w.Dir, "secrets.yaml"))
+	if err != nil || strings.TrimSpace(string(file)) != strings.TrimSpace(bundle.(string)) {
+		t.Errorf("the file holds another bundle: %v", err)
+	}
+}
+
+// The plan refuses to make new secrets for machines that run, although nobody knows yet what these will be.
+func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.MustRun("apply", "-auto-approve")
+		s.ForgetCalls()
+
+		bundle := w.Attribute("talosop_secrets.this", "bundle")
+		result := w.Run("apply", "-auto-approve", "-replace=talosop_secrets.this")
+		says(t, result, "Unsupported change of secrets", "The secrets of a cluster will be lost")
+
+		if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
+			t.Errorf("exit status %d, the bundle changed: %t", result.Exit, got != bundle)
+		}
+
+		s.nothingWasSent(t)
+	})
+}
