@@ -48,7 +48,10 @@ func (p Set) newSecrets() finding.Finding {
 	return finding.Refused(p.secretsPath(), "Unsupported change of secrets",
 		"the secrets of the cluster would change, and its machines only trust the old ones",
 		"Nothing can be sent to the machines with the new secrets",
-		"Give the old secrets back. To make the cluster anew with other secrets, replace the resource as well (-replace)")
+		"Give the old secrets back: state still has them, in this attribute, and a file with them can be imported into "+
+			"talosop_secrets",
+		"To make the cluster anew with other secrets, `taint` every resource with its machines; the plan of -replace is "+
+			"refused all the same")
 }
 
 func sameBundle(bundle *pki.Bundle, other string) bool {

@@ -211,6 +211,8 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 	result := w.MustRun("destroy", "-auto-approve")
 	says(t, result, "Machines keep running")
 	says(t, result, "w-1 of cluster")
+	says(t, result, "The secrets of a cluster will be lost")
+	says(t, result, "no longer in state", "These go on running with it:", "w-1 of cluster \"quickstart\" (talosop_worker")
 
 	if !s.workers[0].Configured() {
 		t.Error("the worker was reset")

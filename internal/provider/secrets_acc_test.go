@@ -99,12 +99,22 @@ func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		result := w.Run("apply", "-auto-approve", "-replace=talosop_secrets.this")
-		says(t, result, "Unsupported change of secrets", "The secrets of a cluster will be lost")
+		says(t, result, "Unsupported change of secrets")
 
 		if got := w.Attribute("talosop_secrets.this", "bundle"); result.Exit != 1 || got != bundle {
 			t.Errorf("exit status %d, the bundle changed: %t", result.Exit, got != bundle)
 		}
 
 		s.nothingWasSent(t)
+
+		// The way out of the message makes the cluster anew.
+		w.MustRun("taint", "talosop_control_plane.this")
+		w.MustRun("taint", "talosop_worker.this")
+		says(t, w.MustRun("apply", "-auto-approve", "-replace=talosop_secrets.this"),
+			"The secrets of a cluster are no longer in state")
+
+		if empty, output := w.PlanIsEmpty(); !empty || w.Attribute("talosop_secrets.this", "bundle") == bundle {
+			t.Errorf("the cluster was not made anew:\n%s", output)
+		}
 	})
 }

@@ -75,18 +75,16 @@ func TestSecrets_deletionProtection(t *testing.T) {
 		private       map[string]string
 		warning       bool
 	}{
-		"destroy":             {prior: baseSecrets(true)},
-		"destroy, undecided":  {prior: baseSecrets(nil)},
-		"destroy, unguarded":  {prior: baseSecrets(false), warning: true},
-		"replaced":            {wanted: configuration{}, private: map[string]string{"deletion_protection": "true"}},
-		"replaced, unguarded": {wanted: configuration{}, private: map[string]string{"deletion_protection": "false"}, warning: true},
+		"destroy":            {prior: baseSecrets(true)},
+		"destroy, undecided": {prior: baseSecrets(nil)},
+		"destroy, unguarded": {prior: baseSecrets(false), warning: true},
+		"replaced": {
+			wanted:  configuration{},
+			private: map[string]string{"deletion_protection": "true", "cluster_id": `"` + id + `"`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-
-			if test.private != nil {
-				test.private["cluster_id"] = `"` + id + `"`
-			}
 
 			resp := planSecrets(t, secretsServer(t), test.prior, test.wanted, test.private)
 
@@ -101,8 +99,10 @@ func TestSecrets_deletionProtection(t *testing.T) {
 		})
 	}
 
-	if resp := planSecrets(t, secretsServer(t), nil, configuration{}, nil); len(resp.Diagnostics) > 0 {
-		t.Error(show(resp.Diagnostics))
+	for _, private := range []map[string]string{nil, {"deletion_protection": "false"}} {
+		if resp := planSecrets(t, secretsServer(t), nil, configuration{}, private); len(resp.Diagnostics) > 0 {
+			t.Error(show(resp.Diagnostics))
+		}
 	}
 }
 

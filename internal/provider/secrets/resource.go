@@ -60,7 +60,10 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			"ever generates them again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the " +
 			"old secrets then refuse to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource " +
 			"whose machines run.\n\nThe bundle is stored in state, as it has to be for the life of " +
-			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys.",
+			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys. " +
+			"This writes it to a file and not to the screen (with `tofu` alike):\n\n```shell\n(umask 077; terraform state pull | " +
+			"jq -er 'first(.resources[] | select(.type == \"talosop_secrets\") | .instances[0].attributes.bundle)' > " +
+			"secrets.yaml)\n```",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
@@ -137,20 +140,15 @@ func (r *secretsResource) planDestroy(state secretsModel) finding.List {
 	return warnOfLoss(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString()))
 }
 
-// planReplace guards the secrets in whose place others are created. Secrets that are the first, or that follow tainted
-// ones, have no private state.
+// planReplace refuses to create others in the place of guarded secrets. There is no warning for those that are not: the
+// CLIs drop what the create leg of a replacement warns of (Terraform 1.15, OpenTofu 1.12).
 func planReplace(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
 	id, diags := private.GetKey(ctx, clusterIDKey)
-	if len(id) == 0 {
+	if !tf.ProtectedFromReplace(ctx, private, &diags) {
 		return diags
 	}
 
-	clusterID := strings.Trim(string(id), `"`)
-	if tf.ProtectedFromReplace(ctx, private, &diags) {
-		return append(diags, tf.Diagnostics(protected(clusterID, "replaced by other secrets"))...)
-	}
-
-	return append(diags, tf.Diagnostics(warnOfLoss(clusterID, ""))...)
+	return append(diags, tf.Diagnostics(protected(strings.Trim(string(id), `"`), "replaced by other secrets"))...)
 }
 
 func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
