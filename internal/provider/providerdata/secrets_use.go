@@ -65,7 +65,8 @@ func (m *ProviderData) KeepMachines(kind, id string, p machineset.Set, kept bool
 	delete(m.secrets.kept[of], object)
 
 	if kept {
-		m.secrets.kept[of][object] = fmt.Sprintf("%s of cluster %q (%s)", finding.Describe(p.Names()), p.Settings.Name, object)
+		m.secrets.kept[of][object] = fmt.Sprintf("%s of cluster %q (%s)", finding.Describe(p.Names()), p.Settings.Name,
+			object)
 	}
 }
 

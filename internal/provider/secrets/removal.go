@@ -13,8 +13,8 @@ import (
 func protected(clusterID, operation string) finding.List {
 	refusal := finding.Protected("talosop_secrets", clusterID, operation)
 	refusal.Detail += " The bundle is still in state, as `bundle` of this resource; machines that run with it obey nobody " +
-		"who has no copy of it." + saveFirst(clusterID) + "What is left over as deposed cannot be changed: save its bundle, " +
-		"`state rm` its address, and import the file with the bundle that the machines have."
+		"who has no copy of it." + saveFirst(clusterID) + "What is left over as deposed cannot be changed: save its " +
+		"bundle, `state rm` its address, and import the file with the bundle that the machines have."
 
 	return finding.List{refusal}
 }
@@ -33,8 +33,8 @@ func warnOfLost(clusterID, kept string) finding.List {
 
 func loss(clusterID string) string {
 	return fmt.Sprintf("The bundle of cluster id %q leaves state. Machines that still run with it, also those that were "+
-		"preserved (on_destroy = \"preserve\") or removed from state, can no longer be read, changed or reset by anybody who "+
-		"has no copy of it, and no snapshot of their etcd can be restored.", clusterID)
+		"preserved (on_destroy = \"preserve\") or removed from state, can no longer be read, changed or reset by anybody "+
+		"who has no copy of it, and no snapshot of their etcd can be restored.", clusterID)
 }
 
 // saveFirst is how to have a bundle in a file without showing it. The id of its cluster finds it, whatever its address.

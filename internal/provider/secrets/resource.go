@@ -209,8 +209,8 @@ func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest
 	resp.State.Raw = req.Plan.Raw
 }
 
-// Delete forgets the secrets, unless they are guarded: the plan of one that is tainted cannot see that. The machines are
-// not asked.
+// Delete forgets the secrets, unless they are guarded: the plan of one that is tainted cannot see that. The machines
+// are not asked.
 func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state secretsModel
 
@@ -221,7 +221,8 @@ func (r *secretsResource) Delete(ctx context.Context, req resource.DeleteRequest
 	case state.guarded():
 		resp.Diagnostics.Append(tf.Diagnostics(protected(state.ClusterID.ValueString(), "destroyed"))...)
 	default:
-		resp.Diagnostics.Append(tf.Diagnostics(warnOfLost(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString())))...)
+		resp.Diagnostics.Append(tf.Diagnostics(
+			warnOfLost(state.ClusterID.ValueString(), kept(r.ProviderData, state.Bundle.ValueString())))...)
 	}
 }
 

@@ -20,8 +20,9 @@ func StoreProtection(ctx context.Context, private PrivateStore, on types.Bool) d
 	return private.SetKey(ctx, protectionKey, PrivateTruth(on.ValueBool()))
 }
 
-// ProtectedFromReplace reads what StoreProtection stored, in the create leg of a replacement: of that ModifyPlan sees no
-// state, but the private state of the object that goes. A tainted object has none any more, so that Delete checks again.
+// ProtectedFromReplace reads what StoreProtection stored, in the create leg of a replacement: of that ModifyPlan sees
+// no state, but the private state of the object that goes. A tainted object has none any more, so that Delete checks
+// again.
 func ProtectedFromReplace(ctx context.Context, private PrivateState, diags *diag.Diagnostics) bool {
 	return Remembers(ctx, private, protectionKey, diags)
 }
