@@ -15,7 +15,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		return assumeLost(want, recorded)
 	}
 
-	have := Snapshot{Machines: map[string]MachineState{}}
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}}}
 	want.NodesBecomeReady = want.NodesBecomeReady || readyOnRecord(recorded)
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
@@ -80,7 +80,7 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
 // they are.
 func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
-	have := Snapshot{Machines: map[string]MachineState{}}
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}}}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]
@@ -172,6 +172,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		s.upgrade(m, step)
 	case Uncordon:
 		s.cordon(step.Node, false)
+	case TakeOwnership:
+		state.Claimed = false
+		s.Machines[m.Name] = state
+		s.mark(step.Node, want.Owner)
 	case LeaveEtcd:
 		state.EtcdService, state.MemberID = ServiceFinished, ""
 		s.Machines[m.Name] = state
@@ -275,6 +279,17 @@ func (s *Snapshot) run(m Machine) {
 				n.StaticPods[name] = pod
 			}
 		}
+	}
+}
+
+func (s *Snapshot) mark(node, owner string) {
+	s.Kubernetes.Owners = maps.Clone(s.Kubernetes.Owners)
+	if s.Kubernetes.Owners == nil {
+		s.Kubernetes.Owners = map[string]string{}
+	}
+
+	if owner != "" {
+		s.Kubernetes.Owners[node] = owner
 	}
 }
 
@@ -389,6 +404,13 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	if !registered {
 		node = Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == ControlPlane}
 	}
+
+	owner := want.Owner
+	if state.Claimed {
+		owner = anotherResource
+	}
+
+	s.mark(node.Name, owner)
 
 	node.Ready = node.Ready || nodesBecomeReady(want, *s)
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }),

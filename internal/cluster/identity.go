@@ -130,6 +130,13 @@ func (m Machine) isOther(s MachineState) bool {
 	return !m.Container && m.UUID != "" && s.UUID != "" && !m.MayReport(s.UUID)
 }
 
+// isOtherNode is true for a member with another node than the recorded one, where no UUID says who
+// it is. Containers are told by their pods.
+func (m Machine) isOtherNode(s MachineState) bool {
+	return s.Access == Member && !m.Container && (m.UUID == "" || s.UUID == "") && m.NodeName != "" && s.NodeName != "" &&
+		m.NodeName != s.NodeName
+}
+
 // hasOtherRole is true for a member of the cluster with another role than the wanted one.
 func (m Machine) hasOtherRole(s MachineState) bool {
 	return s.Access == Member && s.Role != "" && s.Role != m.Role

@@ -17,7 +17,8 @@ import (
 // settle before the cluster counts as Ready.
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
-	want, have = want.ordered(), have.indexed()
+	have = have.indexed()
+	want = want.ordered().withoutOthers(have)
 
 	decide(want, have, p, &d)
 
@@ -47,6 +48,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planJoins(want, have, p, d)
 	planFormerNodes(want, have, d)
 	planUncordons(want, have, d)
+	planOwnership(want, have, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)
 	planMeta(want, have, d)

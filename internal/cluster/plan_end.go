@@ -11,13 +11,34 @@ import "slices"
 // removed at once, each by a run of its own, the control planes leave etcd one after the
 // other until the last one finds itself alone, and workers that are late find no API to
 // be drained through.
+//
+// A machine that another resource owns is left alone (see [OwnedByOther]). With
+// Spec.Protected the end of the cluster is refused.
 func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
-	if !Ends(want, have, p) {
+	want = want.ordered().withoutOthers(have)
+
+	if len(want.Removed) == 0 {
+		return Decision{}
+	}
+
+	othersWiped := len(want.OtherControlPlanes) > 0 && othersGone(want, have)
+	if held := holdUntilOwned(want, have, p); !held.Done() && !othersWiped {
+		return held
+	}
+
+	ends := Ends(want, have, p)
+
+	if removed := want.removed(ControlPlane); want.Protected && len(removed) > 0 &&
+		(ends || lostForGood(want, have, p)) && !neverBegan(want, have) {
+		return Decision{Refusals: []Refusal{protectedEnd(removed[0], have)}}
+	}
+
+	if !ends {
 		return Plan(want, have, p)
 	}
 
 	// With the control plane the Node objects go, too.
-	p.KeepNodes = len(want.removed(ControlPlane)) > 0
+	p.KeepNodes = othersWiped || len(want.removed(ControlPlane)) > 0
 	want.Machines, want.Removed = want.Removed, nil
 
 	d := PlanTeardown(want, have, p)
@@ -42,10 +63,10 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 //     data of etcd, or belongs to somebody else by now: the others went first.
 //   - Kubernetes was silent for Policy.DeadAfter, and none of the machines holds data of
 //     etcd: a worker, or a control plane that never joined, has nothing that others
-//     could need. A control plane with data stays: its vote may be missing when the
-//     others come back.
+//     could need. A control plane with data goes only where Spec.Protected is false: its
+//     vote may be missing when the others come back.
 func Ends(want Spec, have Snapshot, p Policy) bool {
-	if have.Etcd.Known && !othersInEtcd(want, have) {
+	if have.Etcd.Known && !OthersInEtcd(want, have) {
 		return true
 	}
 
@@ -53,9 +74,7 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 		return false
 	}
 
-	silent := !have.Kubernetes.Since.IsZero() && have.Time.Sub(have.Kubernetes.Since) > p.DeadAfter
-
-	empty := withoutEtcdData(want, have)
+	silent, empty := kubernetesSilent(have, p), withoutEtcdData(want, have)
 
 	// Where nobody is known beside it, a machine with data is only the last one once
 	// nobody has answered for long enough.
@@ -63,11 +82,34 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 		return true
 	}
 
-	return silent && empty
+	return silent && empty || lostForGood(want, have, p) && !want.Protected
 }
 
-// othersInEtcd is true when etcd has members that are not removed.
-func othersInEtcd(want Spec, have Snapshot) bool {
+// lostForGood is true when neither etcd nor Kubernetes answered for long enough to give up a cluster that is off or
+// has lost its quorum.
+func lostForGood(want Spec, have Snapshot, p Policy) bool {
+	return !have.Etcd.Known && kubernetesSilent(have, p)
+}
+
+// neverBegan is true when no machine that is removed holds data of etcd, nor is a member.
+func neverBegan(want Spec, have Snapshot) bool {
+	return withoutEtcdData(want, have) && len(have.Etcd.Members) == 0
+}
+
+// protectedEnd refuses the end of a cluster that is protected from it.
+func protectedEnd(m Machine, have Snapshot) Refusal {
+	reason := "it is the last control plane, and the cluster and its etcd would end with it"
+	if !have.Etcd.Known {
+		reason = "etcd and the Kubernetes API do not answer, so that the cluster may end with it" + because(have.Etcd.Cause)
+	}
+
+	return Refusal{Machine: m.Name, Reason: reason,
+		Remedy: "To replace it, let another control plane join first. To give the cluster up, set deletion_protection = " +
+			"false on this resource and apply, then remove it"}
+}
+
+// OthersInEtcd reports whether etcd is known to have members that are not those of removed machines.
+func OthersInEtcd(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(have.Etcd.Members, func(member EtcdMember) bool {
 		return !slices.ContainsFunc(want.removed(ControlPlane), func(m Machine) bool {
 			own, ok := memberOfRemoved(want, have, m)
@@ -92,17 +134,20 @@ func withoutEtcdData(want Spec, have Snapshot) bool {
 		func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
 }
 
-// ForecastRemoval lists the steps of [PlanRemoval] in a cluster that lives on, as far as
-// a plan can know: with other control planes that work.
+// ForecastRemoval lists the steps of [PlanRemoval] as far as a plan can know: in a cluster
+// whose other control planes work, or that ends where it is known to have no others.
 func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []Step, last Decision) {
 	const other = "another control plane"
 
 	want = want.ordered()
 
 	have := Assume(want, recorded)
-	have.Etcd.Members = append(have.Etcd.Members, EtcdMember{ID: other, Name: other})
-	have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, Node{Name: other, Ready: true, ControlPlane: true})
-	have.Peers = map[string]MachineState{other: {Access: Member, Stage: StageRunning, Ready: true}}
+
+	if want.OtherControlPlanes == nil {
+		have.Etcd.Members = append(have.Etcd.Members, EtcdMember{ID: other, Name: other})
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, Node{Name: other, Ready: true, ControlPlane: true})
+		have.Peers = map[string]MachineState{other: {Access: Member, Stage: StageRunning, Ready: true}}
+	}
 
 	return forecast(want, have, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
 }

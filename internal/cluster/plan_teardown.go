@@ -10,14 +10,20 @@ import (
 // all control planes but one, then the last. Every machine ends in maintenance
 // mode, and of containers nothing is left.
 //
-// A machine that answers to another CA is never reset, and one that stays silent
+// A machine that answers to another CA, or that another resource owns ([OwnedByOther]), is never
+// reset, and one that stays silent
 // is given up after Policy.DeadAfter, or Policy.ResetTimeout where it took its reset:
-// [TeardownLeft] names it, the others are finished. A silent container is deleted all the same: that is for the host cluster to do,
+// [TeardownLeft] names it, the others are finished. A silent container is deleted all the same: that is for the host
+// cluster to do,
 // and what is deleted is known by its marks there.
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
-	want = want.ordered()
+	want = want.ordered().withoutOthersOf(have)
+
+	if held := holdUntilOwned(want, have, p); !held.Done() {
+		return held
+	}
 
 	for _, m := range want.sorted(Worker) {
 		planReset(m, have, p, false, &d)
@@ -66,6 +72,10 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 		d.hold(m.Name, "%s%s", notEnded(m), because(s.Cause))
 	case m.Container && s.Access != Unobserved:
 		d.step(Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
+	case s.Access == Member && m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
+		!kubernetesSilent(have, p):
+		d.hold(m.Name, "is reset once the Kubernetes API answers, which drains it, or was silent for %s%s", p.DeadAfter,
+			because(have.Kubernetes.Cause))
 	case s.Access == Member:
 		d.step(Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
@@ -113,6 +123,8 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return "answers, but not as a machine of this cluster" + because(s.Cause)
 	case s.Access == Member && m.isOther(s):
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
+	case m.isOtherNode(s):
+		return fmt.Sprintf("answers as another node: %s, expected %s", s.NodeName, m.NodeName)
 	case m.hasOtherRole(s):
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
 	case AwayAfterReset(m, have, p):

@@ -39,6 +39,10 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parseKubernetes(t, &spec, f[1:])
 		case "bootstrapped":
 			spec.Bootstrapped = true
+		case "owner":
+			spec.Owner = f[1]
+		case "protected":
+			spec.Protected = true
 		case "restore": // such as "key", or "key recorded=1h"
 			spec.RestoreFrom = f[1]
 
@@ -136,6 +140,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.Reinstall = true
 		case "joined":
 			m.Joined = true
+		case "others":
+			m.OwnedByOther = true
 		case "ephemeral":
 			m.Ephemeral = true
 		case "replace":
@@ -183,7 +189,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 	now := clock
 	have := cluster.Snapshot{
 		Time: now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{},
-		Kubernetes: cluster.KubernetesState{Reachable: true},
+		Kubernetes: cluster.KubernetesState{Reachable: true, Owners: map[string]string{}},
 	}
 
 	var defaults cluster.MachineState
@@ -205,10 +211,21 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 		case "nodes":
 			parseNodes(t, want, &have, f[1:])
 		case "kubernetes-down":
-			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"}
+			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused", Owners: have.Kubernetes.Owners}
 
 			if len(f) > 1 {
 				have.Kubernetes.Since = now.Add(-age(t, f[1]))
+			}
+		case "owners": // such as w-1=a, and none before anybody listed the nodes
+			have.Kubernetes.Owners = nil
+
+			for _, mark := range f[1:] {
+				if have.Kubernetes.Owners == nil {
+					have.Kubernetes.Owners = map[string]string{}
+				}
+
+				node, owner, _ := strings.Cut(mark, "=")
+				have.Kubernetes.Owners[node] = owner
 			}
 		case "talos":
 			defaults.TalosVersion, defaults.Schematic = f[1], strings.Join(f[2:], "")
@@ -366,6 +383,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.Stopped, s.VolumesLost = true, true
 	case "current":
 		s.Current = true
+	case "claimed":
+		s.Claimed = true
 	default:
 		return false
 	}

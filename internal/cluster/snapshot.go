@@ -117,6 +117,8 @@ type MachineState struct {
 	Busy string
 	// InUpgrade is true while that step is one of an upgrade of Kubernetes.
 	InUpgrade bool
+	// Claimed is true for a machine that another resource took over in this process.
+	Claimed bool
 	// Resetting is true once this run asked the machine to reset, until it comes
 	// back as a member because the reset did not happen.
 	Resetting bool
@@ -318,6 +320,9 @@ type KubernetesState struct {
 	// Since is when Reachable last changed, as far as this run saw.
 	Since time.Time
 	Nodes []Node
+	// Owners are the ids of resources that marked nodes as those of machines of their own, by the
+	// names of the nodes, as last seen by this run; nil when nobody listed the nodes.
+	Owners map[string]string
 	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last;
 	// empty when it did not.
 	Manifests string

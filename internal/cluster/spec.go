@@ -31,6 +31,11 @@ type Spec struct {
 	Name string
 	// Endpoint is the URL of the Kubernetes API, such as https://10.0.0.10:6443.
 	Endpoint string
+	// Protected is true where the end of the cluster with a machine that is removed is refused.
+	Protected bool
+	// Owner is the id of the resource, with which it marks the nodes of its machines; empty
+	// where nothing is marked, as in a plan.
+	Owner string
 	// Machines the resource owns, in any order. Without a control plane among
 	// them they join a cluster that something else bootstrapped.
 	Machines []Machine
@@ -133,6 +138,8 @@ type Machine struct {
 	// Joined is true for a control plane that an earlier apply recorded a member of etcd of,
 	// whether it works or not.
 	Joined bool
+	// OwnedByOther is true for a machine that was recorded as another resource's.
+	OwnedByOther bool
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
 	// keys that are not in it are never touched.
 	Meta map[uint8]string

@@ -248,6 +248,26 @@ func (s Uncordon) On() string { return s.Machine }
 
 func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
 
+// TakeOwnership marks the node of a machine as this resource's. No other resource removes the
+// machine from then on.
+type TakeOwnership struct {
+	Machine string
+	Node    string
+	// From is the mark that the node has; empty for none.
+	From string
+}
+
+// On names the machine.
+func (s TakeOwnership) On() string { return s.Machine }
+
+func (s TakeOwnership) String() string {
+	if s.From == "" {
+		return fmt.Sprintf("mark node %s of %s as owned by this resource", s.Node, s.Machine)
+	}
+
+	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
+}
+
 // LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the
 // machine's copy of the data.
 type LeaveEtcd struct {

@@ -26,6 +26,8 @@ type stepRun struct {
 	// the wanted Kubernetes.
 	images  cluster.Images
 	version string
+	// owner is the id of the resource.
+	owner string
 	// have is the observation that the step was decided on.
 	have cluster.Snapshot
 }
@@ -42,6 +44,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.upgrade(ctx, o, s)
 	case cluster.Uncordon:
 		return r.Kubernetes.Uncordon(ctx, s.Node)
+	case cluster.TakeOwnership:
+		return r.Kubernetes.Own(ctx, s.Node, o.owner)
 	case cluster.Bootstrap:
 		return machine.Bootstrap(ctx)
 	case cluster.Restore:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -55,6 +56,18 @@ func (t *leaseGate) open(ctx context.Context, tell func(string, map[string]any))
 	}()
 
 	return false
+}
+
+// unwritable reports whether the lock could not be taken for a while although nobody holds it, as in an API that reads
+// and does not write.
+func (t *leaseGate) unwritable(after time.Duration) bool {
+	if !t.waiting {
+		return false
+	}
+
+	since := t.lock.FailingSince()
+
+	return !since.IsZero() && time.Since(since) > after
 }
 
 // take notes that the lock was acquired, or could not be.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -177,6 +178,10 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 				nodes.Since = o.nodes.Since
 			}
 
+			if o.nodes != nil && !nodes.Reachable {
+				nodes.Owners = o.nodes.Owners
+			}
+
 			o.nodes = &nodes
 		}
 	}()
@@ -319,6 +324,14 @@ func (o *observer) snapshot() cluster.Snapshot {
 	}
 
 	have.Kubernetes.Manifests = o.manifests
+
+	for _, m := range o.want.Known() {
+		if s, asked := have.Machines[m.Name]; asked && o.runner.Claimed != nil {
+			m.UUID = cmp.Or(s.UUID, m.UUID)
+			s.Claimed = o.runner.Claimed(m)
+			have.Machines[m.Name] = s
+		}
+	}
 
 	return have
 }

@@ -123,6 +123,9 @@ type Kubernetes interface {
 	// Uncordon makes a node schedulable and takes off the mark; without the mark it
 	// does nothing. A node that is gone is not an error.
 	Uncordon(ctx context.Context, node string) error
+	// Own marks a node as that of a machine of the resource with that id, in the place of any
+	// other mark. Safe to repeat.
+	Own(ctx context.Context, node, owner string) error
 	// Drain evicts the pods of a node, as kubectl drain does. When pods are left
 	// after the policy's time, the error names them and the PodDisruptionBudgets in
 	// the way and is permanent, unless the policy says to go on. Safe to repeat.
@@ -173,6 +176,9 @@ type Lock interface {
 	// That the lock cannot be renewed because the API is gone, as while a single control
 	// plane reboots, does not close it. release gives it back and is called once.
 	Acquire(ctx context.Context, waiting func(holder string)) (lost <-chan struct{}, release func(), err error)
+	// FailingSince is since when no attempt of Acquire got through to the API; zero while one
+	// waits for another holder.
+	FailingSince() time.Time
 	// Held is nil when the lock was renewed just now. It is asked before every
 	// disruptive step that begins under a lock acquired earlier. The error is permanent
 	// when somebody else holds the lock, or nobody acquired it; any other one means that

@@ -20,7 +20,8 @@ func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) 
 		return result, err
 	}
 
-	result.Left, result.Away = r.left(want.Removed, result.Snapshot)
+	r.leave(&result, want, want.Removed)
+
 	if len(result.Left) > 0 && cluster.Ends(want, result.Snapshot, r.Policy) {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}
 	}

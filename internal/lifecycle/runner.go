@@ -28,6 +28,9 @@ type Runner struct {
 	Snapshots Snapshots
 	// Restoration is what a cluster.Restore restores; nil where none is wanted.
 	Restoration Restoration
+	// Claimed reports whether another resource of this process has taken a machine over, by its
+	// address or its hardware's UUID; nil where none can have. It does no I/O.
+	Claimed func(m cluster.Machine) bool
 	// Lock guards disruptive steps; nil where no other run can be in the way.
 	Lock Lock
 	// Interval between observations; zero is DefaultInterval.
@@ -47,6 +50,9 @@ type Result struct {
 	Touched bool
 	// Done lists the steps that were finished, in order.
 	Done []cluster.Step
+	// Relinquished names the machines that were to be removed and are another resource's by now:
+	// nothing was sent to them.
+	Relinquished []string
 	// Left names the machines that were removed and could not be reset: they are out of
 	// the cluster, and still hold its configuration.
 	Left []cluster.Hold
@@ -64,7 +70,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 		return cluster.Plan(want, have, r.Policy)
 	})
 	if err == nil {
-		result.Left, result.Away = r.left(want.Removed, result.Snapshot)
+		r.leave(&result, want, want.Removed)
 	}
 
 	return result, err
@@ -78,6 +84,16 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
 	want.RestoreFrom = "" // what ends has nothing to begin with
 
+	going := want
+	going.Machines, going.Removed = nil, want.Machines
+
+	// An etcd with members of other resources lives on, and is left as a cluster that lives on is.
+	if want.OwnsControlPlane() && cluster.OthersInEtcd(going, r.Observe(ctx, going)) {
+		r.Policy.KeepNodes = false
+
+		return r.Remove(ctx, going)
+	}
+
 	result, err := r.runWith(ctx, want, newObserver(r, want).withoutEtcd(), func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanTeardown(want, have, r.Policy)
 	})
@@ -85,31 +101,32 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 		return result, err
 	}
 
-	left, away := r.left(want.Machines, result.Snapshot)
-	result.Away = away
+	r.leave(&result, going, want.Machines)
 
-	if len(left) > 0 {
-		return result, &IncompleteError{Phase: cluster.Degraded, Holds: left, Done: result.Done, Err: ErrLeftBehind}
+	if len(result.Left) > 0 {
+		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}
 	}
 
 	return result, nil
 }
 
-// left names the machines that were given up, and beside them those that took their reset.
-func (r *Runner) left(machines []cluster.Machine, have cluster.Snapshot) (left, away []cluster.Hold) {
+// leave notes in a result which machines were not reset, or are not back from it.
+func (r *Runner) leave(result *Result, want cluster.Spec, machines []cluster.Machine) {
+	have := result.Snapshot
+
 	for _, m := range machines {
 		reason := cluster.TeardownLeft(m, have, r.Policy)
 
 		switch hold := (cluster.Hold{Machine: m.Name, Reason: reason}); {
+		case cluster.OwnedByOther(want, have, m):
+			result.Relinquished = append(result.Relinquished, m.Name)
 		case reason == "":
 		case cluster.AwayAfterReset(m, have, r.Policy):
-			away = append(away, hold)
+			result.Away = append(result.Away, hold)
 		default:
-			left = append(left, hold)
+			result.Left = append(result.Left, hold)
 		}
 	}
-
-	return left, away
 }
 
 // Observe asks every machine and the Kubernetes API once. It changes nothing.

@@ -82,7 +82,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			continue
 		}
 
-		if locked(step, have) && !w.gate.open(ctx, w.runner.tell) {
+		if locked(step, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(step) {
 			continue
 		}
 
@@ -100,6 +100,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 
 		o := stepRun{
 			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version, have: have,
+			owner:   w.want.Owner,
 			confirm: func(context.Context) error { return nil },
 		}
 		if s, ok := step.(cluster.RemoveMember); ok {
@@ -116,6 +117,14 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 	}
 
 	return nil
+}
+
+// endsWithoutLock reports whether a step is the reset that a cluster ends with, which an API that does not let the lock
+// be written must not hold: nobody else can take it either.
+func (w *work) endsWithoutLock(step cluster.Step) bool {
+	reset, is := step.(cluster.Reset)
+
+	return is && reset.Shared && w.gate.unwritable(w.runner.Policy.DeadAfter)
 }
 
 // carryOut runs a step, under the lock where it needs one.
@@ -341,7 +350,7 @@ func (w *work) failures() []cluster.Hold {
 // old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent,
+	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent,
 		cluster.SyncManifests:
 		return false
 	default:

@@ -24,6 +24,8 @@ const (
 	NoMember
 	// NoNode is a machine without a node in Kubernetes.
 	NoNode
+	// OwnedByAnother is a machine whose node has the mark of another resource.
+	OwnedByAnother
 	// NotOnHost is a container of which its host cluster has nothing.
 	NotOnHost
 	// HostDiffers is an object of a container on its host cluster, which is put right before the first step.
@@ -55,6 +57,7 @@ var wholly = map[DifferenceKind]string{
 	Wiped:           "it waits in maintenance mode, without a configuration",
 	NoMember:        "it has no member in etcd",
 	NoNode:          "it has no node in Kubernetes",
+	OwnedByAnother:  "another resource, or another state, has marked its node as its own",
 	NotOnHost:       "the host cluster has neither a pod nor volumes of it",
 	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
 }

@@ -119,7 +119,7 @@ func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machi
 			drift[m.Name] = Drift{{Kind: NotOnHost}}
 		case cluster.Member:
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
-				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have))
+				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have), driftOfOwner(m, want, have))
 		default:
 		}
 	}
@@ -182,6 +182,17 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
 	}
 
 	return drift
+}
+
+// driftOfOwner tells that another resource has taken a machine over. A node without a mark is that of a machine which
+// nobody has claimed: that of an import, or one that registered anew.
+func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) Drift {
+	node, registered := have.NodeOf(m)
+	if owner := have.Kubernetes.Owners[node.Name]; registered && owner != "" && owner != want.Owner {
+		return Drift{{Kind: OwnedByAnother}}
+	}
+
+	return nil
 }
 
 // missing tells what a member lacks in the cluster, as far as somebody answered for it.

@@ -180,7 +180,8 @@ func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
 	want := p.Spec(recorded, Rendered{})
 
 	if p.Single != nil {
-		want.Machines, want.Removed = nil, want.Machines
+		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
+		want.Protected = false // what is protected from its end was refused before
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
 

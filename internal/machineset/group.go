@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,30 @@ func (p Set) OwnsControlPlane() bool {
 // TakesCluster reports whether the set has the whole control plane of its cluster, which
 // then goes when the set goes.
 func (p Set) TakesCluster() bool { return p.OwnsControlPlane() && !p.InHandle }
+
+// Guarded reports whether deletion_protection guards a set as a whole: its cluster ends with it, as far as the
+// configuration tells, or it is a pool.
+func (p Set) Guarded() bool {
+	return p.Single == nil || p.OwnsControlPlane() && p.Single.Beside != nil && len(p.Single.Beside) == 0
+}
+
+// EndsWith reports whether the cluster ends with a single control plane, given whether all others go, too.
+func (p Set) EndsWith(allGo func(others []cluster.Machine) bool) bool {
+	return p.Single != nil && p.OwnsControlPlane() && len(p.Single.Beside) > 0 && allGo(p.Single.Beside)
+}
+
+// Beyond are the machines of a set that another one has none of at the same address and with the same UUID.
+func (p Set) Beyond(other Set) []cluster.Machine {
+	return slices.DeleteFunc(p.Spec(PriorState{}, Rendered{}).Machines, func(m cluster.Machine) bool {
+		for _, theirs := range other.Machines {
+			if SameAddress(theirs.Address, m.Address) || m.UUID != "" && strings.EqualFold(theirs.UUID, m.UUID) {
+				return true
+			}
+		}
+
+		return false
+	})
+}
 
 // ControlPlanePool is what the pool of control planes is called on the host.
 const ControlPlanePool = "cp"

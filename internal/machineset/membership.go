@@ -199,7 +199,7 @@ func (r *PriorState) rename(from, to, before, now string) {
 // pod of a container has to go in any case.
 func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
-	m.Container = r.containers
+	m.Container, m.OwnedByOther = r.containers, known.Claimed
 
 	if !m.Container && known.Access == cluster.Maintenance && known.NodeName == "" && r.Members[name] == "" {
 		delete(r.Machines, name)

@@ -21,6 +21,10 @@ import (
 type Set struct {
 	// Object names the resource in messages.
 	Object string
+	// Owner is the id with which the resource marks the nodes of its machines; empty while it has none.
+	Owner string
+	// Protected is true where the end of the cluster is refused.
+	Protected bool
 	// InHandle is true when the settings of the cluster come from a handle.
 	InHandle bool
 
@@ -82,6 +86,8 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	spec := cluster.Spec{
 		Name:             p.Settings.Name,
 		Endpoint:         p.Settings.Endpoint,
+		Owner:            p.Owner,
+		Protected:        p.Protected,
 		Joins:            p.Single != nil && !p.Single.Bootstrap,
 		Removed:          recorded.Removed,
 		Pools:            map[string]cluster.Budget{},
@@ -125,7 +131,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
 			InstallTarget: installTarget(m.Config.Install),
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
-			Meta: m.Meta.Keyed(),
+			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
 		})
 	}
 

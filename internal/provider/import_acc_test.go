@@ -6,6 +6,11 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -50,7 +55,24 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 	return w
 }
 
-// A cluster whose state was lost is imported from its secrets and the addresses of
+// unmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
+func (s *site) unmarkNodes(t *testing.T, bundle string) {
+	t.Helper()
+
+	secrets, err := pki.Parse([]byte(bundle))
+	must(t, err)
+
+	p := machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}
+	api, err := providerdata.KubernetesOf(p, secrets, kubernetes.Options{})
+	must(t, err)
+	t.Cleanup(api.Close)
+
+	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
+		must(t, api.Own(t.Context(), node.Name, ""))
+	}
+}
+
+// A cluster of another tool, or of one whose state was lost, is imported from its secrets and the addresses of
 // its machines, and then there is nothing to change.
 func TestAccImport_plansNothing(t *testing.T) {
 	t.Parallel()
@@ -70,6 +92,8 @@ func TestAccImport_plansNothing(t *testing.T) {
 		for _, address := range []string{"talosop_worker.this", "talosop_control_plane.this", "talosop_secrets.this"} {
 			w.MustRun("state", "rm", address)
 		}
+
+		s.unmarkNodes(t, bundle)
 
 		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		w.MustRun("import", "talosop_control_plane.this",

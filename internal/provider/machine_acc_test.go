@@ -57,6 +57,8 @@ resource "talosop_machine" "this" {
   bootstrap     = each.key == %q
   talos_version = "v1.13.0"
   install       = { disk = "/dev/sda" }
+
+  deletion_protection = false
 }
 `, s.endpoint, endpoints.String(), list.String(), s.controlPlane[0].Name())
 }
@@ -207,8 +209,8 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	s.expectReset(t)
 }
 
-// Machines whose state was lost are imported, of both roles, and then nothing is sent to
-// them.
+// Machines whose state was lost are imported, of both roles. Nothing is sent to them: an apply
+// puts the mark of the new object in the place of the former one's, and then there is nothing to change.
 func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 	t.Parallel()
 
@@ -227,10 +229,10 @@ func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 		}
 
 		s.ForgetCalls()
-		w.MustRun("apply", "-auto-approve")
+		expectOutput(t, w.MustRun("apply", "-auto-approve"), "take cp-1 over from another resource")
 		s.nothingWasSent(t)
 
-		expectNoChanges(t, w, "after import")
+		expectNoChanges(t, w, "after an import and an apply that marks the nodes")
 
 		w.MustRun("destroy", "-auto-approve")
 	})

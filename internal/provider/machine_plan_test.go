@@ -191,8 +191,8 @@ func TestMachine_planOfDestroy(t *testing.T) {
 	typ := typeOf(t, "talosop_machine")
 	null := tftypes.NewValue(typ, nil)
 
-	destroy := func(config configuration) []*tfprotov6.Diagnostic {
-		resp, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+	destroyIn := func(server tfprotov6.ProviderServer, config configuration) []*tfprotov6.Diagnostic {
+		resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
 			TypeName: "talosop_machine", PriorState: dynamic(t, settledState(t, "talosop_machine", config)),
 			ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
 		})
@@ -203,10 +203,30 @@ func TestMachine_planOfDestroy(t *testing.T) {
 		return resp.Diagnostics
 	}
 
-	expectMistake(t, destroy(baseMachine()), "",
-		[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
-	expectMistake(t, destroy(with(baseMachine(), true, "deletion_protection")), `AttributeName("deletion_protection")`,
+	destroy := func(config configuration) []*tfprotov6.Diagnostic { return destroyIn(providerServer(t), config) }
+
+	protected := func() configuration { return with(baseMachine(), true, "deletion_protection") }
+	at := `AttributeName("deletion_protection")`
+
+	for _, one := range []configuration{with(baseMachine(), false, "deletion_protection"), protected()} {
+		expectMistake(t, destroy(one), "",
+			[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
+	}
+
+	expectMistake(t, destroy(with(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")), at,
 		[]string{`"prod/cp-1"`, "destroyed"}, false)
+
+	// The last one of all that the same plan destroys.
+	server := providerServer(t)
+	for _, d := range destroyIn(server, protected()) {
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			t.Errorf("the first of two: %s", show([]*tfprotov6.Diagnostic{d}))
+		}
+	}
+
+	expectMistake(t, slices.DeleteFunc(destroyIn(server, with(protected(), "10.0.0.12", "address")),
+		func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityWarning }), at,
+		[]string{"together with all other control planes"}, false)
 }
 
 // An import takes one machine, and tells by the control planes what it is.

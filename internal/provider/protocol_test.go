@@ -32,8 +32,8 @@ type configuration = map[string]any
 // unknown stands for a value that is known after apply.
 type unknownValue struct{}
 
-// configured is a provider for tests that leave no trace in it.
-var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
+// configured is a provider for the plans of one run of a CLI.
+func configured() (tfprotov6.ProviderServer, error) {
 	m := providerdata.NewProviderData()
 
 	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
@@ -58,7 +58,7 @@ var configured = sync.OnceValues(func() (tfprotov6.ProviderServer, error) {
 	}
 
 	return server, configure(server)
-})
+}
 
 // roomyHost is a host cluster that has a place for everything. Plans ask no more of it.
 type roomyHost struct{ containers.Host }
@@ -71,9 +71,29 @@ func (roomyHost) Close() {}
 
 // configure gives a provider a configuration that says nothing.
 func configure(server tfprotov6.ProviderServer) error {
-	told, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	config, err := nothingConfigured()
 	if err != nil {
 		return err
+	}
+
+	resp, err := server.ConfigureProvider(context.Background(), &tfprotov6.ConfigureProviderRequest{Config: config})
+	if err == nil && len(resp.Diagnostics) > 0 {
+		err = errors.New(show(resp.Diagnostics))
+	}
+
+	return err
+}
+
+// nothingConfigured is the configuration of a provider that says nothing.
+var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) {
+	server, err := providerserver.NewProtocol6WithError(&talosopProvider{version: "test"})()
+	if err != nil {
+		return nil, err
+	}
+
+	told, err := server.GetProviderSchema(context.Background(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return nil, err
 	}
 
 	nothing := map[string]tftypes.Value{}
@@ -82,19 +102,10 @@ func configure(server tfprotov6.ProviderServer) error {
 	}
 
 	typ := told.Provider.ValueType()
-
 	config, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, nothing))
-	if err != nil {
-		return err
-	}
 
-	resp, err := server.ConfigureProvider(context.Background(), &tfprotov6.ConfigureProviderRequest{Config: &config})
-	if err == nil && len(resp.Diagnostics) > 0 {
-		err = errors.New(show(resp.Diagnostics))
-	}
-
-	return err
-}
+	return &config, err
+})
 
 // removing is a version that removes a flag that is in use.
 const removing = "v1.36.2"

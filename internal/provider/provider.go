@@ -69,6 +69,7 @@ func (p *talosopProvider) Configure(
 
 	m := *p.ProviderData
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
+	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m
 }

@@ -58,6 +58,8 @@ type Lock struct {
 	mu sync.Mutex
 	// holder is nil while the lock is not held.
 	holder *holder
+	// failing is since when every attempt to acquire it failed; zero while the last one did not.
+	failing time.Time
 }
 
 // New returns the lock of the client's cluster; it does no I/O.
@@ -125,7 +127,7 @@ func (l *Lock) Acquire(
 		return nil, nil, fmt.Errorf("acquire the lock of the cluster: %w", err)
 	}
 
-	if err := h.acquire(ctx, waiting, l.asked); err != nil {
+	if err := h.acquire(ctx, waiting, l.note); err != nil {
 		leave()
 
 		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease,
@@ -151,6 +153,30 @@ func (l *Lock) Acquire(
 		h.free(ctx)
 		leave()
 	}), nil
+}
+
+// note keeps since when attempts fail.
+func (l *Lock) note(err error) {
+	l.mu.Lock()
+
+	switch {
+	case err == nil:
+		l.failing = time.Time{}
+	case l.failing.IsZero():
+		l.failing = time.Now()
+	}
+
+	l.mu.Unlock()
+	l.asked(err)
+}
+
+// FailingSince is since when every attempt of [Lock.Acquire] failed, because the API does not answer or does not let
+// the Lease be written; zero while nobody acquires it, or the last attempt found another holder.
+func (l *Lock) FailingSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.failing
 }
 
 func (l *Lock) hold(h *holder) {

@@ -23,6 +23,9 @@ const (
 	// talosMark is the annotation on nodes that Talos cordoned, and will uncordon, by
 	// itself (Talos 1.13, constants.AnnotationCordonedKey).
 	talosMark = "talos.dev/cordoned"
+	// ownerMark is the annotation with the id of the resource that the machine of a node is
+	// managed by.
+	ownerMark = "talosop.dev/owner"
 )
 
 func marked(node *corev1.Node) bool {
@@ -40,7 +43,7 @@ func (n *Nodes) Cordon(ctx context.Context, name string) error {
 			return nil
 		}
 
-		return mark(new(time.Now().UTC().Format(time.RFC3339)), &nodeSpecPatch{Unschedulable: new(true)})
+		return annotate(cordonMark, new(time.Now().UTC().Format(time.RFC3339)), &nodeSpecPatch{Unschedulable: new(true)})
 	})
 	if err != nil {
 		return fmt.Errorf("cordon node %s: %w", name, api.WithoutURL(err))
@@ -61,13 +64,33 @@ func (n *Nodes) Uncordon(ctx context.Context, name string) error {
 		case !marked(node):
 			return nil
 		case talos || !node.Spec.Unschedulable:
-			return mark(nil, nil)
+			return annotate(cordonMark, nil, nil)
 		default:
-			return mark(nil, &nodeSpecPatch{})
+			return annotate(cordonMark, nil, &nodeSpecPatch{})
 		}
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("uncordon node %s: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+// Own marks a node as that of a machine of the resource with that id, in the place of any other mark; an empty id takes
+// the mark off. Idempotent.
+func (n *Nodes) Own(ctx context.Context, name, owner string) error {
+	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
+		switch {
+		case node.Annotations[ownerMark] == owner:
+			return nil
+		case owner == "":
+			return annotate(ownerMark, nil, nil)
+		default:
+			return annotate(ownerMark, &owner, nil)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("mark node %s with its owner: %w", name, api.WithoutURL(err))
 	}
 
 	return nil
@@ -86,9 +109,9 @@ type nodeSpecPatch struct {
 	Unschedulable *bool `json:"unschedulable"`
 }
 
-func mark(value *string, spec *nodeSpecPatch) *nodePatch {
+func annotate(mark string, value *string, spec *nodeSpecPatch) *nodePatch {
 	patch := &nodePatch{Spec: spec}
-	patch.Metadata.Annotations = map[string]*string{cordonMark: value}
+	patch.Metadata.Annotations = map[string]*string{mark: value}
 
 	return patch
 }

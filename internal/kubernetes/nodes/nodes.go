@@ -35,9 +35,15 @@ func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
 
 	n.api.Learn(list.Items)
 
-	state := cluster.KubernetesState{Reachable: true}
+	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}}
+
 	for i := range list.Items {
-		state.Nodes = append(state.Nodes, Of(&list.Items[i]))
+		node := &list.Items[i]
+		state.Nodes = append(state.Nodes, Of(node))
+
+		if owner := node.Annotations[ownerMark]; owner != "" {
+			state.Owners[node.Name] = owner
+		}
 	}
 
 	if n.api.Options.StaticPods {

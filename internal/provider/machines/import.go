@@ -162,6 +162,7 @@ func adopt(
 		phase = cluster.Degraded
 	}
 
+	model.withOwner()
 	model.Phase = tf.TextOrNull(string(phase))
 	model.Observed = withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places))
 	model.Operations = tf.TextList(nil)

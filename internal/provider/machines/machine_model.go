@@ -35,6 +35,7 @@ type OneMachineModel struct {
 
 	// As LifeModel has them, but for observed.
 	ID                 types.String   `tfsdk:"id"`
+	OwnerID            types.String   `tfsdk:"owner_id"`
 	OnDestroy          types.String   `tfsdk:"on_destroy"`
 	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
@@ -49,7 +50,7 @@ type OneMachineModel struct {
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{
 		changeModel: m.changeModel,
-		ID:          m.ID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
+		ID:          m.ID, OwnerID: m.OwnerID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
 		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
 		manifests: m.Manifests,
 	}
@@ -66,8 +67,8 @@ func (m OneMachineModel) life() CommonModel {
 
 func (m *OneMachineModel) setLife(life CommonModel) {
 	m.changeModel = life.changeModel
-	m.ID, m.OnDestroy, m.OnIncomplete, m.DeletionProtection = life.ID, life.OnDestroy, life.OnIncomplete,
-		life.DeletionProtection
+	m.ID, m.OwnerID, m.DeletionProtection = life.ID, life.OwnerID, life.DeletionProtection
+	m.OnDestroy, m.OnIncomplete = life.OnDestroy, life.OnIncomplete
 	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }

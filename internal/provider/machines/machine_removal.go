@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -28,6 +29,9 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
 
 	result, err := s.runner.Remove(ctx, want)
+	if err == nil {
+		m.Owners.Release(p.Owner)
+	}
 
 	return s.ended(recorded, result, err)
 }
@@ -59,6 +63,19 @@ func listed(holds []cluster.Hold) string {
 	}
 
 	return list.String()
+}
+
+// relinquished warns of machines that were left to another resource.
+func (r run) relinquished() finding.List {
+	if len(r.result.Relinquished) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines were left to another resource",
+		fmt.Sprintf("%s %s the mark of another resource, of this or of another state, that took %s over. %s left as %s, and "+
+			"this resource has forgotten %[3]s.", finding.Describe(r.result.Relinquished),
+			finding.Verb(r.result.Relinquished, "has", "have"), finding.Verb(r.result.Relinquished, "it", "them"),
+			finding.Verb(r.result.Relinquished, "It was", "They were"), finding.Verb(r.result.Relinquished, "it is", "they are")))}
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

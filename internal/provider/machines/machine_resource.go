@@ -33,12 +33,13 @@ func (r *machineResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"be made of these resources in one apply: exactly one of its control planes says `bootstrap = true` and begins " +
 			"etcd, all others wait for it and join.\n\nDestroying one machine takes it out of a cluster that lives on: a " +
 			"control plane leaves etcd first, a worker is drained; then it is reset into maintenance mode, and its node is " +
-			"deleted. The last control plane is reset as it is, and etcd's data with it. When all machines are destroyed at " +
-			"once, they leave one after the other until the control plane is gone, and what is left is reset at once; with " +
-			"`drain = { enabled = false }`, applied before, nothing waits for pods that find no other node. With `on_destroy " +
-			"= \"preserve\"` the machine keeps running.\n\nWhere machines are alike, `talosop_cluster`, " +
-			"`talosop_control_plane` and `talosop_worker` need fewer calls and order changes across their machines; a plan of " +
-			"`talosop_machine` sees one machine only.",
+			"deleted. The last control plane is reset as it is, and etcd's data with it, once `deletion_protection = " +
+			"false` was applied. When all machines are destroyed at once, they leave one after the other until the " +
+			"control plane is gone, and what is left is reset at once; with `drain = { enabled = false }`, applied " +
+			"before, nothing waits for pods that find no other node. With `on_destroy = \"preserve\"` the machine " +
+			"keeps running.\n\nWhere machines are alike, `talosop_cluster`, `talosop_control_plane` and " +
+			"`talosop_worker` need fewer calls and order changes across their machines; a plan of `talosop_machine` " +
+			"sees one machine only.",
 		Attributes: oneMachineAttributes(ctx),
 	}
 }

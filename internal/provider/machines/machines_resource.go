@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -80,8 +81,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(tf.Diagnostics(
-				planDestroy(ctx, r.ConfiguredResource.ProviderData, r.kind, P(&state).life(), P(&state).MachineSet))...)
+			resp.Diagnostics.Append(r.planDestroy(ctx, &state)...)
 		}
 
 		return
@@ -97,7 +97,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	change := editOf(P(&plan).life(), req.Config)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config)...)
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config, tf.Replaces(ctx, req.Private))...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
@@ -115,17 +115,76 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	}
 }
 
-// planCreate forecasts a create.
+// set reads a model as machines of one cluster that belong to this resource.
+func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet, diag.Diagnostics) {
+	p, diags := P(model).MachineSet(ctx)
+	P(model).life().own(&p)
+
+	return p, diags
+}
+
+// planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
+// makes.
+func (r *machinesResource[M, P]) planDestroy(ctx context.Context, state *M) diag.Diagnostics {
+	p, diags := r.set(ctx, state)
+	if diags.HasError() {
+		return diags
+	}
+
+	life := P(state).life()
+	diags.Append(tf.Diagnostics(life.guardDestroy(r.kind, p.Set))...)
+
+	if !diags.HasError() {
+		r.KeepMachines(r.kind, life.ID.ValueString(), p.Set, life.OnDestroy.ValueString() == onDestroyPreserve)
+		diags.Append(tf.Diagnostics(warnOfRemoval(ctx, life, p.Set, cluster.DefaultPolicy()))...)
+	}
+
+	if r.ProviderData == nil || diags.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
+		return diags
+	}
+
+	going := p.Spec(machineset.PriorState{}, machineset.Rendered{}).Machines
+	diags.Append(tf.Diagnostics(r.Owners.PlanWiped(p.Set, r.object(life), going))...)
+
+	if p.EndsWith(func(others []cluster.Machine) bool { return r.Owners.AllPlannedWiped(p.Set, others) }) && p.Protected {
+		diags.Append(tf.Diagnostics(finding.List{finding.Protected(r.kind, life.ID.ValueString(),
+			"destroyed together with all other control planes of its cluster")})...)
+	}
+
+	return diags
+}
+
+// object names a resource in messages about others.
+func (r *machinesResource[M, P]) object(life CommonModel) string {
+	return r.kind + " " + finding.Quote(life.ID.ValueString())
+}
+
+// planOwners notes what a plan of an update does to which machine, and refuses what another plan contradicts.
+func (r *machinesResource[M, P]) planOwners(p, prior machineset.Set, life CommonModel) diag.Diagnostics {
+	if r.ProviderData == nil || p.Unnamed {
+		return nil
+	}
+
+	return tf.Diagnostics(append(r.Owners.PlanMade(p, r.object(life), p.Beyond(prior)),
+		r.Owners.PlanWiped(prior, r.object(life), prior.Beyond(p))...))
+}
+
+// planCreate forecasts a create. replaces is true for that of a replacement, whose machines are often those that go.
 func (r *machinesResource[M, P]) planCreate(
-	ctx context.Context, plan *M, config M, given tfsdk.Config,
+	ctx context.Context, plan *M, config M, given tfsdk.Config, replaces bool,
 ) diag.Diagnostics {
 	P(plan).align(config, nil)
 
-	p, diags := P(plan).MachineSet(ctx)
+	p, diags := r.set(ctx, plan)
 
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
 	r.setForecast(plan, forecastCreate(p, f))
+
+	if !replaces && !diags.HasError() {
+		diags.Append(P(plan).derive(ctx)...)
+		diags.Append(r.planOwners(p.Set, machineset.Set{}, P(plan).life())...)
+	}
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -140,8 +199,8 @@ func (r *machinesResource[M, P]) planUpdate(
 ) diag.Diagnostics {
 	P(plan).align(config, &state)
 
-	p, diags := P(plan).MachineSet(ctx)
-	prior, more := P(&state).MachineSet(ctx)
+	p, diags := r.set(ctx, plan)
+	prior, more := r.set(ctx, &state)
 	diags.Append(more...)
 
 	if !diags.HasError() && p.Replaces(prior.Set) {
@@ -158,6 +217,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
+	diags.Append(r.planOwners(p.Set, prior.Set, P(&state).life())...)
 
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
@@ -203,11 +263,13 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
 	life := P(&plan).life()
+	life.withOwner()
+	P(&plan).setLife(life)
 
 	ctx, cancel := life.deadline(ctx, tf.OpCreate, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&plan).MachineSet(ctx)
+	p, diags := r.set(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
@@ -226,7 +288,7 @@ func (r *machinesResource[M, P]) Create(
 	P(&plan).setLife(life)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.DeletionProtection)...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -239,7 +301,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&state).MachineSet(ctx)
+	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -251,7 +313,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.DeletionProtection)...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -267,11 +329,11 @@ func (r *machinesResource[M, P]) Update(
 
 	P(&plan).align(plan, &state)
 
-	p, diags := P(&plan).MachineSet(ctx)
+	p, diags := r.set(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
-	prior, diags := P(&state).MachineSet(ctx)
+	prior, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -295,7 +357,7 @@ func (r *machinesResource[M, P]) Update(
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().DeletionProtection)...)
+	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().protection(p.Set))...)
 }
 
 func (r *machinesResource[M, P]) Delete(
@@ -310,7 +372,7 @@ func (r *machinesResource[M, P]) Delete(
 	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := P(&state).MachineSet(ctx)
+	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

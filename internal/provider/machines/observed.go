@@ -45,6 +45,8 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		drift, _ := tf.KnownStrings(o.Drift)
 		out.Drift[name] = machineset.ReadDrift(drift)
 
+		state.Claimed = out.Drift[name].Has(machineset.OwnedByAnother)
+
 		if out.Drift[name].Has(machineset.HostVolumesLost) {
 			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
 		}

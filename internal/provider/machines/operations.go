@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,9 +33,26 @@ func (m CommonModel) life() CommonModel { return m }
 
 func (m *CommonModel) setLife(life CommonModel) { *m = life }
 
-// guardDestroy refuses to plan the removal of a protected resource.
-func (m CommonModel) guardDestroy(kind string) finding.List {
-	if !m.DeletionProtection.ValueBool() {
+// protection is what of deletion_protection the create leg of a replacement has to know.
+func (m CommonModel) protection(p machineset.Set) types.Bool {
+	return types.BoolValue(m.DeletionProtection.ValueBool() && p.Guarded())
+}
+
+// own tells a set what resource it belongs to.
+func (m CommonModel) own(p *writtenSet) {
+	p.Owner, p.Protected = m.OwnerID.ValueString(), m.DeletionProtection.ValueBool()
+}
+
+// withOwner gives a resource an id that has none.
+func (m *CommonModel) withOwner() {
+	if m.OwnerID.ValueString() == "" {
+		m.OwnerID = types.StringValue(rand.Text())
+	}
+}
+
+// guardDestroy refuses to remove a protected resource.
+func (m CommonModel) guardDestroy(kind string, p machineset.Set) finding.List {
+	if !m.DeletionProtection.ValueBool() || !p.Guarded() {
 		return nil
 	}
 
@@ -155,6 +173,8 @@ func updateMachines(
 	}
 
 	diags.Append(done.warnOfRestore()...)
+
+	diags.Append(done.relinquished()...)
 
 	return done, append(diags, done.machinesNotReset()...)
 }
@@ -294,13 +314,14 @@ func removeMachines(
 	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set,
 ) finding.List {
 	// Checked at plan time as well; a tainted resource is only seen here.
-	if diags := state.guardDestroy(kind); diags.HasError() {
+	if diags := state.guardDestroy(kind, p); diags.HasError() {
 		return diags
 	}
 
 	if state.OnDestroy.ValueString() == onDestroyPreserve {
 		m.Unclaim(p)
 		m.KeepMachines(kind, state.ID.ValueString(), p, true)
+		m.Owners.Release(p.Owner)
 
 		return finding.List{finding.Warn("Machines keep running",
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
@@ -314,6 +335,7 @@ func removeMachines(
 	}
 
 	done := teardown(ctx, m, p, record)
+	diags.Append(done.relinquished()...)
 	diags.Append(done.machinesNotReset()...)
 	diags.Append(done.workersLeft()...)
 

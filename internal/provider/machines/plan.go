@@ -3,14 +3,12 @@ package machines
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -103,29 +101,6 @@ func (f *forecast) rest(state CommonModel, e edit) {
 		// changes at all, and the list of operations must not either.
 		f.operations = types.ListUnknown(types.StringType)
 	}
-}
-
-// planDestroy warns of what a destroy will do to machines, unless the resource is
-// protected.
-func planDestroy(
-	ctx context.Context, m *providerdata.ProviderData, kind string, life CommonModel,
-	read func(context.Context) (writtenSet, diag.Diagnostics),
-) finding.List {
-	diags := life.guardDestroy(kind)
-	if diags.HasError() {
-		return diags
-	}
-
-	p, more := read(ctx)
-	diags.Append(tf.Findings(more)...)
-
-	if diags.HasError() {
-		return diags
-	}
-
-	m.KeepMachines(kind, life.ID.ValueString(), p.Set, life.OnDestroy.ValueString() == onDestroyPreserve)
-
-	return append(diags, warnOfRemoval(ctx, life, p.Set, cluster.DefaultPolicy())...)
 }
 
 // warnOfRemoval warns of what becomes of the machines of state when it goes.

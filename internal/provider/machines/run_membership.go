@@ -9,9 +9,13 @@ import (
 )
 
 // finished reports whether a machine that was removed waits in maintenance mode, or is gone
-// when it was a container, and left nothing behind, as far as a run saw.
+// when it was a container, and left nothing behind, as far as a run saw; or is another resource's.
 func (r run) finished(m cluster.Machine) bool {
 	have := r.result.Snapshot
+
+	if cluster.OwnedByOther(r.want, have, m) {
+		return true
+	}
 
 	ended := cluster.Maintenance
 	if m.Container {

@@ -49,6 +49,7 @@ func openSession(
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
+		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
 		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
@@ -120,6 +121,8 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return run{err: &providerdata.PoolTakenError{Pool: taken}}
 	}
 
+	m.Owners.Claim(s.Set, s.want.Machines)
+
 	if made, err := s.ensureHost(ctx, recorded); err != nil {
 		if !made && recorded.Machines == nil {
 			m.Hosts.Release(s.Route)
@@ -173,12 +176,13 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	var workers *workload.WorkersLeftError
 
 	result, err := s.runner.Teardown(ctx, s.want)
-	if err == nil {
+	if err == nil && len(result.Relinquished) == 0 {
 		workers, err = s.clearHost(ctx)
 	}
 
 	if err == nil {
 		m.Hosts.Release(s.Route)
+		m.Owners.Release(p.Owner)
 	}
 
 	done := s.ended(recorded, result, err)

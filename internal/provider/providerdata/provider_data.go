@@ -46,6 +46,8 @@ type ProviderData struct {
 	KubernetesTimeout time.Duration
 	// PlanTimeout is how long a plan may look at a store.
 	PlanTimeout time.Duration
+	// Owners are the machines that resources of the process have taken.
+	Owners *Owners
 	// Addons is what the addons of a process share.
 	Addons *Addons
 	// secrets is what the resources of a process tell each other about secrets.
@@ -63,6 +65,7 @@ func NewProviderData() *ProviderData {
 		Removals:          askForRemovals,
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
+		Owners:            NewOwners(),
 		Addons:            newAddons(),
 		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),

@@ -20,6 +20,14 @@ func StoreProtection(ctx context.Context, private PrivateStore, on types.Bool) d
 	return private.SetKey(ctx, protectionKey, PrivateTruth(on.ValueBool()))
 }
 
+// Replaces reports whether the plan of a create is that of a replacement: it has the private state of the object that
+// goes, unless that is tainted.
+func Replaces(ctx context.Context, private PrivateState) bool {
+	marker, _ := private.GetKey(ctx, protectionKey)
+
+	return len(marker) > 0
+}
+
 // ProtectedFromReplace reads what StoreProtection stored, in the create leg of a replacement: of that ModifyPlan sees
 // no state, but the private state of the object that goes. A tainted object has none any more, so that Delete checks
 // again.

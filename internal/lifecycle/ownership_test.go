@@ -1,0 +1,106 @@
+package lifecycle_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// A resource that finds working machines takes them over, and the one that had them leaves them alone from then on.
+func TestOwnership_goesToTheLastOne(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.want.Owner = "first"
+	s.converge()
+
+	second := s.want
+	second.Owner = "second"
+
+	result, err := s.runner().Converge(bounded(t), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, step := range result.Done {
+		if take, is := step.(cluster.TakeOwnership); !is || take.From != "first" {
+			t.Errorf("done beside taking over: %s", step)
+		}
+	}
+
+	if len(result.Done) != 2 {
+		t.Errorf("done: %v", result.Done)
+	}
+
+	first := s.want
+	first.Bootstrapped = true
+
+	result, err = s.runner().Teardown(bounded(t), first)
+	if err != nil || !slices.Equal(result.Relinquished, []string{"cp-1", "w-1"}) || len(result.Done) > 0 {
+		t.Errorf("the first owner did %v, left %v to others (%v)", result.Done, result.Relinquished, err)
+	}
+
+	if calls := s.sim.CallsTo("Reset"); len(calls) > 0 {
+		t.Errorf("reset: %v", calls)
+	}
+}
+
+// A machine that another resource of the same process has taken is not removed although its node has no mark.
+func TestOwnership_claimedInTheProcess(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.converge()
+
+	want := s.want
+	want.Owner, want.Bootstrapped = "mine", true
+	want.Machines, want.Removed = nil, want.Machines[1:]
+
+	runner := s.runner()
+	runner.Claimed = func(m cluster.Machine) bool { return m.Name == "w-1" }
+
+	result, err := runner.Remove(bounded(t), want)
+	if err != nil || !slices.Equal(result.Relinquished, []string{"w-1"}) || len(s.sim.CallsTo("Reset")) > 0 {
+		t.Errorf("done %v, left to others %v: %v", result.Done, result.Relinquished, err)
+	}
+}
+
+// unwritableLock is a Lease in an API that does not let it be written.
+type unwritableLock struct{ since time.Time }
+
+func (l unwritableLock) Acquire(ctx context.Context, _ func(string)) (<-chan struct{}, func(), error) {
+	<-ctx.Done()
+
+	return nil, nil, context.Cause(ctx)
+}
+
+func (l unwritableLock) Held(context.Context) error { return nil }
+
+func (l unwritableLock) FailingSince() time.Time { return l.since }
+
+// The last control plane goes although its API does not let the lock be written.
+func TestRemoval_ofTheLastWithoutTheLock(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.converge()
+
+	want := s.want
+	want.Bootstrapped = true
+	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, []cluster.Machine{}
+
+	runner := s.runner()
+	runner.Lock = unwritableLock{since: time.Now().Add(-time.Hour)}
+
+	if _, err := runner.Remove(bounded(t), want); err != nil {
+		t.Error(err)
+	}
+
+	if len(s.sim.CallsTo("Reset")) != 1 {
+		t.Error("the control plane was not reset")
+	}
+}

@@ -1,0 +1,169 @@
+package providerdata
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// Owners are the machines that resources of this process have taken, and what the plans of this process do to machines.
+// The marks on nodes say the same across processes; this knows it before there is a mark, and while Kubernetes is down.
+// It is safe for concurrent use.
+type Owners struct {
+	mu sync.Mutex
+	// claimed are the ids of the owners of machines.
+	claimed map[machineKey]string
+	// made and wiped are the objects that a plan makes of machines, and those whose machines it resets.
+	made, wiped map[machineKey]string
+}
+
+// NewOwners knows of no machine.
+func NewOwners() *Owners {
+	return &Owners{claimed: map[machineKey]string{}, made: map[machineKey]string{}, wiped: map[machineKey]string{}}
+}
+
+// machineKey tells a machine by the authorities of its cluster, and by its address or its UUID.
+type machineKey struct{ cluster, machine string }
+
+// clusterKey tells clusters apart by their secrets; empty while those are not known.
+func clusterKey(secrets string) string {
+	bundle, err := pki.Parse([]byte(secrets))
+	if err != nil {
+		return ""
+	}
+
+	return authorityOf(bundle)
+}
+
+func keysOf(of string, m cluster.Machine) []machineKey {
+	var keys []machineKey
+
+	if host, err := machineset.CanonicalHost(m.Address); err == nil && host != "" {
+		keys = append(keys, machineKey{of, "address " + host})
+	}
+
+	if m.UUID != "" && !m.Container {
+		keys = append(keys, machineKey{of, "uuid " + strings.ToLower(m.UUID)})
+	}
+
+	return keys
+}
+
+// Claim notes that the resource with an id has taken machines of a cluster.
+func (o *Owners) Claim(p machineset.Set, machines []cluster.Machine) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	of := clusterKey(p.Secrets)
+
+	for _, m := range machines {
+		for _, key := range keysOf(of, m) {
+			o.claimed[key] = p.Owner
+		}
+	}
+}
+
+// Release forgets what a resource has taken that is gone.
+func (o *Owners) Release(owner string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	for key, of := range o.claimed {
+		if of == owner {
+			delete(o.claimed, key)
+		}
+	}
+}
+
+// ClaimedByOthers tells which machines another resource than that of p has taken.
+func (o *Owners) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
+	of := clusterKey(p.Secrets)
+
+	return func(m cluster.Machine) bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+
+		for _, key := range keysOf(of, m) {
+			if owner, claimed := o.claimed[key]; claimed && owner != p.Owner {
+				return true
+			}
+		}
+
+		return false
+	}
+}
+
+// PlanMade notes the machines that a plan makes an object of, and refuses those that the same plan resets for another
+// object: nothing orders the two.
+func (o *Owners) PlanMade(p machineset.Set, object string, machines []cluster.Machine) finding.List {
+	return o.plan(p, machines, object, o.made, o.wiped, func(name, other string) string {
+		return object + " would be made of " + name + ", which " + other + " resets"
+	})
+}
+
+// PlanWiped notes the machines that a plan resets for an object, and refuses those that the same plan makes another one
+// of.
+func (o *Owners) PlanWiped(p machineset.Set, object string, machines []cluster.Machine) finding.List {
+	return o.plan(p, machines, object, o.wiped, o.made, func(name, other string) string {
+		return object + " would reset " + name + ", which " + other + " is made of"
+	})
+}
+
+func (o *Owners) plan(
+	p machineset.Set, machines []cluster.Machine, object string, own, others map[machineKey]string,
+	clash func(name, other string) string,
+) finding.List {
+	of := clusterKey(p.Secrets)
+	if of == "" {
+		return nil // secrets that are still to be generated are those of no machine
+	}
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	for _, m := range machines {
+		for _, key := range keysOf(of, m) {
+			own[key] = object
+
+			if other, both := others[key]; both && other != object {
+				return finding.List{reusedMachine(clash(m.Name+" at "+m.Address, other))}
+			}
+		}
+	}
+
+	return nil
+}
+
+// AllPlannedWiped reports whether the plans of this process reset every one of the machines.
+func (o *Owners) AllPlannedWiped(p machineset.Set, machines []cluster.Machine) bool {
+	of := clusterKey(p.Secrets)
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	for _, m := range machines {
+		wiped := false
+		for _, key := range keysOf(of, m) {
+			wiped = wiped || o.wiped[key] != ""
+		}
+
+		if !wiped {
+			return false
+		}
+	}
+
+	return true
+}
+
+func reusedMachine(clash string) finding.Finding {
+	return finding.Refused(finding.Path{}, "Machine of one resource planned for another",
+		"by this plan "+clash,
+		"The plan does not order the two, so that a machine that works could be reset",
+		"Nothing was changed. Where the resource was renamed, or moved to another module or key, say so: moved { from = "+
+			"OLD_ADDRESS, to = NEW_ADDRESS }. Where another type of resource takes the machine over, forget the old one: removed "+
+			"{ from = OLD_ADDRESS, lifecycle { destroy = false } }. To reset the machine first, apply its removal alone")
+}
