@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,8 @@ func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.
 	command := regexp.MustCompile(`\(umask .*\)`).FindString(refusal.Output())
 	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "terraform", cli.Path, 1)) //nolint:gosec // of the provider
 	run.Dir = w.Dir
+	// Tests that run side by side set it for plugin-testing.
+	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_CLI_CONFIG_FILE=") })
 
 	if output, err := run.CombinedOutput(); err != nil || len(output) > 0 {
 		t.Errorf("%s: %v: %s", command, err, output)
