@@ -75,7 +75,8 @@ func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.
 	}
 
 	command := regexp.MustCompile(`\(umask .*\)`).FindString(refusal.Output())
-	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "terraform", cli.Path, 1)) //nolint:gosec // of the provider
+	command = strings.Replace(command, "terraform", cli.Path, 1)
+	run := exec.CommandContext(t.Context(), "sh", "-c", command) //nolint:gosec // what the provider tells people to run
 	run.Dir = w.Dir
 	// Tests that run side by side set it for plugin-testing.
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_CLI_CONFIG_FILE=") })

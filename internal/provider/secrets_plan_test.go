@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -119,6 +120,34 @@ func TestSecrets_protectionIsAllThatChanges(t *testing.T) {
 
 	if len(resp.Diagnostics) > 0 || !plan.Equal(valueOf(t, typeOf(t, "talosop_secrets"), baseSecrets(false))) {
 		t.Errorf("the plan is %s\n%s", plan, show(resp.Diagnostics))
+	}
+}
+
+// Machines that the same plan leaves running are named where their secrets go.
+func TestSecrets_namesMachinesThatStay(t *testing.T) {
+	t.Parallel()
+
+	server := secretsServer(t)
+	forget := func(onDestroy string) {
+		state := settledState(t, "talosop_worker", with(baseWorker(), onDestroy, "on_destroy"))
+		null := dynamic(t, tftypes.NewValue(state.Type(), nil))
+
+		if _, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: "talosop_worker", PriorState: dynamic(t, state), ProposedNewState: null, Config: null,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	const stay = "w-1 and w-2 of cluster \"prod\" (talosop_worker \"prod/worker\")"
+
+	forget("preserve")
+	expectMistake(t, planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics, "", []string{stay}, true)
+
+	forget("reset")
+
+	if told := show(planSecrets(t, server, baseSecrets(false), nil, nil).Diagnostics); strings.Contains(told, "w-1") {
+		t.Error(told)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // protected refuses to remove secrets, and says how to have them in a file.
 func protected(clusterID, operation string) finding.List {
 	refusal := finding.Protected("talosop_secrets", clusterID, operation)
-	refusal.Detail += " The bundle is still in state, as `bundle` of this resource; machines that run with it obey nobody " +
-		"who has no copy of it." + saveFirst(clusterID) + "What is left over as deposed cannot be changed: save its " +
+	refusal.Detail += " The bundle is still in state, as `bundle` of this resource; machines that run with it obey " +
+		"nobody who has no copy of it." + saveFirst(clusterID) + "What is left over as deposed cannot be changed: save its " +
 		"bundle, `state rm` its address, and import the file with the bundle that the machines have."
 
 	return finding.List{refusal}

@@ -61,9 +61,9 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			"old secrets then refuse to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource " +
 			"whose machines run.\n\nThe bundle is stored in state, as it has to be for the life of " +
 			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys. " +
-			"This writes it to a file and not to the screen (with `tofu` alike):\n\n```shell\n(umask 077; terraform state pull | " +
-			"jq -er 'first(.resources[] | select(.type == \"talosop_secrets\") | .instances[0].attributes.bundle)' > " +
-			"secrets.yaml)\n```",
+			"This writes it to a file and not to the screen (with `tofu` alike):\n\n```shell\n" +
+			"(umask 077; terraform state pull | jq -er 'first(.resources[] | select(.type == \"talosop_secrets\") | " +
+			".instances[0].attributes.bundle)' > secrets.yaml)\n```",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
