@@ -26,6 +26,7 @@ import (
 
 // Host is what is asked of a host cluster.
 type Host interface {
+	Identity(ctx context.Context) (workload.Identity, error)
 	Check(ctx context.Context, spec workload.Spec) ([]preflight.Finding, error)
 	Ensure(ctx context.Context, spec workload.Spec) error
 	Observe(ctx context.Context, spec workload.Spec) (workload.Observation, error)

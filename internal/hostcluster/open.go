@@ -65,7 +65,7 @@ const (
 // Open prepares the connection to a host cluster. Files are read and checked, the host is not asked. No error has
 // credentials in it.
 func Open(o Options) (*Host, error) {
-	config, err := o.config()
+	config, connection, err := o.config()
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
@@ -91,7 +91,7 @@ func Open(o Options) (*Host, error) {
 	client, err := workload.NewClient(&rest.Config{
 		Host: base, Transport: retrying{transport}, WarningHandler: rest.NoWarnings{}, UserAgent: userAgent,
 		RateLimiter: flowcontrol.NewTokenBucketRateLimiter(requestRate, requestBurst),
-	}, o.Progress)
+	}, connection, o.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o, err)
 	}
@@ -100,30 +100,33 @@ func Open(o Options) (*Host, error) {
 		reach: o.Reach}, nil
 }
 
-func (o Options) config() (*rest.Config, error) {
+// config is what client-go needs, and what leads there in the words of Identity.
+func (o Options) config() (config *rest.Config, connection string, err error) {
 	given := o.Kubeconfig.Path != "" || len(o.Kubeconfig.Content) > 0
 
 	switch {
 	case o.InCluster && given:
-		return nil, errors.New("give a kubeconfig or in_cluster, not both")
+		return nil, "", errors.New("give a kubeconfig or in_cluster, not both")
 	case !o.InCluster:
-		return o.Kubeconfig.Config()
+		config, name, err := o.Kubeconfig.Config()
+
+		return config, "context " + name, err
 	}
 
-	config, err := rest.InClusterConfig()
+	config, err = rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no " +
+		return nil, "", errors.New("in_cluster is for talosop in a pod of the host cluster, and this is none (there is no " +
 			"KUBERNETES_SERVICE_HOST); give a kubeconfig")
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken "+
+		return nil, "", fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken "+
 			"allows it: %w", err)
 	}
 
 	config.Proxy, config.UserAgent = noProxy, userAgent
 
-	return config, nil
+	return config, "in_cluster", nil
 }
 
 // Close ends the connections of the host, with all that goes through them. The host must not be used afterwards.

@@ -20,8 +20,12 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
-		config, err := kubernetes.Kubeconfig{Content: []byte(content)}.Config()
+		config, name, err := kubernetes.Kubeconfig{Content: []byte(content)}.Config()
 		check(t, err)
+
+		if name != "x" {
+			t.Errorf("the context is %q", name)
+		}
 
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host, nil)
 		check(t, err)
@@ -38,7 +42,7 @@ current-context: x
 		}
 	}
 
-	if _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil ||
+	if _, _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil ||
 		!strings.Contains(err.Error(), "read the kubeconfig /none") {
 		t.Errorf("%v", err)
 	}

@@ -48,6 +48,8 @@ type Host struct {
 	Labels, Annotations map[string]string
 	// Missing is true when nothing at all is said of the host cluster.
 	Missing bool
+	// Recorded is the host cluster that has the machines, as state knows it; zero where it does not.
+	Recorded workload.Identity
 }
 
 // NameOf is the host name of a machine, and what its objects are called; empty when it is not known yet.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
 // Unanswered tells, machine by machine, what a snapshot could not learn, and why that is so for those whose data is
@@ -62,6 +63,22 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	}
 
 	return diags
+}
+
+// WarnOfGone warns of machines that state knows and a host cluster has nothing of. next is what becomes of them.
+func WarnOfGone(gone []string, host workload.Identity, next string) finding.List {
+	if len(gone) == 0 {
+		return nil
+	}
+
+	on := "the host cluster"
+	if host.Server != "" {
+		on += " of " + host.String()
+	}
+
+	return finding.List{finding.Warn("Machines are gone from the host cluster",
+		fmt.Sprintf("State has %s, and %s has no StatefulSet, no pod and no volumes of %s. %s", finding.MachinesNamed(gone), on,
+			finding.Verb(gone, "it", "them"), next))}
 }
 
 // Lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or

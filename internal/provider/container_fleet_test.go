@@ -80,6 +80,10 @@ func (h *fakeHost) count(name string) int {
 	return n
 }
 
+func (h *fakeHost) Identity(context.Context) (workload.Identity, error) {
+	return workload.Identity{UID: "fake"}, h.fails["identity"]
+}
+
 func (h *fakeHost) Observe(_ context.Context, spec workload.Spec) (workload.Observation, error) {
 	if err := h.call("observe"); err != nil {
 		return workload.Observation{}, err

@@ -203,7 +203,7 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 
 	silent := &hostSite{Host: s.Host, namespace: s.namespace, wrap: func(containers.Host) containers.Host {
 		h := newFakeHost()
-		h.fails = map[string]error{"observe": errSilent, "check": errSilent}
+		h.fails = map[string]error{"identity": errSilent, "observe": errSilent, "check": errSilent}
 
 		return h
 	}}

@@ -90,7 +90,9 @@ func (c *checking) run(ctx context.Context) error {
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
-	for _, check := range []func(context.Context) error{c.checkNetworks, c.checkPullSecrets, c.checkAdmission} {
+	for _, check := range []func(context.Context) error{
+		c.checkIdentity, c.checkNetworks, c.checkPullSecrets, c.checkAdmission,
+	} {
 		group.Go(func() error { return check(ctx) })
 	}
 
@@ -170,6 +172,18 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 	c.namespace = found
 
 	return true, nil
+}
+
+// checkIdentity says when nobody can tell the host from another one.
+func (c *checking) checkIdentity(ctx context.Context) error {
+	found, err := c.host.Identity(ctx)
+	if err == nil && found.UID == "" {
+		c.warn("", "The credentials may not read the namespace "+metav1.NamespaceSystem+", whose UID tells %s from all others: "+
+			"a context that is switched by mistake goes unnoticed, and its machines look gone.",
+			"Give the user the right to get that namespace, by a Role in it.", c.host)
+	}
+
+	return err
 }
 
 // checkForeign finds objects that have names of ours, and what ours can never become. Before the machines are made they

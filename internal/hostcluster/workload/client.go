@@ -10,17 +10,19 @@ type Client struct {
 	config   *rest.Config
 	api      clientgo.Interface
 	progress func(string)
+	// connection is how the host is reached, for people.
+	connection string
 }
 
-// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; progress is
-// told what is worth knowing and no error.
-func NewClient(config *rest.Config, progress func(string)) (*Client, error) {
+// NewClient prepares one. config repeats what is transient, and carries the credentials in its transport; connection
+// says what leads to the host (Identity), and progress is told what is worth knowing and no error.
+func NewClient(config *rest.Config, connection string, progress func(string)) (*Client, error) {
 	api, err := clientgo.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 
-	return &Client{config: config, api: api, progress: progress}, nil
+	return &Client{config: config, api: api, progress: progress, connection: connection}, nil
 }
 
 // API is the host's own.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,37 +11,37 @@ import (
 
 // Config is what client-go needs to reach the server with connections of the caller's own, for those that
 // upgrade them: an empty proxy of the file means none, whatever the environment says. Files are read as in
-// [NewFromKubeconfig], with the same errors; the credentials are in it, so it must not be shown.
-func (k Kubeconfig) Config() (*rest.Config, error) {
-	config, err := k.config()
+// [NewFromKubeconfig], with the same errors; the credentials are in it, so it must not be shown. context is the name of the one that was taken.
+func (k Kubeconfig) Config() (config *rest.Config, context string, err error) {
+	config, context, err = k.config()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", k, err)
+		return nil, "", fmt.Errorf("read %s: %w", k, err)
 	}
 
-	return config, nil
+	return config, context, nil
 }
 
-func (k Kubeconfig) config() (*rest.Config, error) {
+func (k Kubeconfig) config() (config *rest.Config, context string, err error) {
 	file, err := k.load()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
-	config, err := k.choose(file)
+	config, err = k.choose(file)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
 	// What cannot be read is said now.
 	if err := rest.LoadTLSFiles(rest.CopyConfig(config)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 
 	if config.Proxy == nil {
 		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // that is how net/http is told of no proxy
 	}
 
-	return config, nil
+	return config, cmp.Or(k.Context, file.CurrentContext), nil
 }
 
 // Authenticate adds the credentials of a [Kubeconfig.Config] to what goes over connections. A request ends with its

@@ -42,6 +42,7 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 	}
 
 	made = present(before)
+	s.gone = goneOf(s.Set, recorded.Record, before)
 
 	if lacks(before, wanted) {
 		if err := providerdata.CheckHost(ctx, s.Route.Host, wanted); err != nil {
@@ -81,6 +82,10 @@ func (s *session) firstObservation(ctx context.Context) (workload.Observation, e
 	if !s.looked {
 		s.Seen, s.silent = s.Look(ctx)
 		s.looked = true
+
+		if s.silent == nil {
+			s.host = s.identity(ctx)
+		}
 	}
 
 	return s.Seen, s.silent
@@ -98,6 +103,19 @@ func (s *session) Look(ctx context.Context) (workload.Observation, error) {
 	}
 
 	return seen, nil
+}
+
+// identity is which cluster the host is; zero where it does not say.
+func (s *session) identity(ctx context.Context) workload.Identity {
+	asking, cancel := context.WithTimeout(ctx, containers.HostLimit)
+	defer cancel()
+
+	found, err := s.Route.Host.Identity(asking)
+	if err != nil {
+		tf.LogWarn(ctx, "the host cluster does not say which one it is", map[string]any{"reason": err.Error()})
+	}
+
+	return found
 }
 
 // present is whether the host has anything of the machines.
@@ -201,6 +219,9 @@ func (r run) workersLeft() finding.List {
 
 // HostReport is what a refresh finds out about machines in containers from their host cluster.
 type HostReport struct {
+	// Host is which cluster it is, as far as that may be known, and present whether it has any of the machines.
+	Host    workload.Identity
+	present bool
 	// Drift is what of their objects is not as it should be, and pods what those are made of that are as they should
 	// be; both by machine.
 	Drift map[string]machineset.HostDrift
@@ -213,24 +234,25 @@ type HostReport struct {
 }
 
 // HostReport looks at the host, or at what was seen of it since a time. It is nil on metal, and where the host does not
-// answer.
-func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
+// answer. The error is that it is another host than the recorded one.
+func (s *session) hostReport(ctx context.Context, since time.Time) (*HostReport, error) {
 	machines, ok := s.runner.Fleet.(containers.ContainerFleet)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 
 	seen, err := machines.Watch.Look(ctx, since)
 	if err != nil {
-		return nil // which is told of each of its machines
+		return nil, otherHost(err) // what else it is is told of each of its machines
 	}
 
 	reasons, err := s.Route.Outdated(ctx, seen)
 	if err != nil {
-		return nil
+		return nil, otherHost(err)
 	}
 
 	found := &HostReport{
+		Host: s.identity(ctx), present: present(seen),
 		Drift: map[string]machineset.HostDrift{}, Pods: map[string]string{}, Peers: peersIn(seen),
 		Orphans: seen.Orphans, Removed: s.want.Removed,
 	}
@@ -255,7 +277,17 @@ func (s *session) hostReport(ctx context.Context, since time.Time) *HostReport {
 		}
 	}
 
-	return found
+	return found, nil
+}
+
+// otherHost is an error where it is that the host cluster is another one than was recorded.
+func otherHost(err error) error {
+	var other *containers.OtherHostError
+	if errors.As(err, &other) {
+		return other
+	}
+
+	return nil
 }
 
 // podDigest is "" where a pod cannot be told from others.

@@ -100,7 +100,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config, tf.Replaces(ctx, req.Private))...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req.Config)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req)...)
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
@@ -195,7 +195,7 @@ func (r *machinesResource[M, P]) planCreate(
 
 // planUpdate forecasts an update.
 func (r *machinesResource[M, P]) planUpdate(
-	ctx context.Context, plan *M, state, config M, change edit, given tfsdk.Config,
+	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest,
 ) diag.Diagnostics {
 	P(plan).align(config, &state)
 
@@ -219,8 +219,15 @@ func (r *machinesResource[M, P]) planUpdate(
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
 	diags.Append(r.planOwners(p.Set, prior.Set, P(&state).life())...)
 
+	diags.Append(p.recallHost(ctx, req.Private)...)
+	diags.Append(p.reach(ctx, req.Config)...)
+
+	if !diags.HasError() && !(f.Idle && p.keepsConnection(prior)) {
+		diags.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
+	}
+
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f, given)...)
+		diags.Append(r.advise(ctx, p, f, req.Config)...)
 	}
 
 	return diags
@@ -289,6 +296,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
+	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -303,17 +311,20 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
 
-	resp.Diagnostics.Append(tf.Diagnostics(
-		refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, P(&state).seenMeta))...)
+	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set,
+		P(&state).seenMeta)
+	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
+	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -332,6 +343,7 @@ func (r *machinesResource[M, P]) Update(
 	p, diags := r.set(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
+	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
 
 	prior, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
@@ -353,6 +365,16 @@ func (r *machinesResource[M, P]) Update(
 		}
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
+
+		if done.host.UID != "" {
+			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
+		}
+	} else if !p.keepsConnection(prior) {
+		resp.Diagnostics.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
+
+		if resp.Diagnostics.HasError() {
+			return
+		}
 	}
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
@@ -374,6 +396,7 @@ func (r *machinesResource[M, P]) Delete(
 
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return

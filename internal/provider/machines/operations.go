@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -104,10 +105,15 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 
 // refresh observes the machines and puts what it saw into the model of state. A machine that does not answer keeps what
 // was last seen of it, and all of them do while nothing leads to their host cluster. What META holds is left to seen.
+// host is the host cluster of containers, to be recorded.
 func refresh(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel, p machineset.Set,
 	seen func(context.Context, cluster.Spec, cluster.Snapshot) diag.Diagnostics,
-) finding.List {
+) (host workload.Identity, diags finding.List) {
+	if p.Host != nil {
+		host = p.Host.Recorded
+	}
+
 	record, diags := model.Recorded(ctx, p)
 	recorded, more := machineset.NewPriorState(record, p, p)
 	diags.Append(more...)
@@ -118,11 +124,11 @@ func refresh(
 
 	var away *providerdata.HostAwayError
 	if errors.As(err, &away) {
-		return append(diags, providerdata.HostUnread(p, away))
+		return host, append(diags, providerdata.HostUnread(p, away))
 	}
 
 	if err != nil {
-		return append(diags, openFailed(p, "read", err)...)
+		return host, append(diags, openFailed(p, "read", err)...)
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
@@ -132,11 +138,15 @@ func refresh(
 	diags.Append(machineset.Unexpected(p, want, have)...)
 	diags.Append(exam.onHost.leftUnchanged()...)
 
+	host = exam.onHost.recordable(host)
+	diags.Append(machineset.WarnOfGone(goneIn(record, want, have), host, "An apply makes them anew, with nothing on them: "+
+		"make sure first that nobody is about to bring them back.")...)
+
 	if recorded.Phase == cluster.Ready && machineset.Lost(want, have, recorded) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
-	return append(diags, machineset.WarnOfUnanswered(want, have)...)
+	return host, append(diags, machineset.WarnOfUnanswered(want, have)...)
 }
 
 // updateMachines goes on with the machines of a set that state knows. prior is the set of
@@ -173,6 +183,7 @@ func updateMachines(
 	}
 
 	diags.Append(done.warnOfRestore()...)
+	diags.Append(done.warnOfGone("This apply was to make them anew, with nothing on them.")...)
 
 	diags.Append(done.relinquished()...)
 
@@ -338,6 +349,7 @@ func removeMachines(
 	diags.Append(done.relinquished()...)
 	diags.Append(done.machinesNotReset()...)
 	diags.Append(done.workersLeft()...)
+	diags.Append(done.warnOfGone("Nothing of them was left to be removed.")...)
 
 	switch {
 	case done.err == nil:

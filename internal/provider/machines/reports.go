@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -126,6 +127,11 @@ func openFailed(p machineset.Set, verb string, err error) finding.List {
 	var unsuitable *providerdata.PreflightError
 	if errors.As(err, &unsuitable) {
 		return providerdata.FindingDiagnostics(p, unsuitable.Findings)
+	}
+
+	var other *containers.OtherHostError
+	if errors.As(err, &other) {
+		return finding.List{providerdata.OtherHost(p, verb, other)}
 	}
 
 	var silent *providerdata.HostSilentError

@@ -91,7 +91,10 @@ func observe(
 
 	if exam != nil {
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)
-		exam.onHost = s.hostReport(ctx, begun)
+
+		if exam.onHost, err = s.hostReport(ctx, begun); err != nil {
+			return cluster.Spec{}, cluster.Snapshot{}, err
+		}
 
 		if orphans := exam.onHost.newOrphans(p, recorded); len(orphans) > 0 {
 			return observe(ctx, m, p, recorded.WithRemoved(orphans...), exam)
@@ -173,6 +176,8 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 		return run{err: err}
 	}
 
+	s.gone = goneOf(p, record, s.Seen)
+
 	var workers *workload.WorkersLeftError
 
 	result, err := s.runner.Teardown(ctx, s.want)
@@ -204,6 +209,10 @@ type session struct {
 	looked bool
 	Seen   workload.Observation
 	silent error
+	// host is which cluster it is, as far as that may be known, and gone the machines that state knows and it had nothing
+	// of.
+	host workload.Identity
+	gone []string
 	// hostEnsured is whether the host cluster has anything of a container.
 	hostEnsured bool
 	Close       func()
@@ -234,6 +243,9 @@ type run struct {
 	Peers map[string]string
 	// workers are those that a host cluster still has when their cluster is gone; nil for none.
 	workers *workload.WorkersLeftError
+	// host is the host cluster of containers, as far as it may be known, and gone those of state that it had nothing of.
+	host workload.Identity
+	gone []string
 	// anonymous is true when it restored a snapshot that may be of any cluster.
 	anonymous bool
 	// remains is what an update that failed would still have to do.
@@ -247,6 +259,6 @@ func (s *session) ended(recorded machineset.PriorState, result lifecycle.Result,
 	return run{
 		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
 		anonymous: s.anonymous(),
-		Pods:      s.podsOf(result.Snapshot), Peers: s.Set.Peers(),
+		Pods:      s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
 	}
 }

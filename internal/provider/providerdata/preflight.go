@@ -2,6 +2,7 @@ package providerdata
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
@@ -121,12 +122,30 @@ func (m *ProviderData) Preview(ctx context.Context, p machineset.Set, makes bool
 
 // tryOut asks the host.
 func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.List {
+	var found []preflight.Finding
+
+	err := m.whilePlanning(ctx, p, func(ctx context.Context, way Route) (err error) {
+		found, err = way.Host.Check(ctx, way.Spec)
+
+		return err
+	})
+	if err != nil {
+		return finding.List{hostUnknown(p, err)}
+	}
+
+	return forecastPreflight(p, found)
+}
+
+// whilePlanning asks the host of a plan, for as long as a plan may.
+func (m *ProviderData) whilePlanning(
+	ctx context.Context, p machineset.Set, ask func(ctx context.Context, way Route) error,
+) error {
 	mark := ""
 
 	if !p.Sealed {
 		bundle, err := pki.Parse([]byte(p.Secrets))
 		if err != nil {
-			return nil // which is said at the attribute itself
+			return nil //nolint:nilerr // which is said at the attribute itself
 		}
 
 		mark = bundle.Mark()
@@ -137,17 +156,50 @@ func (m *ProviderData) tryOut(ctx context.Context, p machineset.Set) finding.Lis
 
 	way, err := m.routeAs(ctx, p, machineset.PriorState{}, mark)
 	if err != nil {
-		return finding.List{hostUnknown(p, err)}
+		return err
 	}
 
 	defer way.Leave()
 
-	found, err := way.Host.Check(ctx, way.Spec)
-	if err != nil {
-		return finding.List{hostUnknown(p, err)}
+	return ask(ctx, way)
+}
+
+// RefuseOtherHost refuses a plan that leads to another host cluster than the one that has the machines. A host that
+// does not answer may be the right one.
+func (m *ProviderData) RefuseOtherHost(ctx context.Context, p machineset.Set) finding.List {
+	if m == nil || p.Host == nil || p.Host.Recorded.UID == "" || p.Unnamed {
+		return nil
 	}
 
-	return forecastPreflight(p, found)
+	if way := m.Host.Under(p.Host.Connection); way.Unknown || !way.Given() {
+		return nil
+	}
+
+	var other *containers.OtherHostError
+
+	if err := m.whilePlanning(ctx, p, func(ctx context.Context, way Route) error {
+		_, err := way.Host.Identity(ctx)
+
+		return err
+	}); errors.As(err, &other) {
+		return finding.List{OtherHost(p, "change", other)}
+	}
+
+	return nil
+}
+
+// OtherHost is the error of an operation whose connection leads to another host cluster than the recorded one.
+func OtherHost(p machineset.Set, verb string, other *containers.OtherHostError) finding.Finding {
+	return finding.Finding{Severity: finding.Error, Summary: "Wrong host cluster", Detail: finding.Report{
+		Attempted: verb + " the machines of the " + p.Object + ": " + finding.Describe(p.Names()),
+		Cause: []string{"the machines are on another host cluster than the one that the kubeconfig leads to now",
+			"recorded: " + other.Recorded.String(), "found: " + other.Found.String()},
+		Now: []string{"nothing was sent to the host cluster or to a machine, and state is as it was"},
+		Next: "Switch the context of the kubeconfig back, or name the right one in `host.context` of the resource or of the " +
+			"provider. A refresh and a destroy use the `host` in state: after `host` of the resource was corrected in the " +
+			"configuration, apply once with -refresh=false. When the recorded host cluster is gone for good, and its machines " +
+			"with it, take the resource out of state (`terraform state rm`).",
+	}.String()}
 }
 
 // hostUnknown warns that a plan could not look at the host.

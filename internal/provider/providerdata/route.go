@@ -108,7 +108,9 @@ func (m *ProviderData) routeAs(
 		ran[name] = m.TalosVersion
 	}
 
-	return Route{Host: joined, Spec: p.HostSpec(recorded, mark), Leave: leave, ran: ran}, nil
+	spec := p.HostSpec(recorded, mark)
+
+	return Route{Host: containers.Recorded(joined, p.Host.Recorded, spec), Spec: spec, Leave: leave, ran: ran}, nil
 }
 
 // clients are the APIs of the machines of a pool and of their Kubernetes.

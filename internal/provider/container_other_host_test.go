@@ -1,0 +1,271 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// contexts is a kubeconfig of several clusters: prod and admin are the host, and test is another one.
+type contexts struct {
+	path string
+	file *clientcmdapi.Config
+	// recorded and found are what has to be said of prod and test.
+	recorded, found string
+}
+
+func newContexts(t *testing.T, s *hostSite) *contexts {
+	t.Helper()
+
+	other := kubetest.Shared(t)
+	c := &contexts{path: filepath.Join(t.TempDir(), "kubeconfig"), file: clientcmdapi.NewConfig()}
+
+	for name, from := range map[string]string{"prod": s.Kubeconfig(), "admin": s.Kubeconfig(), "test": other.Kubeconfig()} {
+		file, err := clientcmd.LoadFromFile(from)
+		must(t, err)
+
+		current := file.Contexts[file.CurrentContext]
+		c.file.Clusters[name], c.file.AuthInfos[name] = file.Clusters[current.Cluster], file.AuthInfos[current.AuthInfo]
+		c.file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+
+	for name, on := range map[string]*kubetest.Cluster{"prod": s.Cluster, "test": other} {
+		system, err := on.API().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+		must(t, err)
+
+		says := fmt.Sprintf("context %s (%s, kube-system UID %s)", name, c.file.Clusters[name].Server, system.UID)
+		if name == "prod" {
+			c.recorded = "recorded: " + says
+		} else {
+			c.found = "found: " + says
+		}
+	}
+
+	c.use(t, "prod")
+
+	return c
+}
+
+// use makes another context the current one.
+func (c *contexts) use(t *testing.T, name string) {
+	t.Helper()
+
+	c.file.CurrentContext = name
+	must(t, clientcmd.WriteToFile(*c.file, c.path))
+}
+
+// refused checks that an operation failed and named both hosts.
+func (c *contexts) refused(t *testing.T, what string, done outcome) {
+	t.Helper()
+
+	said := show(done.diagnostics)
+	for _, words := range []string{"Wrong host cluster", c.recorded, c.found} {
+		if !done.failed() || !strings.Contains(said, words) {
+			t.Errorf("%s on another host does not say %q: %s", what, words, said)
+		}
+	}
+}
+
+// Nothing is read from, sent to or removed from another host cluster than the one that has the machines, whatever leads
+// there, and nothing in state changes by trying. The same host by another context is the same.
+func TestContainer_otherHostIsRefused(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	k := newContexts(t, s)
+	planes, workers := s.drive(t, "talosop_control_plane"), s.drive(t, "talosop_worker")
+
+	secrets := newBundle(t)
+	config := func(replicas int, context string) configuration {
+		host := configuration{"kubeconfig_path": k.path, "namespace": s.namespace}
+		if context != "" {
+			host["context"] = context
+		}
+
+		return with(with(s.container("dev", secrets), replicas, "replicas"), host, "host")
+	}
+
+	planes.ready(t, config(1, ""))
+
+	// Workers take their connection from the resource, and not from the handle.
+	pool := func(replicas int) configuration {
+		return configuration{"cluster": plain(t, attributeOf(t, planes.state, "cluster")), "name": "batch",
+			"replicas": replicas, "talos_version": "v1.13.0", "deletion_protection": false,
+			"host": configuration{"kubeconfig_path": k.path}}
+	}
+
+	workers.ready(t, pool(1))
+
+	for d, change := range map[*driven]configuration{planes: config(3, ""), workers: pool(2)} {
+		changed := d.plan(t, change).must(t)
+		before := d.state
+
+		k.use(t, "test")
+		k.refused(t, "a refresh of "+d.Name, d.refresh(t))
+		k.refused(t, "a plan of "+d.Name, d.plan(t, change))
+
+		for what, to := range map[string]struct {
+			config  configuration
+			planned outcome
+		}{"an apply": {change, changed}, "a destroy": {nil, d.plan(t, nil)}} {
+			k.refused(t, what+" of "+d.Name, d.applyPlanned(t.Context(), t, to.config, to.planned))
+		}
+
+		if !d.state.Equal(before) {
+			t.Errorf("the state of %s changed", d.Name)
+		}
+
+		k.use(t, "admin")
+		d.refresh(t).must(t)
+		k.use(t, "prod")
+	}
+
+	// A context that is given leads there, too: that is all that would change.
+	k.refused(t, "a plan of another context", planes.plan(t, config(1, "test")))
+
+	planes.apply(t, config(1, "admin")).must(t)
+	planes.expectEmpty(t, "after the context changed to one of the same host", config(1, "admin"))
+
+	workers.apply(t, nil).must(t)
+	s.destroy(t, planes, "dev")
+}
+
+// Machines that are gone from their host are named by a refresh, by an apply and by a destroy.
+func TestContainer_goneMachinesAreNamed(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("dev", newBundle(t), 1, 1)
+
+	d.ready(t, config)
+
+	const summary = "Machines are gone from the host cluster"
+
+	s.removeAll(t, workload.LabelCluster+"=dev,"+workload.LabelPool+"=batch")
+
+	if said := show(d.refresh(t).must(t).diagnostics); !strings.Contains(said, summary) ||
+		!strings.Contains(said, "machine batch/0,") || !strings.Contains(said, "kube-system UID") {
+		t.Errorf("the refresh says: %s", said)
+	}
+
+	if said := show(d.ready(t, config).diagnostics); !strings.Contains(said, summary) {
+		t.Errorf("the apply says: %s", said)
+	}
+
+	d.expectEmpty(t, "after the worker was made anew", config)
+	s.removeAll(t, workload.LabelCluster+"=dev")
+
+	gone := d.apply(t, nil).must(t)
+	if said := show(gone.diagnostics); !strings.Contains(said, summary) || !strings.Contains(said, "batch/0 and cp-0") {
+		t.Errorf("the destroy says: %s", said)
+	}
+}
+
+// removeAll removes what a selector matches in the namespace, and returns when it is gone.
+func (s *hostSite) removeAll(t *testing.T, selector string) {
+	t.Helper()
+
+	one, all := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{LabelSelector: selector}
+	core, apps := s.API().CoreV1(), s.API().AppsV1()
+
+	must(t, apps.StatefulSets(s.namespace).DeleteCollection(t.Context(), one, all))
+	must(t, core.Pods(s.namespace).DeleteCollection(t.Context(), one, all))
+	must(t, core.PersistentVolumeClaims(s.namespace).DeleteCollection(t.Context(), one, all))
+
+	services, err := core.Services(s.namespace).List(t.Context(), all)
+	must(t, err)
+
+	for _, service := range services.Items {
+		must(t, core.Services(s.namespace).Delete(t.Context(), service.Name, one))
+	}
+
+	must(t, wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {
+		if left := s.objects(t, selector); len(left) > 0 {
+			return fmt.Errorf("there is %s", strings.Join(left, ", "))
+		}
+
+		return nil
+	}))
+}
+
+// A context that somebody switched does not let a CLI take the machines for gone: plan, apply and destroy are refused
+// until it is switched back.
+func TestAccContainer_contextIsSwitched(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	k := newContexts(t, s)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+
+	write := func(replicas int) {
+		w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`
+provider "talosop" {
+  host = { kubeconfig_path = %q }
+}
+
+resource "talosop_control_plane" "this" {
+  mode                = "container"
+  name                = "dev"
+  secrets             = talosop_secrets.this.bundle
+  talos_version       = "v1.13.0"
+  kubernetes_version  = "v1.36.2"
+  replicas            = %d
+  deletion_protection = false
+  host                = { namespace = %q }
+}
+`, k.path, replicas, s.namespace))
+	}
+
+	write(1)
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	before := w.Read("terraform.tfstate")
+
+	k.use(t, "test")
+
+	for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve"}, {"apply", "-auto-approve", "-refresh=false"},
+		{"destroy", "-auto-approve"}, {"destroy", "-auto-approve", "-refresh=false"}} {
+		write(3)
+
+		run := w.Run(args...)
+		said := strings.Join(strings.Fields(strings.ReplaceAll(run.Output(), "│", "")), " ")
+
+		for _, words := range []string{"Wrong host cluster", k.recorded, k.found} {
+			if run.Exit == 0 || !strings.Contains(said, words) {
+				t.Errorf("%v does not say %q: %s", args, words, run.Output())
+			}
+		}
+	}
+
+	if got := s.pods(t, workload.LabelCluster+"=dev"); len(got) != 1 {
+		t.Errorf("pods are left: %v", got)
+	}
+
+	if w.Read("terraform.tfstate") != before {
+		t.Error("the state changed")
+	}
+
+	k.use(t, "prod")
+	write(1)
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan is not empty when the context is switched back:\n%s", output)
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+	s.expectNothing(t, "dev")
+}

@@ -1,0 +1,103 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Which host cluster has the machines of a resource is in its private state: a kubeconfig says it anew every time, by a
+// context that anybody may switch. What leads there may change, and is no difference in a plan.
+
+// hostKey is where private state holds the identity of the host cluster.
+const hostKey = "host_cluster"
+
+// privateStore is where a resource keeps what is not for its users.
+type privateStore interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// recordHost stores which host cluster has the machines of a set. One that is not known is stored, too: the private
+// state of a resource that is replaced is that of its predecessor.
+func (p writtenSet) recordHost(ctx context.Context, private privateStore, host workload.Identity) diag.Diagnostics {
+	if p.Host == nil {
+		return nil
+	}
+
+	encoded, err := json.Marshal(host)
+	if err != nil {
+		return diag.Diagnostics{tf.Bug("a host cluster has the identity " + host.String())}
+	}
+
+	return private.SetKey(ctx, hostKey, encoded)
+}
+
+// recallHost reads which host cluster has the machines of a set.
+func (p *writtenSet) recallHost(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	if p.Host == nil {
+		return nil
+	}
+
+	encoded, diags := private.GetKey(ctx, hostKey)
+	if len(encoded) == 0 {
+		return diags // it was made by an earlier release
+	}
+
+	if err := json.Unmarshal(encoded, &p.Host.Recorded); err != nil {
+		diags.Append(tf.Bug("the private state has a host cluster of " + string(encoded)))
+	}
+
+	return diags
+}
+
+// keepsConnection is whether two sets are of machines that are reached by the same settings, as far as resources have
+// them.
+func (p writtenSet) keepsConnection(prior writtenSet) bool {
+	return p.Host == nil || prior.Host == nil || reflect.DeepEqual(p.Host.Connection, prior.Host.Connection)
+}
+
+// recordable is the host cluster that a refresh found, to be recorded: one that was confirmed, or that has any machine
+// where nothing was recorded yet.
+func (h *HostReport) recordable(before workload.Identity) workload.Identity {
+	if h == nil || h.Host.UID == "" || before.UID == "" && !h.present {
+		return before
+	}
+
+	return h.Host
+}
+
+// goneOf lists the machines of a set that state knows and a host cluster has nothing of.
+func goneOf(p machineset.Set, recorded machineset.Record, seen workload.Observation) []string {
+	return slices.DeleteFunc(p.Names(), func(name string) bool {
+		_, known := recorded.Machines[name]
+
+		return !known || seen.Machines[name].Exists
+	})
+}
+
+// goneIn is goneOf by what a refresh found.
+func goneIn(recorded machineset.Record, want cluster.Spec, have cluster.Snapshot) []string {
+	var gone []string
+
+	for _, m := range want.Machines {
+		if _, known := recorded.Machines[m.Name]; known && have.Machines[m.Name].Access == cluster.Gone {
+			gone = append(gone, m.Name)
+		}
+	}
+
+	return gone
+}
+
+// warnOfGone names the machines that state knows and that were not on the host cluster when a run began.
+func (r run) warnOfGone(next string) finding.List {
+	return machineset.WarnOfGone(r.gone, r.host, next)
+}
