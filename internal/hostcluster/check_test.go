@@ -264,7 +264,8 @@ func TestCheck_rights(t *testing.T) {
 		rule("pods", "get", "list", "delete"), rule("pods/portforward", "create"))
 	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
 	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
-	c.finds(t, c.spec(), unseen, unprotected)
+	untold := want{"?", "may not read the namespace kube-system"}
+	c.finds(t, c.spec(), unseen, untold, unprotected)
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...),
 		rule("pods", "get", "list"))
@@ -272,12 +273,12 @@ func TestCheck_rights(t *testing.T) {
 		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
-		want{"access", "may not create pods/portforward"}, unseen, unprotected)
+		want{"access", "may not create pods/portforward"}, unseen, untold, unprotected)
 
 	s := c.spec()
 	s.Access = workload.NodePort
 	c.config = as(t, c.cluster, c.namespace, "insider", rule("*", "*"))
-	c.finds(t, s, want{"access", "may not list nodes."})
+	c.finds(t, s, want{"access", "may not list nodes."}, untold)
 }
 
 // The Roles in a namespace that somebody else is still to make come with it. What is not in a namespace does not.

@@ -42,7 +42,8 @@ const (
 	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of " +
 		"Terraform, or beginning with `~/`. It has to be there whenever Terraform runs. Not together with `kubeconfig` or " +
 		"`in_cluster`."
-	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
+	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`. A path " +
+		"or context that leads to another cluster than the one that has the machines is refused."
 	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that " +
 		"pod (default `false`). Not together with a kubeconfig."
 )
