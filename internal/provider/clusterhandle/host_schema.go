@@ -22,6 +22,8 @@ import (
 const (
 	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
 	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
+	staysOnItsHost = " What leads there may change as long as it is the same cluster: another one than that which has the " +
+		"machines is refused."
 	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
 )
 
@@ -42,8 +44,7 @@ const (
 	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of " +
 		"Terraform, or beginning with `~/`. It has to be there whenever Terraform runs. Not together with `kubeconfig` or " +
 		"`in_cluster`."
-	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`. A path " +
-		"or context that leads to another cluster than the one that has the machines is refused."
+	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
 	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that " +
 		"pod (default `false`). Not together with a kubeconfig."
 )
@@ -79,7 +80,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused " +
-			"with `metal`. How it is reached may be said in the `host` of the provider instead.",
+			"with `metal`. How it is reached may be said in the `host` of the provider instead." + staysOnItsHost,
 		Attributes: attributes,
 	}
 }
@@ -96,7 +97,7 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle " +
 			"describes. Only in clusters of mode `container`. Values that are not set are taken from the handle, and its " +
-			"connection from there or from the provider.",
+			"connection from there or from the provider." + staysOnItsHost,
 		Attributes: attributes,
 	}
 }
