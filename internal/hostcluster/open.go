@@ -120,8 +120,8 @@ func (o Options) config() (config *rest.Config, connection string, err error) {
 	}
 
 	if err != nil {
-		return nil, "", fmt.Errorf("read the service account of this pod, which is mounted where automountServiceAccountToken "+
-			"allows it: %w", err)
+		return nil, "", fmt.Errorf("read the service account of this pod, which is mounted where "+
+			"automountServiceAccountToken allows it: %w", err)
 	}
 
 	config.Proxy, config.UserAgent = noProxy, userAgent

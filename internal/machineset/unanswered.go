@@ -77,8 +77,8 @@ func WarnOfGone(gone []string, host workload.Identity, next string) finding.List
 	}
 
 	return finding.List{finding.Warn("Machines are gone from the host cluster",
-		fmt.Sprintf("State has %s, and %s has no StatefulSet, no pod and no volumes of %s. %s", finding.MachinesNamed(gone), on,
-			finding.Verb(gone, "it", "them"), next))}
+		fmt.Sprintf("State has %s, and %s has no StatefulSet, no pod and no volumes of %s. %s",
+			finding.MachinesNamed(gone), on, finding.Verb(gone, "it", "them"), next))}
 }
 
 // Lost reports whether a machine that had joined waits in maintenance mode again, has lost its volumes, or

@@ -32,7 +32,9 @@ func newContexts(t *testing.T, s *hostSite) *contexts {
 	other := kubetest.Shared(t)
 	c := &contexts{path: filepath.Join(t.TempDir(), "kubeconfig"), file: clientcmdapi.NewConfig()}
 
-	for name, from := range map[string]string{"prod": s.Kubeconfig(), "admin": s.Kubeconfig(), "test": other.Kubeconfig()} {
+	for name, from := range map[string]string{
+		"prod": s.Kubeconfig(), "admin": s.Kubeconfig(), "test": other.Kubeconfig(),
+	} {
 		file, err := clientcmd.LoadFromFile(from)
 		must(t, err)
 

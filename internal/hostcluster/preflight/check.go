@@ -178,8 +178,8 @@ func (c *checking) checkNamespace(ctx context.Context) (exists bool, err error) 
 func (c *checking) checkIdentity(ctx context.Context) error {
 	found, err := c.host.Identity(ctx)
 	if err == nil && found.UID == "" {
-		c.warn("", "The credentials may not read the namespace "+metav1.NamespaceSystem+", whose UID tells %s from all others: "+
-			"a context that is switched by mistake goes unnoticed, and its machines look gone.",
+		c.warn("", "The credentials may not read the namespace "+metav1.NamespaceSystem+", whose UID tells %s from all "+
+			"others: a context that is switched by mistake goes unnoticed, and its machines look gone.",
 			"Give the user the right to get that namespace, by a Role in it.", c.host)
 	}
 

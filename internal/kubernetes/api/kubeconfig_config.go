@@ -11,7 +11,8 @@ import (
 
 // Config is what client-go needs to reach the server with connections of the caller's own, for those that
 // upgrade them: an empty proxy of the file means none, whatever the environment says. Files are read as in
-// [NewFromKubeconfig], with the same errors; the credentials are in it, so it must not be shown. context is the name of the one that was taken.
+// [NewFromKubeconfig], with the same errors; the credentials are in it, so it must not be shown. context is the
+// name of the one that was taken.
 func (k Kubeconfig) Config() (config *rest.Config, context string, err error) {
 	config, context, err = k.config()
 	if err != nil {

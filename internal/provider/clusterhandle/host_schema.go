@@ -22,8 +22,8 @@ import (
 const (
 	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
 	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
-	staysOnItsHost = " What leads there may change as long as it is the same cluster: another one than that which has the " +
-		"machines is refused."
+	staysOnItsHost = " What leads there may change as long as it is the same cluster: another one than that which has " +
+		"the machines is refused."
 	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
 )
 

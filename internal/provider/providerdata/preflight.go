@@ -145,7 +145,7 @@ func (m *ProviderData) whilePlanning(
 	if !p.Sealed {
 		bundle, err := pki.Parse([]byte(p.Secrets))
 		if err != nil {
-			return nil //nolint:nilerr // which is said at the attribute itself
+			return nil // which is said at the attribute itself
 		}
 
 		mark = bundle.Mark()
