@@ -21,14 +21,9 @@ import (
 // hostKey is where private state holds the identity of the host cluster.
 const hostKey = "host_cluster"
 
-// privateStore is where a resource keeps what is not for its users.
-type privateStore interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
 // recordHost stores which host cluster has the machines of a set. One that is not known is stored, too: the private
 // state of a resource that is replaced is that of its predecessor.
-func (p writtenSet) recordHost(ctx context.Context, private privateStore, host workload.Identity) diag.Diagnostics {
+func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, host workload.Identity) diag.Diagnostics {
 	if p.Host == nil {
 		return nil
 	}
