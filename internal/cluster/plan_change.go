@@ -101,7 +101,7 @@ func outOfService(want Spec, have Snapshot, m Machine) string {
 		return reason
 	}
 
-	if node, ok := have.NodeOf(m); ok && node.Cordoned {
+	if node, ok := have.NodeOf(m); ok && node.HeldBack() {
 		return fmt.Sprintf("its node %s is cordoned", node.Name)
 	}
 
@@ -115,7 +115,8 @@ func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r.planWorkers(r.planControlPlanes(d), d)
 }
 
-// planUncordons gives back the nodes that talosop cordoned, once their machines work.
+// planUncordons gives back the nodes that talosop cordoned, once their machines work, and takes
+// off the marks of those that somebody else gave back.
 func planUncordons(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		node, ok := have.NodeOf(m)

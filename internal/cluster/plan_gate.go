@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // gate says why a control plane must not go out of service now; remedy is set when
@@ -137,12 +138,23 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	return cordonedElsewhere(want, have)
 }
 
+// othersCordon is how long a node that another resource cordoned holds this one: its run is
+// through by then, or is applied again. One that is left behind for longer was given up, as a
+// machine that was taken out of state; of etcd it has nothing, and the budgets of pools count it
+// where it belongs to one.
+const othersCordon = time.Hour
+
 // cordonedElsewhere names a node that talosop cordoned and that is none of the spec's: its
 // machine did not come back from what another resource did to it, so the rollout stops
 // here, too.
 func cordonedElsewhere(want Spec, have Snapshot) string {
 	for _, node := range have.Kubernetes.Nodes {
-		if !node.Cordoned {
+		since := node.CordonedAt
+		if since.IsZero() {
+			since = node.UnschedulableSince
+		}
+
+		if !node.HeldBack() || !since.IsZero() && have.Time.Sub(since) > othersCordon {
 			continue
 		}
 
@@ -152,10 +164,24 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 			return ok && own.Name == node.Name || m.NodeName == node.Name
 		})
 		if !ours {
-			return fmt.Sprintf("node %s was cordoned by talosop for another resource, and its machine did not come back",
-				node.Name)
+			return cordonOf(node, since)
 		}
 	}
 
 	return ""
+}
+
+// cordonOf says who cordoned a node, since when, and how it is given back.
+func cordonOf(node Node, since time.Time) string {
+	by, at := "another resource", ""
+	if node.CordonedBy != "" {
+		by = node.CordonedBy
+	}
+
+	if !since.IsZero() {
+		at = " since " + since.UTC().Format(time.RFC3339)
+	}
+
+	return fmt.Sprintf("node %s is cordoned by talosop for %s%s, and its machine is at work or did not come back; when it "+
+		"was given up, `kubectl uncordon %s` goes on without it", node.Name, by, at, node.Name)
 }

@@ -293,7 +293,7 @@ func parseView(t *testing.T, have *cluster.Snapshot, f []string) {
 	have.Etcd.Views[view.Member] = view
 }
 
-// parseNodes reads nodes such as "w-1(NotReady,cordoned)".
+// parseNodes reads nodes such as "w-1(NotReady,cordoned)" and "w-2(cordoned=2h)".
 func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts []string) {
 	t.Helper()
 
@@ -304,12 +304,19 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 			ControlPlane: m.Role == cluster.ControlPlane}
 
 		for mark := range strings.SplitSeq(marks, ",") {
+			mark, since, _ := strings.Cut(mark, "=")
+
 			switch mark {
 			case "":
 			case "NotReady":
 				node.Ready = false
-			case "cordoned":
+			case "cordoned": // by talosop, of old without a word on when
 				node.Unschedulable, node.Cordoned = true, true
+				if since != "" {
+					node.CordonedAt, node.CordonedBy = have.Time.Add(-age(t, since)), `workers "b"`
+				}
+			case "marked": // uncordoned by somebody since
+				node.Cordoned = true
 			case "foreign":
 				node.Unschedulable = true
 			case "controlplane":

@@ -288,8 +288,12 @@ type Node struct {
 	// where Kubernetes does not say.
 	Unschedulable      bool
 	UnschedulableSince time.Time
-	// Cordoned is true when talosop made the node unschedulable.
-	Cordoned bool
+	// Cordoned is true when talosop made the node unschedulable and did not take that back:
+	// somebody else may have, see [Node.HeldBack]. CordonedAt and CordonedBy say since when and
+	// for which resource; zero and empty where the node does not say.
+	Cordoned   bool
+	CordonedAt time.Time
+	CordonedBy string
 	// ControlPlane is true for nodes of control planes.
 	ControlPlane   bool
 	KubeletVersion string
@@ -298,6 +302,10 @@ type Node struct {
 	// their names; nil when nobody asked.
 	StaticPods map[string]StaticPod
 }
+
+// HeldBack is true for a node that takes no pods because talosop cordoned it. A mark that
+// outlived the cordon, because somebody uncordoned the node, holds nobody back.
+func (n Node) HeldBack() bool { return n.Cordoned && n.Unschedulable }
 
 // apiServer is the version of the API server on the node, by the image of its pod.
 func (n Node) apiServer() (version string, known bool) {

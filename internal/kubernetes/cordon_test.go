@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/nodes"
 )
 
 const (
@@ -119,6 +121,35 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 			t.Errorf("cordon of a node that does not exist: %v", err)
 		}
 	})
+}
+
+// Whoever finds a node cordoned reads since when, and for whom.
+func TestCordon_saysSinceWhenAndForWhom(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	node := corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+
+	server := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			check(t, json.NewDecoder(r.Body).Decode(&node))
+		}
+
+		answer(w, http.StatusOK, node)
+	})
+
+	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Name = `workers "batch"` })
+	check(t, client.Cordon(t.Context(), "a"))
+
+	got := nodes.Of(&node)
+	if !got.HeldBack() || time.Since(got.CordonedAt) > time.Hour || got.CordonedBy != `workers "batch"` {
+		t.Errorf("the node says %+v", got)
+	}
+
+	node.Spec.Unschedulable = false // kubectl uncordon
+	if got := nodes.Of(&node); got.HeldBack() || !got.Cordoned {
+		t.Errorf("after it was uncordoned the node says %+v", got)
+	}
 }
 
 // Between reading a node and writing it, somebody cordons it: that cordon is theirs.

@@ -666,8 +666,45 @@ func TestRollout_leavesAForeignCordon(t *testing.T) {
 	}
 }
 
+// TestRollout_isNotHeldByStaleMarks: a node that somebody uncordoned keeps talosop's mark, and another one was cordoned for
+// a resource that gave its machine up. Neither holds the rollout, and the mark of the own one goes.
+func TestRollout_isNotHeldByStaleMarks(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 3, sim.Options{})
+	s.create()
+
+	const mark = `{"metadata":{"annotations":{"talosop.dev/cordoned":"2026-01-02T03:04:05Z workers b"}}`
+
+	own, givenUp := s.want.Machines[2].NodeName, s.want.Machines[3].NodeName
+	s.want.Machines = s.want.Machines[:3]
+	s.patchNode(own, mark+"}")
+	s.patchNode(givenUp, mark+`,"spec":{"unschedulable":true}}`)
+
+	s.upgrade(newerTalos)
+
+	if _, err := s.runner().Converge(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := s.sim.Machine("cp-1").TalosVersion(); got != newerTalos {
+		t.Errorf("the control plane runs Talos %s", got)
+	}
+
+	for _, n := range s.runner().Observe(bounded(t), s.want).Kubernetes.Nodes {
+		if left := n.Name == givenUp; n.Unschedulable != left || n.Cordoned != left || left && n.CordonedBy != "workers b" {
+			t.Errorf("node %s: unschedulable %t, marked %t by %q", n.Name, n.Unschedulable, n.Cordoned, n.CordonedBy)
+		}
+	}
+}
+
 // cordonByHand does what kubectl cordon does.
 func (s *site) cordonByHand(node string) {
+	s.t.Helper()
+	s.patchNode(node, `{"spec":{"unschedulable":true}}`)
+}
+
+func (s *site) patchNode(node, patch string) {
 	s.t.Helper()
 
 	credentials, err := s.bundle.KubernetesClient("somebody", []string{"system:masters"}, time.Hour)
@@ -684,8 +721,8 @@ func (s *site) cordonByHand(node string) {
 		s.t.Fatal(err)
 	}
 
-	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType,
-		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -255,6 +255,10 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 			reason = err.Error()
 		}
 
+		if !node.Unschedulable {
+			continue // somebody gave it back already
+		}
+
 		kept = append(kept, cluster.Hold{
 			Machine: m.Name, Reason: fmt.Sprintf(
 				"its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,8 @@ import (
 
 const (
 	// cordonMark is the annotation on nodes that talosop cordoned. Its value is the
-	// time, for whoever finds a node that was left cordoned; only its presence counts.
+	// time and, after a space, [api.Options.Name], for whoever finds a node that was left
+	// cordoned. That it is there says whose the cordon is.
 	cordonMark = "talosop.dev/cordoned"
 	// talosMark is the annotation on nodes that Talos cordoned, and will uncordon, by
 	// itself (Talos 1.13, constants.AnnotationCordonedKey).
@@ -34,6 +36,18 @@ func marked(node *corev1.Node) bool {
 	return is
 }
 
+// markOf is what the mark of a node says.
+func markOf(node *corev1.Node) (at time.Time, by string) {
+	when, by, _ := strings.Cut(node.Annotations[cordonMark], " ")
+
+	at, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		return time.Time{}, ""
+	}
+
+	return at, by
+}
+
 // Cordon makes a node unschedulable and marks it, in one update that only happens to
 // the node as it was read. A node that somebody else cordoned, a person or Talos, stays
 // as it is and gets no mark, so that [Nodes.Uncordon] leaves it alone. Idempotent.
@@ -43,7 +57,12 @@ func (n *Nodes) Cordon(ctx context.Context, name string) error {
 			return nil
 		}
 
-		return annotate(cordonMark, new(time.Now().UTC().Format(time.RFC3339)), &nodeSpecPatch{Unschedulable: new(true)})
+		value := time.Now().UTC().Format(time.RFC3339)
+		if by := n.api.Options.Name; by != "" {
+			value += " " + by
+		}
+
+		return annotate(cordonMark, &value, &nodeSpecPatch{Unschedulable: new(true)})
 	})
 	if err != nil {
 		return fmt.Errorf("cordon node %s: %w", name, api.WithoutURL(err))

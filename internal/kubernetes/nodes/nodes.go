@@ -74,6 +74,8 @@ func Of(node *corev1.Node) cluster.Node {
 		BootID:         node.Status.NodeInfo.BootID,
 	}
 
+	out.CordonedAt, out.CordonedBy = markOf(node)
+
 	for _, a := range node.Status.Addresses {
 		out.Addresses = append(out.Addresses, a.Address)
 	}

@@ -81,10 +81,14 @@ func (r run) relinquished() finding.List {
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,
 // whatever they call the cluster and wherever they reach it.
 func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
-	name := p.Object
+	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Authorities()[0].Fingerprint, Name: runName(p)})
+}
+
+// runName is a run on a set for whoever waits for it.
+func runName(p machineset.Set) string {
 	if p.Single != nil {
-		name += " " + finding.Describe(p.Names())
+		return p.Object + " " + finding.Describe(p.Names())
 	}
 
-	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Authorities()[0].Fingerprint, Name: name})
+	return p.Object
 }

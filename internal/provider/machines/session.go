@@ -39,7 +39,7 @@ func openSession(
 	want := p.Spec(recorded, files)
 
 	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
-		StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval,
+		StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
 		Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
