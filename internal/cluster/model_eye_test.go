@@ -101,7 +101,8 @@ func (e *eye) ask(m cluster.Machine) {
 		!fresh.BootstrapRequested
 	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
 		old.RebootedFrom, old.Pulled
-	fresh.Fresh = (old.Fresh || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
+	fresh.FirstBoot = old.FirstBoot && !without
+	fresh.Fresh = (old.Fresh && (fresh.Answers() || fresh.FirstBoot) || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
 

@@ -251,9 +251,11 @@ func (e *eye) began(step cluster.Step) {
 	state := e.states[step.On()]
 	state.Busy = "in progress: " + step.String()
 
-	switch step.(type) {
+	switch step := step.(type) {
 	case cluster.Bootstrap, cluster.Restore:
 		state.BootstrapSent, state.Fresh = true, false
+	case cluster.ApplyConfig:
+		state.FirstBoot = state.FirstBoot || step.Access != cluster.Member
 	case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
 		state.InUpgrade = true
 	}

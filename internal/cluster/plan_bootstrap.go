@@ -58,16 +58,17 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 // On Talos nothing stops a second bootstrap on another control plane: it makes a
 // second cluster (Talos 1.13, Bootstrap checks its own data directory only). So
 // it is done only when every other control plane is known to hold no etcd data:
-// it says so itself, or this run saw it in maintenance mode. Those of other resources
-// count too, and nodes in Kubernetes prove an etcd that nobody listed.
+// it says so itself, or this run saw it in maintenance mode. One that fell silent since may
+// have been bootstrapped by another run. Those of other resources count too, and nodes in
+// Kubernetes prove an etcd that nobody listed.
 func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 ||
 		etcdBeginning(want.everyControlPlane(), have) {
 		return
 	}
 
-	if len(have.Kubernetes.Nodes) > 0 {
-		d.hold("", "Kubernetes has nodes already, so there is an etcd to join and none is bootstrapped")
+	if reason := etcdElsewhere(have); reason != "" {
+		d.hold("", "%s, so there is an etcd to join and none is bootstrapped", reason)
 
 		return
 	}
@@ -103,6 +104,40 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 			return
 		}
 	}
+}
+
+// etcdElsewhere says what proves an etcd that none of the machines showed; empty when nothing does.
+func etcdElsewhere(have Snapshot) string {
+	switch {
+	case len(have.Kubernetes.Nodes) > 0:
+		return "Kubernetes has nodes already"
+	case have.Founder != "":
+		return "another resource bootstraps etcd on " + have.Founder
+	default:
+		return ""
+	}
+}
+
+// begunElsewhere says why etcd must not begin on a machine any more: it has begun on another
+// control plane since that was decided, or may have.
+func begunElsewhere(want Spec, have Snapshot, m Machine) string {
+	if len(have.Etcd.Members) > 0 {
+		return "etcd has members already"
+	}
+
+	for _, other := range want.everyControlPlane() {
+		s := have.Machines[other.Name]
+
+		switch reason := mayHoldEtcd(s); {
+		case other.Name == m.Name:
+		case s.Access == Member && s.BootstrapRequested:
+			return "etcd was bootstrapped on " + other.Name
+		case reason != "":
+			return other.Name + " may hold etcd data: " + reason
+		}
+	}
+
+	return etcdElsewhere(have)
 }
 
 // AwaitsRestore reports whether etcd has yet to begin with the snapshot that is wanted.

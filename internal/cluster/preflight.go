@@ -3,18 +3,20 @@ package cluster
 import "slices"
 
 // Preflight says why a step that was decided on an earlier observation must not take its
-// machine out of service any more; empty when it still may. Between the decision and the
+// machine out of service, or begin an etcd, any more; empty when it still may. Between the decision and the
 // effect lie the pull of an image, a drain and an installer, and what was well may be
 // gone by then. have is an observation made after all of that.
 func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
-	if !Disruptive(step) {
-		return ""
-	}
-
 	want = want.ordered()
 
 	m, ok := want.Find(step.On())
-	if !ok {
+
+	switch {
+	case !ok:
+		return ""
+	case BeginsEtcd(step):
+		return begunElsewhere(want, have, m)
+	case !Disruptive(step):
 		return ""
 	}
 

@@ -202,6 +202,8 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			parseView(t, &have, f[1:])
 		case "runs":
 			parseRuns(t, want, &have, f[1:])
+		case "founder":
+			have.Founder = f[1]
 		case "manifests":
 			have.Kubernetes.Manifests = f[1]
 		case "views":

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	pods                            etcd cp-1@10.9.0.1 cp-2
 //	w-4 worker w-4.x replace=image  cp-1 member stage=running ready address=10.9.0.2
 //	cp-0 controlplane cp-0.x joined cp-0 unreachable volumes-lost
+//	                                founder cp-9
 //
 // version and talos say what all machines want and run that are not told otherwise, views
 // which member leads as all others see it; a foreign cordon is not talosop's. After pods all

@@ -20,6 +20,9 @@ type Snapshot struct {
 	Peers      map[string]MachineState
 	Etcd       EtcdState
 	Kubernetes KubernetesState
+	// Founder names the machine on which another run of this process began the etcd of this
+	// cluster, or is about to; empty when none did.
+	Founder string
 
 	// nodes are the places of the nodes by their names, in copies that a plan works with.
 	nodes map[string]int
@@ -111,8 +114,12 @@ type MachineState struct {
 	// Since is when Access or Stage last changed, as far as this run saw.
 	Since time.Time
 	// Fresh is true when this run saw the machine in maintenance, or running
-	// without etcd data: nobody else can have bootstrapped it meanwhile.
+	// without etcd data, and nobody else can have bootstrapped it since: it answered ever
+	// after, or is in its FirstBoot.
 	Fresh bool
+	// FirstBoot is true once this run began to give the machine its first configuration, until
+	// it answers with an etcd that waits. Before that it takes no bootstrap from anybody.
+	FirstBoot bool
 	// Busy names the step that is running on the machine right now.
 	Busy string
 	// InUpgrade is true while that step is one of an upgrade of Kubernetes.

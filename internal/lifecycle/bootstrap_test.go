@@ -2,10 +2,15 @@ package lifecycle_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -86,5 +91,197 @@ func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 		if c.Machine != first.Load() {
 			t.Errorf("%s was asked to bootstrap after %s", c.Machine, first.Load())
 		}
+	}
+}
+
+// founding is what two runs of one process share.
+type founding struct {
+	mu sync.Mutex
+	by cluster.Machine
+}
+
+func (f *founding) Founder() (cluster.Machine, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.by, f.by.Name != ""
+}
+
+func (f *founding) Claim(m cluster.Machine) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.by.Name != "" && f.by.Name != m.Name {
+		return false
+	}
+
+	f.by = m
+
+	return true
+}
+
+func (f *founding) Release(m cluster.Machine) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.by.Name == m.Name {
+		f.by = cluster.Machine{}
+	}
+}
+
+// only is what one resource wants that has one of the machines, beside others that it knows of.
+func (s *site) only(name string, beside ...string) cluster.Spec {
+	want := s.want
+	want.Machines = nil
+
+	for _, m := range s.want.Machines {
+		switch {
+		case m.Name == name:
+			want.Machines = append(want.Machines, m)
+		case slices.Contains(beside, m.Name):
+			want.OtherControlPlanes = append(want.OtherControlPlanes, m)
+		}
+	}
+
+	return want
+}
+
+// TestBootstrap_byTwoRunsOfAProcess: two resources say that they bootstrap, and know nothing of each other's machine.
+// The one that came first does, the other one joins, and what was founded can be founded anew once it was reset.
+func TestBootstrap_byTwoRunsOfAProcess(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 2, 0, sim.Options{})
+	shared := &founding{}
+
+	var runs sync.WaitGroup
+
+	for _, name := range []string{"cp-1", "cp-2"} {
+		runner := s.runner()
+		runner.Founding = shared
+
+		runs.Go(func() {
+			if _, err := runner.Converge(bounded(t), s.only(name)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+
+	runs.Wait()
+
+	if n := s.sim.EtcdClusters(); n != 1 {
+		t.Errorf("%d etcd clusters, want 1", n)
+	}
+
+	if accepted := s.order("Bootstrap"); len(accepted) != 1 {
+		t.Errorf("bootstraps were accepted by %v, want one", accepted)
+	}
+
+	teardown := s.runner()
+	teardown.Founding = shared
+
+	if _, err := teardown.Teardown(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	if m, ok := shared.Founder(); ok {
+		t.Errorf("%s still counts as bootstrapped after its reset", m.Name)
+	}
+}
+
+// configured is a machine that somebody else gave its configuration, and that waits for a bootstrap.
+func (s *site) configured(name string) lifecycle.Machine {
+	s.t.Helper()
+
+	m := s.only(name).Machines[0]
+	api := s.runner().Fleet.Machine(m)
+
+	if err := api.ApplyConfig(bounded(s.t), s.configs[name], cluster.Maintenance, ""); err != nil {
+		s.t.Fatal(err)
+	}
+
+	for api.Observe(bounded(s.t)).EtcdService != cluster.ServicePreparing {
+		time.Sleep(10 * time.Millisecond)
+	}
+
+	return api
+}
+
+// TestBootstrap_isCalledOffWhenAnotherBegan: between the decision and the call a run of another process bootstraps
+// another control plane.
+func TestBootstrap_isCalledOffWhenAnotherBegan(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 2, 0, sim.Options{})
+	other := s.configured("cp-1")
+
+	runner := s.runner()
+	tell := runner.Progress
+	runner.Progress = func(message string, fields map[string]any) {
+		tell(message, fields)
+
+		if message == "step started" && fields["step"] == "bootstrap etcd on cp-2" {
+			if err := other.Bootstrap(bounded(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	if _, err := runner.Converge(bounded(t), s.only("cp-2", "cp-1")); err != nil {
+		t.Fatal(err)
+	}
+
+	if accepted := s.order("Bootstrap"); !slices.Equal(accepted, []string{"cp-1"}) || s.sim.EtcdClusters() != 1 {
+		t.Errorf("bootstraps were accepted by %v, and there are %d etcd clusters", accepted, s.sim.EtcdClusters())
+	}
+}
+
+// TestBootstrap_waitsForAControlPlaneThatFellSilent: it waited for a bootstrap when it was seen last, and may have got
+// one from somebody else since. What waits says so, and goes on once it is back.
+func TestBootstrap_waitsForAControlPlaneThatFellSilent(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 2, 0, sim.Options{})
+	s.configured("cp-1")
+
+	var (
+		early atomic.Int64 // bootstraps while it was away
+		ready atomic.Int64 // observations since the other one could have been bootstrapped
+		named atomic.Bool
+		back  sync.Once
+	)
+
+	runner := s.runner()
+	tell := runner.Progress
+	runner.Progress = func(message string, fields map[string]any) {
+		tell(message, fields)
+
+		reason, _ := fields["reason"].(string)
+
+		switch {
+		case message == "step started" && strings.HasPrefix(fields["step"].(string), "apply configuration to cp-2"):
+			s.sim.Machine("cp-1").PowerOff()
+		case message == "waiting" && fields["machine"] == "cp-1" && strings.Contains(reason, "may already hold etcd data"):
+			named.Store(true)
+		case message == "waiting" && fields["machine"] == "cp-2" && strings.HasPrefix(reason, "is booting") &&
+			ready.Add(1) > 5:
+			back.Do(func() {
+				early.Store(int64(len(s.sim.CallsTo("Bootstrap"))))
+				s.sim.Machine("cp-1").PowerOn()
+			})
+		}
+	}
+
+	if _, err := runner.Converge(bounded(t), s.only("cp-2", "cp-1")); err != nil {
+		t.Fatal(err)
+	}
+
+	if early.Load() > 0 || !named.Load() || ready.Load() <= 5 {
+		t.Errorf("%d bootstraps while cp-1 was away, named %t, after %d observations",
+			early.Load(), named.Load(), ready.Load())
+	}
+
+	if accepted := s.order("Bootstrap"); !slices.Equal(accepted, []string{"cp-2"}) {
+		t.Errorf("bootstraps were accepted by %v, want cp-2 once cp-1 was back", accepted)
 	}
 }

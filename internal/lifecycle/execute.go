@@ -47,9 +47,13 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case cluster.TakeOwnership:
 		return r.Kubernetes.Own(ctx, s.Node, o.owner)
 	case cluster.Bootstrap:
+		if err := o.confirm(ctx); err != nil {
+			return err
+		}
+
 		return machine.Bootstrap(ctx)
 	case cluster.Restore:
-		return machine.Restore(ctx, r.Restoration.Reader())
+		return machine.Restore(ctx, r.Restoration.Reader(), o.confirm)
 	case cluster.WriteMeta:
 		return machine.WriteMeta(ctx, m.Meta)
 	case cluster.LeaveEtcd:

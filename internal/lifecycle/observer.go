@@ -64,6 +64,7 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.askAll(ctx)
 
 	have := o.snapshot()
+	have.Founder = o.founder()
 	o.manifestsOf(&have)
 
 	have.Etcd = o.etcd(ctx, have)
@@ -76,6 +77,20 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.mu.Unlock()
 
 	return have
+}
+
+// founder names the machine on which another run of this process begins etcd.
+func (o *observer) founder() string {
+	if o.runner.Founding == nil {
+		return ""
+	}
+
+	m, ok := o.runner.Founding.Founder()
+	if !ok || slices.ContainsFunc(o.want.Machines, func(own cluster.Machine) bool { return own.Address == m.Address }) {
+		return ""
+	}
+
+	return m.Name
 }
 
 // manifestsOf notes, when nothing is recorded, which bootstrap manifests a cluster has that
@@ -249,7 +264,9 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
-	fresh.Fresh = (old.Fresh || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
+	fresh.FirstBoot = old.FirstBoot && !withoutEtcd(fresh)
+	unbroken := old.Fresh && (fresh.Answers() || fresh.FirstBoot)
+	fresh.Fresh = (unbroken || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
@@ -344,14 +361,13 @@ func (o *observer) state(name string) cluster.MachineState {
 }
 
 // busy notes that a step runs on a machine; it is not asked until the step ends.
-// That a bootstrap was begun is noted now: its answer may be lost.
 func (o *observer) busy(name string, step cluster.Step) {
 	o.update(name, func(s *cluster.MachineState) {
 		s.Busy = "in progress: " + step.String()
 
-		switch step.(type) {
-		case cluster.Bootstrap, cluster.Restore:
-			s.BootstrapSent, s.Fresh = true, false
+		switch step := step.(type) {
+		case cluster.ApplyConfig:
+			s.FirstBoot = s.FirstBoot || step.Access != cluster.Member
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
 		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:

@@ -32,9 +32,10 @@ type Machine interface {
 	// stops etcd for good. Data that is already there is not an error.
 	Bootstrap(ctx context.Context) error
 	// Restore is Bootstrap with the data of a snapshot, which is sent to the machine first;
-	// minutes for a large one. It returns once etcd has begun with it. A snapshot that Talos or
-	// etcd refuses is a permanent error in their words.
-	Restore(ctx context.Context, snapshot io.Reader) error
+	// minutes for a large one; confirm is asked after that, and its error leaves etcd as it was. It
+	// returns once etcd has begun with it. A snapshot that Talos or etcd refuses is a permanent
+	// error in their words.
+	Restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
 	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
 	// TryConfig gives a Member a configuration that reverts by itself after the given
@@ -150,6 +151,18 @@ type KubernetesUpgrade interface {
 	// as they make progress; that they are not yet is an error that may be repeated. Safe to
 	// repeat.
 	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
+}
+
+// Founding is what the runs of a process know of each other about the one bootstrap of a
+// cluster. On Talos nothing stops a second one on another machine.
+type Founding interface {
+	// Founder is the machine that has the right to begin etcd; ok is false when none has.
+	Founder() (m cluster.Machine, ok bool)
+	// Claim takes that right for a machine, for as long as the process lives. It reports false
+	// when another one has it. Safe to repeat.
+	Claim(m cluster.Machine) bool
+	// Release gives it back for a machine that was reset: its etcd is gone.
+	Release(m cluster.Machine)
 }
 
 // Restoration is the snapshot that etcd begins with.

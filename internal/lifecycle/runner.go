@@ -26,6 +26,8 @@ type Runner struct {
 	// Snapshots gets one of etcd before the first step of a run that takes a control plane
 	// out of service or out of etcd; nil takes none.
 	Snapshots Snapshots
+	// Founding is shared by all runs of a process on the cluster; nil where there is one at a time.
+	Founding Founding
 	// Restoration is what a cluster.Restore restores; nil where none is wanted.
 	Restoration Restoration
 	// Claimed reports whether another resource of this process has taken a machine over, by its

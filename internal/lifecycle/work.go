@@ -107,8 +107,11 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			o.via = watch.machine(s.Via)
 		}
 
-		if cluster.Disruptive(step) {
+		switch {
+		case cluster.Disruptive(step):
 			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, step, watch, have) }
+		case cluster.BeginsEtcd(step):
+			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, step, watch) }
 		}
 
 		go func() {
@@ -155,7 +158,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		}
 	}
 
-	now, err := w.newSnapshot(ctx, watch)
+	now, err := w.newSnapshot(ctx, watch, time.Now().Add(-2*w.runner.interval()))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -172,11 +175,31 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 	return nil
 }
 
-// newSnapshot is an observation of the run that was begun just now, or that it waits for:
-// the run observes once in an interval.
-func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
-	asked := time.Now().Add(-2 * w.runner.interval())
+// confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
+// the process. From then on this run asks no other machine, whatever becomes of the call.
+func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *observer) error {
+	now, err := w.newSnapshot(ctx, watch, time.Now())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnconfirmed, err)
+	}
 
+	reason := cluster.Preflight(w.want, now, w.runner.Policy, step)
+	if reason == "" && w.runner.Founding != nil && !w.runner.Founding.Claim(watch.machine(step.On())) {
+		reason = "another resource bootstraps etcd"
+	}
+
+	if reason != "" {
+		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
+	}
+
+	watch.update(step.On(), func(s *cluster.MachineState) { s.BootstrapSent, s.Fresh = true, false })
+
+	return nil
+}
+
+// newSnapshot is an observation of the run that was begun after a time, or that it waits for:
+// the run observes once in an interval.
+func (w *work) newSnapshot(ctx context.Context, watch *observer, asked time.Time) (cluster.Snapshot, error) {
 	var now cluster.Snapshot
 
 	err := wait.Until(ctx, w.runner.interval()/2, func(context.Context) error {
@@ -294,6 +317,10 @@ func (w *work) record(end outcome, watch *observer) {
 
 		if why := purpose(end.step); why != "" {
 			w.disrupted[why] = true
+		}
+
+		if _, reset := end.step.(cluster.Reset); reset && w.runner.Founding != nil {
+			w.runner.Founding.Release(watch.machine(name))
 		}
 
 		w.leave(end.step)

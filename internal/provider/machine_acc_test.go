@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,6 +206,28 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 		t.Errorf("no machine waited for its turn:\n%s", held.Output())
 	}
 
+	w.MustRun("destroy", "-auto-approve")
+	s.expectReset(t)
+}
+
+// Two machines of one apply say that they begin etcd: one does, and the other one joins.
+func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
+	t.Parallel()
+
+	cli := clitest.Any(t)
+	s := newSite(t, 2, 0)
+	config := secretsProvider + s.oneByOneHCL(s.Machines())
+	config = regexp.MustCompile(`bootstrap +=.*`).ReplaceAllString(config, "bootstrap = true")
+	w := clitest.NewWorkspace(t, cli)
+	w.Write("main.tf", config)
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	if got := len(s.CallsTo("Bootstrap")); got != 1 || s.EtcdClusters() != 1 {
+		t.Errorf("etcd was bootstrapped %d times, and there are %d of it", got, s.EtcdClusters())
+	}
+
+	s.expectMembers(t, 2)
 	w.MustRun("destroy", "-auto-approve")
 	s.expectReset(t)
 }

@@ -15,7 +15,8 @@ import (
 
 // Restore is [Machine.Bootstrap] with the data of a snapshot, which is the database of a
 // member followed by its SHA-256. It takes the same care, sends the snapshot only to a
-// machine whose etcd waits, and bootstraps only what it sent to its end. A nil error means
+// machine whose etcd waits, and bootstraps only what it sent to its end, once confirm has no
+// error against it. A nil error means
 // that etcd runs on that data, or has data since an earlier boot.
 //
 // Talos verifies and restores after it answered (Talos 1.13, recoverFromSnapshot), so that
@@ -25,15 +26,15 @@ import (
 // snapshot first: what a failed restoration leaves in the data directory has to be reset.
 //
 // Each piece is bounded by Timeouts.Stall, the outcome by Timeouts.Restore.
-func (m *Machine) Restore(ctx context.Context, snapshot io.Reader) error {
-	if err := m.restore(ctx, snapshot); err != nil {
+func (m *Machine) Restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {
+	if err := m.restore(ctx, snapshot, confirm); err != nil {
 		return fmt.Errorf("restore etcd on %s: %w", m.address, err)
 	}
 
 	return nil
 }
 
-func (m *Machine) restore(ctx context.Context, snapshot io.Reader) error {
+func (m *Machine) restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {
 	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
 	if err != nil {
 		return err
@@ -52,6 +53,10 @@ func (m *Machine) restore(ctx context.Context, snapshot io.Reader) error {
 	case wanted:
 		if err := m.uploadSnapshot(ctx, s, snapshot); err != nil {
 			return fmt.Errorf("send the snapshot: %w", err)
+		}
+
+		if err := confirm(ctx); err != nil {
+			return err
 		}
 
 		if err := m.bootstrap(ctx, s, &machineapi.BootstrapRequest{RecoverEtcd: true}); err != nil {

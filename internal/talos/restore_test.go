@@ -55,7 +55,9 @@ func lost(t *testing.T, simulator *sim.Simulator, change func(*talos.Options)) (
 
 // restoring is a Restore that reads the snapshot from its beginning each time.
 func restoring(api *talos.Machine, snapshot []byte) func(context.Context) error {
-	return func(ctx context.Context) error { return api.Restore(ctx, bytes.NewReader(snapshot)) }
+	return func(ctx context.Context) error {
+		return api.Restore(ctx, bytes.NewReader(snapshot), func(context.Context) error { return nil })
+	}
 }
 
 func TestRestore_once(t *testing.T) {
@@ -106,7 +108,7 @@ func TestRestore_once(t *testing.T) {
 				m.SetFault(test.fault)
 			}
 
-			err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+			err := restoring(api, snapshot)(t.Context())
 			if !errors.Is(err, test.first) || err != nil && !strings.Contains(err.Error(), m.Address().String()) {
 				t.Fatalf("first attempt: %v, want %v", err, test.first)
 			}
@@ -154,7 +156,7 @@ func TestRestore_thatCannotReadTheSnapshot(t *testing.T) {
 
 	for _, failure := range []error{broken, io.ErrUnexpectedEOF, fmt.Errorf("decrypt: %w", io.EOF)} {
 		half := io.MultiReader(bytes.NewReader(snapshot[:len(snapshot)/2]), iotest.ErrReader(failure))
-		if err := api.Restore(t.Context(), half); !errors.Is(err, failure) {
+		if err := api.Restore(t.Context(), half, func(context.Context) error { return nil }); !errors.Is(err, failure) {
 			t.Errorf("err = %v, want %v", err, failure)
 		}
 	}
@@ -174,7 +176,7 @@ func TestRestore_onASilentMachine(t *testing.T) {
 	m, api, snapshot := lost(t, simulator, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond })
 	m.SetFault(sim.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
 
-	err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+	err := restoring(api, snapshot)(t.Context())
 	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "nothing moved for 200ms") {
 		t.Errorf("err = %v", err)
 	}
@@ -196,7 +198,7 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 
 		// A second attempt, of the next run, meets what the first one left.
 		for range 2 {
-			err := api.Restore(t.Context(), bytes.NewReader(snapshot))
+			err := restoring(api, snapshot)(t.Context())
 			if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "expected sha256 [") ||
 				!strings.Contains(err.Error(), "reset the machine") {
 				t.Errorf("err = %v", err)
@@ -222,7 +224,7 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 		m, api, snapshot := lost(t, site(t, sim.Options{}), nil)
 		junk := bytes.Repeat([]byte("junk"), 50_000)
 
-		err := api.Restore(t.Context(), bytes.NewReader(junk))
+		err := restoring(api, junk)(t.Context())
 		if !wait.IsPermanent(err) || !strings.Contains(err.Error(), "invalid database") ||
 			strings.Contains(err.Error(), "reset the machine") {
 			t.Errorf("err = %v", err)
@@ -235,7 +237,7 @@ func TestRestore_ofABrokenSnapshot(t *testing.T) {
 			t.Errorf("observed: %+v", seen)
 		}
 
-		must(t, api.Restore(t.Context(), bytes.NewReader(snapshot)))
+		must(t, restoring(api, snapshot)(t.Context()))
 		observed(t, api, "became ready", settled)
 
 		if got, err := m.EtcdKeys(t.Context(), "/test/"); err != nil || !maps.Equal(got, kept) {
@@ -256,7 +258,7 @@ func TestRestore_thatIsInterruptedByAReboot(t *testing.T) {
 
 	ended := make(chan error, 1)
 
-	go func() { ended <- api.Restore(t.Context(), bytes.NewReader(snapshot)) }()
+	go func() { ended <- restoring(api, snapshot)(t.Context()) }()
 
 	must(t, m.AwaitStage(t.Context(), sim.StageUnknown))
 	m.ClearFaults()
@@ -289,13 +291,13 @@ func TestRestore_ofWhatCannotBe(t *testing.T) {
 	snapshot := make([]byte, 512+sha256.Size)
 
 	// A member keeps its data.
-	must(t, first.Restore(t.Context(), bytes.NewReader(snapshot)))
+	must(t, first.Restore(t.Context(), bytes.NewReader(snapshot), func(context.Context) error { return nil }))
 
 	if err := retried(t, restoring(worker, snapshot)); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {
 		t.Errorf("on a worker: %v", err)
 	}
 
-	if err := blank.Restore(t.Context(), bytes.NewReader(snapshot)); !errors.Is(err, talos.ErrMaintenance) {
+	if err := blank.Restore(t.Context(), bytes.NewReader(snapshot), nil); !errors.Is(err, talos.ErrMaintenance) {
 		t.Errorf("in maintenance mode: %v", err)
 	}
 

@@ -51,6 +51,7 @@ func openSession(
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
+		Founding: m.Founders.Of(bundle),
 		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
 

@@ -41,6 +41,8 @@ type ProviderData struct {
 	// through them while ephemeral resources are open.
 	Hosts   *hosts
 	tunnels *containers.Tunnels
+	// Founders are the machines that runs of this process bootstrapped.
+	Founders *founders
 	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
 	KubernetesTimeout time.Duration
@@ -69,6 +71,7 @@ func NewProviderData() *ProviderData {
 		Addons:            newAddons(),
 		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),
+		Founders:          &founders{by: map[string]cluster.Machine{}},
 		tunnels:           &containers.Tunnels{},
 	}
 }

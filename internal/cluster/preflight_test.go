@@ -1,0 +1,45 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Right before etcd begins on a machine, nobody else may have one.
+func TestPreflight_ofABootstrap(t *testing.T) {
+	t.Parallel()
+
+	const waiting = "kubernetes-down\ncp-1 member stage=booting etcd=Preparing sent busy\n"
+
+	for name, test := range map[string]struct{ snapshot, want string }{
+		"nobody has an etcd":           {waiting + "cp-2 member stage=booting etcd=Preparing fresh", ""},
+		"the other is in maintenance":  {waiting + "cp-2 maintenance", ""},
+		"the other boots for long":     {waiting + "cp-2 unreachable fresh", ""},
+		"the other was asked":          {waiting + "cp-2 member stage=booting etcd=Preparing requested", "was bootstrapped on cp-2"},
+		"the other has data":           {waiting + "cp-2 member stage=running etcd=Running", "cp-2 may hold etcd data: its etcd is Running"},
+		"the other fell silent":        {waiting + "cp-2 unreachable", "cp-2 may hold etcd data: it does not answer"},
+		"somebody lists members":       {waiting + "etcd cp-9\ncp-2 maintenance", "etcd has members already"},
+		"Kubernetes answers":           {"nodes cp-9\ncp-1 member stage=booting etcd=Preparing\ncp-2 maintenance", "nodes already"},
+		"another resource founds it":   {waiting + "founder cp-9\ncp-2 maintenance", "another resource bootstraps etcd on cp-9"},
+		"the machine itself is asked":  {"kubernetes-down\ncp-1 member etcd=Preparing requested sent busy\ncp-2 maintenance", ""},
+		"the other's etcd is unknown":  {waiting + "cp-2 member stage=booting", "the state of its etcd is not known"},
+		"the other has not been asked": {waiting, "cp-2 may hold etcd data: it does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			policy := cluster.DefaultPolicy()
+			want := parseSpec(t, "beside cp-2 10.0.0.2\ncp-1 controlplane 10.0.0.1\n", &policy)
+			have := parseSnapshot(t, want, test.snapshot+"\n")
+
+			for _, step := range []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}, cluster.Restore{Machine: "cp-1"}} {
+				got := cluster.Preflight(want, have, policy, step)
+				if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+					t.Errorf("%s: %q, want %q", step, got, test.want)
+				}
+			}
+		})
+	}
+}
