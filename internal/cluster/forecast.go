@@ -203,6 +203,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		s.cordon(step.Node, true)
 	case SyncManifests:
 		s.Kubernetes.Manifests, s.Kubernetes.KubeProxy = step.Version, state.Images[KubeProxy]
+	case RestartKubelet:
+		state.KubeletRestarted = true
+		s.Machines[m.Name] = state
+		settle(want, s, m)
 	case DeleteNode:
 		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
 	}

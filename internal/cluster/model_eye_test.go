@@ -101,6 +101,7 @@ func (e *eye) ask(m cluster.Machine) {
 		!fresh.BootstrapRequested
 	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
 		old.RebootedFrom, old.Pulled
+	fresh.KubeletRestarted = old.KubeletRestarted
 	fresh.FirstBoot = old.FirstBoot && !without
 	fresh.Fresh = (old.Fresh && (fresh.Answers() || fresh.FirstBoot) || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()

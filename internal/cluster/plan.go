@@ -48,6 +48,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planJoins(want, have, p, d)
 	planFormerNodes(want, have, d)
 	planUncordons(want, have, d)
+	planRegistrations(want, have, p, d)
 	planOwnership(want, have, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)

@@ -126,6 +126,29 @@ func planUncordons(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
+// planRegistrations makes machines register whose nodes are missing: somebody deleted them, or
+// etcd was restored from a snapshot that is older than they are. A kubelet registers when it
+// starts, and then never again (Kubernetes 1.36, kubelet_node_status.go,
+// registerWithAPIServer). Once in a run: what keeps it from registering then is something else.
+func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
+	k := have.Kubernetes
+	if !k.Reachable || have.Time.Sub(k.Since) <= p.RegisterTimeout {
+		return
+	}
+
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+		runs := s.Access == Member && s.Stage == StageRunning && !s.goingDown() && s.NodeName != "" && s.Busy == ""
+
+		if _, registered := have.NodeOf(m); registered || !runs || s.KubeletRestarted || d.concerns(m.Name) ||
+			have.Time.Sub(s.Since) <= p.RegisterTimeout {
+			continue
+		}
+
+		d.step(RestartKubelet{Machine: m.Name})
+	}
+}
+
 // planControlPlanes changes one control plane. pending names a control plane that has
 // something disruptive before it, which workers wait for.
 func (r rollout) planControlPlanes(d *Decision) (pending string) {

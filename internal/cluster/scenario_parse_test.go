@@ -384,6 +384,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.Busy = "in progress"
 	case "in-upgrade":
 		s.Busy, s.InUpgrade = "in progress", true
+	case "kubelet-restarted":
+		s.KubeletRestarted = true
 	case "resetting":
 		s.Resetting = true
 	case "stopped":

@@ -132,6 +132,8 @@ type MachineState struct {
 	// RestoredAt is when the etcd of this machine began as a restored snapshot, by the
 	// machine's clock; zero when it did not, or was not asked.
 	RestoredAt time.Time
+	// KubeletRestarted is true once this run restarted the kubelet in this boot.
+	KubeletRestarted bool
 	// BootstrapSent is true once this run began to ask the machine to bootstrap
 	// etcd, whatever became of the call. No other machine is asked then.
 	BootstrapSent bool

@@ -258,6 +258,9 @@ type Policy struct {
 	// BootTimeout is how long the first control plane may take to come up before
 	// another one, known to hold no etcd data, is bootstrapped in its place.
 	BootTimeout time.Duration
+	// RegisterTimeout is how long a member that runs, beside a Kubernetes API that answers, may
+	// take to register its node before its kubelet is restarted.
+	RegisterTimeout time.Duration
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
@@ -310,7 +313,7 @@ const (
 func DefaultPolicy() Policy {
 	return Policy{
 		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
-		DeleteTimeout: 10 * time.Minute,
-		Drain:         DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
+		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute,
+		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

@@ -343,6 +343,19 @@ func (s Reset) String() string {
 	}
 }
 
+// RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet
+// registers when it starts, and at no other time. Pods go on.
+type RestartKubelet struct {
+	Machine string
+}
+
+// On names the machine.
+func (s RestartKubelet) On() string { return s.Machine }
+
+func (s RestartKubelet) String() string {
+	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
+}
+
 // DeleteNode removes the Kubernetes Node object of a machine that was reset;
 // Talos never removes it.
 type DeleteNode struct {

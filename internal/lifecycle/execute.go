@@ -64,6 +64,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
 	case cluster.ReplaceVolumes:
 		return r.replaceVolumes(ctx, o, s)
+	case cluster.RestartKubelet:
+		return machine.RestartKubelet(ctx)
 	case cluster.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
 	case cluster.PullImages:

@@ -263,6 +263,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	}
 
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
+	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
 	fresh.FirstBoot = old.FirstBoot && !withoutEtcd(fresh)
 	unbroken := old.Fresh && (fresh.Answers() || fresh.FirstBoot)
@@ -409,6 +410,8 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
+		case cluster.RestartKubelet:
+			s.KubeletRestarted = true
 		case cluster.PullImages:
 			s.Pulled = step.Version
 		case cluster.UpgradeComponent:

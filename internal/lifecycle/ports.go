@@ -52,6 +52,9 @@ type Machine interface {
 	// that the component runs from; minutes on slow links. Safe to repeat. An image that the
 	// registry does not have is a permanent error.
 	PullComponent(ctx context.Context, component cluster.Component, image string) error
+	// RestartKubelet restarts the kubelet of a Member, which then registers its node. Pods go on.
+	// Safe to repeat.
+	RestartKubelet(ctx context.Context) error
 	// AwaitKubelet waits until a Member has started its kubelet with that image, whoever set
 	// it, and found it healthy: what the cluster shows of a kubelet tells one image of a version
 	// from another one by nothing. It waits no longer than a limit of its own. Safe to repeat.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,43 @@ func TestRestore_ofAllControlPlanes(t *testing.T) {
 		!strings.Contains(err.Error(), "backups/older.db") {
 		t.Errorf("another snapshot for a cluster that lives: %v", err)
 	}
+}
+
+// TestRestore_ofAnOlderSnapshot: a worker that joined after the snapshot has no node any more, and registers again
+// without a hand, in the run that restores and in the one of another resource.
+func TestRestore_ofAnOlderSnapshot(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.create()
+	snapshot := s.takeSnapshot()
+
+	s.add("late", 2, cluster.Worker)
+	s.create()
+	s.wipeControlPlanes(snapshot)
+
+	s.policy.RegisterTimeout = 2 * time.Second
+
+	other := s.want
+	other.Machines = s.want.Machines[2:] // as a talosop_worker has it
+	s.want.Machines = s.want.Machines[:2]
+
+	for _, want := range []cluster.Spec{s.want, {Name: other.Name, Endpoint: other.Endpoint, Machines: other.Machines,
+		Joins: true, Bootstrapped: true, NodesBecomeReady: true}} {
+		result, err := s.runner().Converge(bounded(t), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		restart := cluster.RestartKubelet{Machine: want.Machines[len(want.Machines)-1].Name}
+		if !slices.Contains(result.Done, cluster.Step(restart)) {
+			t.Errorf("done %v, want %s", result.Done, restart)
+		}
+	}
+
+	s.want.RestoreFrom = ""
+	s.want.Machines = append(s.want.Machines, other.Machines...)
+	s.isReady(s.runner().Observe(bounded(t), s.want))
 }
 
 // TestRestore_touchesNothingBeforeTheSnapshotIsThere: a snapshot that cannot be had ends the run first.

@@ -49,16 +49,27 @@ func (a *api) ServiceRestart(
 		return nil, err
 	}
 
-	a.b.Services.Stop(req.GetId())
-
-	if err := timing.Pause(ctx, time.Millisecond); err != nil {
+	if req.GetId() == "kubelet" {
+		a.b.kubelet.Restart()
+	} else if err := a.restart(ctx, req.GetId()); err != nil {
 		return nil, err
 	}
 
-	a.b.Services.Start(req.GetId())
 	msg := fmt.Sprintf("Service %q restarted", req.GetId())
 
 	return &machine.ServiceRestartResponse{Messages: []*machine.ServiceRestart{{Resp: msg}}}, nil
+}
+
+func (a *api) restart(ctx context.Context, id string) error {
+	a.b.Services.Stop(id)
+
+	if err := timing.Pause(ctx, time.Millisecond); err != nil {
+		return err
+	}
+
+	a.b.Services.Start(id)
+
+	return nil
 }
 
 // serviceOperation answers as Talos does: plain errors, so the code is Unknown.

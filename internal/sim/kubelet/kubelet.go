@@ -125,15 +125,15 @@ func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
 	}
 
 	ready := kl.networked()
-	registered := kl.reportNode(ctx, version, ready && !first)
+	registered := kl.reportNode(ctx, version, ready && !first, true)
 	kl.World.Update(func() {}) // who waits for the kubelet looks again
 
 	if registered && ready && first && timing.Pause(ctx, kl.Delays.NodeReady) == nil {
-		kl.reportNode(ctx, version, true)
+		kl.reportNode(ctx, version, true, false)
 	}
 
 	if registered && !ready && kl.World.Await(ctx, func() bool { return kl.Disk.CNI }) == nil {
-		kl.reportNode(ctx, version, true)
+		kl.reportNode(ctx, version, true, false)
 	}
 
 	<-ctx.Done()
@@ -195,10 +195,10 @@ func (kl *Kubelet) networked() bool {
 	return kl.CNIReadies() || kl.Disk.CNI
 }
 
-// reportNode creates or updates the machine's node until it succeeds or ctx ends.
-func (kl *Kubelet) reportNode(ctx context.Context, version string, ready bool) bool {
+// reportNode updates the machine's node until it succeeds or ctx ends; a kubelet that begins creates one that is missing.
+func (kl *Kubelet) reportNode(ctx context.Context, version string, ready, begins bool) bool {
 	for {
-		node, err := kl.applyNode(ctx, version, ready)
+		node, err := kl.applyNode(ctx, version, ready, begins)
 		if err == nil {
 			kl.SetNode(ctx, true, ready, node.Spec.Unschedulable)
 
@@ -211,7 +211,7 @@ func (kl *Kubelet) reportNode(ctx context.Context, version string, ready bool) b
 	}
 }
 
-func (kl *Kubelet) applyNode(ctx context.Context, version string, ready bool) (*corev1.Node, error) {
+func (kl *Kubelet) applyNode(ctx context.Context, version string, ready, begins bool) (*corev1.Node, error) {
 	k, err := kl.host.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (kl *Kubelet) applyNode(ctx context.Context, version string, ready bool) (*
 	node, err := k.GetNode(ctx, kl.NodeName)
 
 	switch {
-	case apierrors.IsNotFound(err) && ready && kl.RunsNode(kl.NodeName):
+	case apierrors.IsNotFound(err) && !begins:
 		// Somebody deleted it. A kubelet registers again only when it starts.
 		return &corev1.Node{}, nil
 	case apierrors.IsNotFound(err):
@@ -395,6 +395,9 @@ func (kl *Kubelet) Want(image, version string) {
 		kl.rendered.Ring()
 	}
 }
+
+// Restart lets the kubelet start anew with what it runs with.
+func (kl *Kubelet) Restart() { kl.rendered.Ring() }
 
 // ErrNoServer is why a load balancer cuts a connection.
 var ErrNoServer = errors.New("no kube-apiserver answers")
