@@ -132,7 +132,7 @@ func planUncordons(want Spec, have Snapshot, d *Decision) {
 // registerWithAPIServer). Once in a run: what keeps it from registering then is something else.
 func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 	k := have.Kubernetes
-	if !k.Reachable || have.Time.Sub(k.Since) <= p.RegisterTimeout {
+	if !k.Reachable {
 		return
 	}
 
@@ -140,12 +140,11 @@ func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 		s := have.Machines[m.Name]
 		runs := s.Access == Member && s.Stage == StageRunning && !s.goingDown() && s.NodeName != "" && s.Busy == ""
 
-		if _, registered := have.NodeOf(m); registered || !runs || s.KubeletRestarted || d.concerns(m.Name) ||
-			have.Time.Sub(s.Since) <= p.RegisterTimeout {
-			continue
-		}
+		late := s.NodeMissing || have.Time.Sub(s.Since) > p.RegisterTimeout && have.Time.Sub(k.Since) > p.RegisterTimeout
 
-		d.step(RestartKubelet{Machine: m.Name})
+		if _, registered := have.NodeOf(m); !registered && runs && late && !s.KubeletRestarted && !d.concerns(m.Name) {
+			d.step(RestartKubelet{Machine: m.Name})
+		}
 	}
 }
 

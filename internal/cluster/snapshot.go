@@ -132,6 +132,9 @@ type MachineState struct {
 	// RestoredAt is when the etcd of this machine began as a restored snapshot, by the
 	// machine's clock; zero when it did not, or was not asked.
 	RestoredAt time.Time
+	// NodeMissing is true for a member that an earlier observation found without a node in
+	// Kubernetes, as recorded; runs find out for themselves.
+	NodeMissing bool
 	// KubeletRestarted is true once this run restarted the kubelet in this boot.
 	KubeletRestarted bool
 	// BootstrapSent is true once this run began to ask the machine to bootstrap

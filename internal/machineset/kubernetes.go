@@ -50,6 +50,12 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
 	for _, m := range want.Machines {
+		if r.Drift[m.Name].Has(NoNode) {
+			forgetNode(&have, m)
+
+			continue
+		}
+
 		images := r.Machines[m.Name].Images
 
 		other := runningOtherwise(images, r.Kubernetes[m.Name])
@@ -72,6 +78,17 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	}
 
 	return have
+}
+
+// forgetNode takes the node of a machine away, which was found without one.
+func forgetNode(have *cluster.Snapshot, m cluster.Machine) {
+	node, _ := have.NodeOf(m)
+	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes,
+		func(n cluster.Node) bool { return n.Name == node.Name })
+
+	state := have.Machines[m.Name]
+	state.NodeMissing = true
+	have.Machines[m.Name] = state
 }
 
 // podsOf is the pods of a control plane that runs with its images, but for those that run in
