@@ -98,6 +98,8 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 		s.simply(op, how, func() { s.deleteNode(step.Node) })
 	case cluster.PullImages:
 		s.simply(op, how, func() {})
+	case cluster.RestartKubelet:
+		s.simply(op, how, func() { s.register(b) })
 	case cluster.UpgradeComponent:
 		s.upgradeComponent(op, b, step, how)
 	case cluster.SyncManifests:
@@ -286,6 +288,8 @@ func (e *eye) ended(step cluster.Step, err error) {
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
+		case cluster.RestartKubelet:
+			s.KubeletRestarted = true
 		case cluster.PullImages:
 			s.Pulled = step.Version
 		case cluster.UpgradeComponent:
