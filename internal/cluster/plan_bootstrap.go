@@ -4,9 +4,10 @@ import "slices"
 
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
 // none of the machines has any more. Only a restore can bring its data back, when
-// it is asked for; a second bootstrap would put an empty cluster in its place.
+// it is asked for; a second bootstrap would put an empty cluster in its place. While control
+// planes of other resources work, nothing is lost.
 func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
-	if !want.Bootstrapped || !want.OwnsBootstrap() || want.RestoreFrom != "" {
+	if !want.Bootstrapped || !want.OwnsBootstrap() || want.RestoreFrom != "" || len(OtherNodesAtWork(want, have)) > 0 {
 		return
 	}
 
@@ -21,6 +22,24 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
 		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not "+
 			"restored before, or destroy the resource and create the cluster anew")
+}
+
+// OtherNodesAtWork are the nodes of control planes that the spec does not know, by the word of a Kubernetes API that
+// answers.
+func OtherNodesAtWork(want Spec, have Snapshot) []Node {
+	if !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes), func(node Node) bool {
+		known := slices.ContainsFunc(want.Known(), func(m Machine) bool {
+			own, registered := have.NodeOf(m)
+
+			return registered && own.Name == node.Name || m.NodeName == node.Name
+		})
+
+		return known || !node.ControlPlane || !node.Ready
+	})
 }
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored

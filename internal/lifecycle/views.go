@@ -94,7 +94,25 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 		}
 	}
 
-	if have.Etcd.Known {
+	switch {
+	case have.Etcd.Known:
 		o.peers = peers
+	case len(o.peers) == 0:
+		o.peers = peersByNode(o.want, *have)
 	}
+}
+
+// peersByNode are the control planes of other resources as Kubernetes names them: who to ask for etcd when no machine
+// of the spec can answer.
+func peersByNode(want cluster.Spec, have cluster.Snapshot) []cluster.Machine {
+	var peers []cluster.Machine
+
+	for _, node := range cluster.OtherNodesAtWork(want, have) {
+		if len(node.Addresses) > 0 {
+			peers = append(peers, cluster.Machine{Name: cluster.PeerName(cluster.EtcdMember{Name: node.Name}),
+				Role: cluster.ControlPlane, Address: node.Addresses[0]})
+		}
+	}
+
+	return peers
 }

@@ -26,6 +26,8 @@ const (
 	NoNode
 	// OwnedByAnother is a machine whose node has the mark of another resource.
 	OwnedByAnother
+	// OthersWork is a control plane beside which those of other resources work.
+	OthersWork
 	// NotOnHost is a container of which its host cluster has nothing.
 	NotOnHost
 	// HostDiffers is an object of a container on its host cluster, which is put right before the first step.
@@ -58,6 +60,7 @@ var wholly = map[DifferenceKind]string{
 	NoMember:        "it has no member in etcd",
 	NoNode:          "it has no node in Kubernetes",
 	OwnedByAnother:  "another resource, or another state, has marked its node as its own",
+	OthersWork:      "control planes of other resources work",
 	NotOnHost:       "the host cluster has neither a pod nor volumes of it",
 	HostVolumesLost: "host cluster: its volumes can never be used again, and its data is lost",
 }

@@ -160,6 +160,12 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cl
 	want := p.Spec(r, files)
 	want.OtherControlPlanes = p.OtherControlPlanes()
 
+	for _, drift := range r.Drift {
+		if drift.Has(OthersWork) && want.OtherControlPlanes == nil {
+			want.OtherControlPlanes = unlisted(2)
+		}
+	}
+
 	return cluster.Forecast(want, r.Assume(want), p.Policy(policy))
 }
 

@@ -43,9 +43,16 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 		beside = slices.Clone(p.Single.Beside)
 	}
 
-	for _, other := range []string{"some other control plane", "yet another control plane"}[:max(0, enough-len(beside))] {
-		beside = append(beside, cluster.Machine{Name: other, Role: cluster.ControlPlane, Address: other})
+	return append(beside, unlisted(max(0, enough-len(beside)))...)
+}
+
+// unlisted are up to two control planes that are known to be there, and no more of them.
+func unlisted(n int) []cluster.Machine {
+	var others []cluster.Machine
+
+	for _, name := range []string{"some other control plane", "yet another control plane"}[:n] {
+		others = append(others, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: name})
 	}
 
-	return beside
+	return others
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // expectOutput checks that a run said something, whatever the width of its lines.
@@ -129,5 +130,68 @@ func TestAccOwnership_twoStates(t *testing.T) {
 		expectOutput(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
 		s.expectUntouched(t)
 		expectNoChanges(t, second, "after the first state was destroyed")
+	})
+}
+
+// A control plane that is made of two resources: a disk that is lost in one of them is repaired through the other one,
+// and the destroy of one leaves the members of the other one a quorum.
+func TestAccOwnership_mixedControlPlane(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 0)
+		w := clitest.NewWorkspace(t, cli)
+		machines := strings.TrimPrefix(s.oneByOneHCL(s.controlPlane[1:]), secretsHCL)
+		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
+		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneOf(s.controlPlane[:1], "")+machines)
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+		s.expectMembers(t, 3)
+		expectNoChanges(t, w, "after the create")
+
+		s.controlPlane[0].Wipe()
+		s.controlPlane[0].PowerOn()
+		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+
+		repaired := w.MustRun("apply", "-auto-approve")
+		if strings.Contains(repaired.Output(), "restore_from") {
+			t.Errorf("a restore was advised:\n%s", repaired.Output())
+		}
+
+		s.expectMembers(t, 3)
+		expectNoChanges(t, w, "after the repair")
+
+		w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this")
+		s.leftInOrder(t, s.controlPlane[0])
+		s.expectMembers(t, 2)
+		expectWaiting(t, s.controlPlane[0])
+	})
+}
+
+// A control plane moves from one type of resource to another: the old one is forgotten, the new ones take it over.
+func TestAccOwnership_anotherType(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 0)
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(""))
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane))
+		expectOutput(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
+
+		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane)+`
+removed {
+  from = talosop_control_plane.this
+  lifecycle {
+    destroy = false
+  }
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		s.expectUntouched(t)
+		expectNoChanges(t, w, "after the move")
 	})
 }
