@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -332,9 +333,15 @@ func secretsIn(bundle string) []string {
 	var secrets []string
 
 	for _, mask := range tf.MasksOf(bundle) {
-		// A line in the middle of a key is enough to recognise it by.
+		// The longest line of a key is enough to recognise it by; those at its ends may be short, or a heading.
+		longest := func(a, b string) int { return len(a) - len(b) }
 		lines := strings.Split(strings.TrimSpace(mask), "\n")
-		secrets = append(secrets, lines[len(lines)/2])
+
+		if len(lines) > 2 {
+			lines = lines[1 : len(lines)-1]
+		}
+
+		secrets = append(secrets, slices.MaxFunc(lines, longest))
 	}
 
 	return secrets
