@@ -29,7 +29,7 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	ends := Ends(want, have, p)
 
 	if removed := want.removed(ControlPlane); want.Protected && len(removed) > 0 &&
-		(ends || lostForGood(want, have, p)) && !neverBegan(want, have) {
+		(ends || lostForGood(have, p)) && !neverBegan(want, have) {
 		return Decision{Refusals: []Refusal{protectedEnd(removed[0], have)}}
 	}
 
@@ -82,12 +82,12 @@ func Ends(want Spec, have Snapshot, p Policy) bool {
 		return true
 	}
 
-	return silent && empty || lostForGood(want, have, p) && !want.Protected
+	return silent && empty || lostForGood(have, p) && !want.Protected
 }
 
 // lostForGood is true when neither etcd nor Kubernetes answered for long enough to give up a cluster that is off or
 // has lost its quorum.
-func lostForGood(want Spec, have Snapshot, p Policy) bool {
+func lostForGood(have Snapshot, p Policy) bool {
 	return !have.Etcd.Known && kubernetesSilent(have, p)
 }
 

@@ -182,6 +182,6 @@ func cordonOf(node Node, since time.Time) string {
 		at = " since " + since.UTC().Format(time.RFC3339)
 	}
 
-	return fmt.Sprintf("node %s is cordoned by talosop for %s%s, and its machine is at work or did not come back; when it "+
-		"was given up, `kubectl uncordon %s` goes on without it", node.Name, by, at, node.Name)
+	return fmt.Sprintf("node %s is cordoned by talosop for %s%s, and its machine is at work or did not come back; when "+
+		"it was given up, `kubectl uncordon %s` goes on without it", node.Name, by, at, node.Name)
 }

@@ -12,11 +12,9 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	m, ok := want.Find(step.On())
 
 	switch {
-	case !ok:
-		return ""
-	case BeginsEtcd(step):
+	case ok && BeginsEtcd(step):
 		return begunElsewhere(want, have, m)
-	case !Disruptive(step):
+	case !ok || !Disruptive(step):
 		return ""
 	}
 

@@ -1,7 +1,9 @@
 package lifecycle_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // TestBootstrap_inFlightIsTheOnlyOne: the call takes longer than anybody waits,
@@ -200,8 +203,15 @@ func (s *site) configured(name string) lifecycle.Machine {
 		s.t.Fatal(err)
 	}
 
-	for api.Observe(bounded(s.t)).EtcdService != cluster.ServicePreparing {
-		time.Sleep(10 * time.Millisecond)
+	err := wait.Until(bounded(s.t), 10*time.Millisecond, func(ctx context.Context) error {
+		if etcd := api.Observe(ctx).EtcdService; etcd != cluster.ServicePreparing {
+			return fmt.Errorf("etcd is %s", etcd)
+		}
+
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 
 	return api

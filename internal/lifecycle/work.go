@@ -377,7 +377,8 @@ func (w *work) failures() []cluster.Hold {
 // old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.LeaveEtcd, cluster.RemoveMember, cluster.UpgradeComponent,
+	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.LeaveEtcd, cluster.RemoveMember,
+		cluster.UpgradeComponent,
 		cluster.SyncManifests:
 		return false
 	default:

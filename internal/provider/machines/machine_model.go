@@ -50,7 +50,8 @@ type OneMachineModel struct {
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{
 		changeModel: m.changeModel,
-		ID:          m.ID, OwnerID: m.OwnerID, OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete, DeletionProtection: m.DeletionProtection,
+		ID:          m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
+		OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete,
 		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
 		manifests: m.Manifests,
 	}

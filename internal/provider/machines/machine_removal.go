@@ -75,7 +75,8 @@ func (r run) relinquished() finding.List {
 		fmt.Sprintf("%s %s the mark of another resource, of this or of another state, that took %s over. %s left as %s, and "+
 			"this resource has forgotten %[3]s.", finding.Describe(r.result.Relinquished),
 			finding.Verb(r.result.Relinquished, "has", "have"), finding.Verb(r.result.Relinquished, "it", "them"),
-			finding.Verb(r.result.Relinquished, "It was", "They were"), finding.Verb(r.result.Relinquished, "it is", "they are")))}
+			finding.Verb(r.result.Relinquished, "It was", "They were"),
+			finding.Verb(r.result.Relinquished, "it is", "they are")))}
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

@@ -164,6 +164,6 @@ func reusedMachine(clash string) finding.Finding {
 		"by this plan "+clash,
 		"The plan does not order the two, so that a machine that works could be reset",
 		"Nothing was changed. Where the resource was renamed, or moved to another module or key, say so: moved { from = "+
-			"OLD_ADDRESS, to = NEW_ADDRESS }. Where another type of resource takes the machine over, forget the old one: removed "+
-			"{ from = OLD_ADDRESS, lifecycle { destroy = false } }. To reset the machine first, apply its removal alone")
+			"OLD_ADDRESS, to = NEW_ADDRESS }. Where another type of resource takes the machine over, forget the old one: "+
+			"removed { from = OLD_ADDRESS, lifecycle { destroy = false } }. To reset the machine first, apply its removal alone")
 }

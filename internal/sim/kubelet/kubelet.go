@@ -195,7 +195,8 @@ func (kl *Kubelet) networked() bool {
 	return kl.CNIReadies() || kl.Disk.CNI
 }
 
-// reportNode updates the machine's node until it succeeds or ctx ends; a kubelet that begins creates one that is missing.
+// reportNode updates the machine's node until it succeeds or ctx ends; a kubelet that begins creates one that is
+// missing.
 func (kl *Kubelet) reportNode(ctx context.Context, version string, ready, begins bool) bool {
 	for {
 		node, err := kl.applyNode(ctx, version, ready, begins)
