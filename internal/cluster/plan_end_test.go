@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,6 +53,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		all := randomSpec(random)
 		have := randomSnapshot(random, all)
+		have.Kubernetes.Owners = map[string]string{} // the run has seen that nobody else owns them
 
 		for i := range have.Etcd.Members {
 			have.Etcd.Members[i].ID = have.Etcd.Members[i].Name
@@ -63,7 +65,14 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			continue
 		}
 
-		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], OtherControlPlanes: planes[1:]}
+		want := cluster.Spec{Joins: true, Bootstrapped: true, Removed: planes[:1], OtherControlPlanes: planes[1:],
+			Protected: random.IntN(2) == 0}
+
+		// A cluster that nobody answers for is given up where nothing protects it.
+		givenUp := !want.Protected && !have.Kubernetes.Reachable && !have.Etcd.Known && random.IntN(2) == 0
+		if givenUp {
+			have.Kubernetes.Since = have.Time.Add(-time.Hour)
+		}
 
 		for _, step := range cluster.PlanRemoval(want, have, cluster.DefaultPolicy()).Steps {
 			if _, reset := step.(cluster.Reset); !reset {
@@ -83,7 +92,11 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 				t.Fatalf("seed %d: %s is reset, and etcd lists it beside others", seed, step.On())
 			}
 
-			if !have.Etcd.Known && others {
+			if isMember && want.Protected {
+				t.Fatalf("seed %d: %s is reset, a member that is protected", seed, step.On())
+			}
+
+			if !have.Etcd.Known && others && !givenUp {
 				t.Fatalf("seed %d: %s is reset while nobody lists the members and others hold data", seed, step.On())
 			}
 		}
