@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -109,19 +108,6 @@ func (p Set) Guarded() bool {
 // EndsWith reports whether the cluster ends with a single control plane, given whether all others go, too.
 func (p Set) EndsWith(allGo func(others []cluster.Machine) bool) bool {
 	return p.Single != nil && p.OwnsControlPlane() && len(p.Single.Beside) > 0 && allGo(p.Single.Beside)
-}
-
-// Beyond are the machines of a set that another one has none of at the same address and with the same UUID.
-func (p Set) Beyond(other Set) []cluster.Machine {
-	return slices.DeleteFunc(p.Spec(PriorState{}, Rendered{}).Machines, func(m cluster.Machine) bool {
-		for _, theirs := range other.Machines {
-			if SameAddress(theirs.Address, m.Address) || m.UUID != "" && strings.EqualFold(theirs.UUID, m.UUID) {
-				return true
-			}
-		}
-
-		return false
-	})
 }
 
 // ControlPlanePool is what the pool of control planes is called on the host.

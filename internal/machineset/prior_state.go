@@ -88,6 +88,16 @@ func (r PriorState) WithLeft(more ...cluster.Machine) PriorState {
 	return r
 }
 
+// Added are the machines of a set that the one of state has not, be it under another name or at another address.
+func (r PriorState) Added(p, prior Set) []cluster.Machine {
+	return slices.DeleteFunc(p.Spec(r, Rendered{}).Machines, func(m cluster.Machine) bool {
+		_, listed := prior.Machines[m.Name]
+		_, renamed := r.Renamed[m.Name]
+
+		return listed || renamed
+	})
+}
+
 // leaving are the machines that are to go.
 func (r PriorState) leaving() []cluster.Machine { return slices.Concat(r.Removed, r.Left) }
 

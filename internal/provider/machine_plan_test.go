@@ -229,6 +229,55 @@ func TestMachine_planOfDestroy(t *testing.T) {
 		[]string{"together with all other control planes"}, false)
 }
 
+// Two machines that exchange their addresses in one plan stay what they are; one that is added to another resource than
+// it is taken out of is refused.
+func TestMachine_planOfTwoResources(t *testing.T) {
+	t.Parallel()
+
+	typ := typeOf(t, "talosop_machine")
+	machine := func(name, address string) tftypes.Value {
+		return valueOf(t, typ, with(with(with(baseMachine(), nil, "bootstrap"), name, "name"), address, "address"))
+	}
+	settled := func(v tftypes.Value) *tftypes.Value {
+		state := settledState(t, "talosop_machine", with(baseMachine(), nil, "bootstrap"))
+
+		var values, given map[string]tftypes.Value
+		must(t, state.As(&values))
+		must(t, v.As(&given))
+
+		values["name"], values["address"] = given["name"], given["address"]
+		state = tftypes.NewValue(typ, values)
+
+		return &state
+	}
+
+	one, other := machine("cp-1", "10.0.0.11"), machine("cp-2", "10.0.0.12")
+	server := providerServer(t)
+
+	for _, resp := range []*tfprotov6.PlanResourceChangeResponse{
+		plannedBy(t, server, "talosop_machine", settled(one), machine("cp-1", "10.0.0.12")),
+		plannedBy(t, server, "talosop_machine", settled(other), machine("cp-2", "10.0.0.11")),
+	} {
+		if refusedBy(resp.Diagnostics) {
+			t.Errorf("an exchange of addresses: %s", show(resp.Diagnostics))
+		}
+	}
+
+	server = providerServer(t)
+	pool := settledState(t, "talosop_control_plane", baseControlPlane())
+	smaller := with(baseControlPlane(), nil, "machines", "cp-1")
+
+	resp := plannedBy(t, server, "talosop_control_plane", &pool, valueOf(t, typeOf(t, "talosop_control_plane"), smaller))
+	if refusedBy(resp.Diagnostics) {
+		t.Fatalf("a smaller control plane: %s", show(resp.Diagnostics))
+	}
+
+	resp = plannedBy(t, server, "talosop_machine", nil, machine("cp-1", "10.0.0.11"))
+	if !refusedBy(resp.Diagnostics) || !strings.Contains(show(resp.Diagnostics), "planned for another") {
+		t.Errorf("a machine of both: %s", show(resp.Diagnostics))
+	}
+}
+
 // An import takes one machine, and tells by the control planes what it is.
 func TestMachine_importIDs(t *testing.T) {
 	t.Parallel()

@@ -287,12 +287,21 @@ func planned(
 ) *tfprotov6.PlanResourceChangeResponse {
 	t.Helper()
 
+	return plannedBy(t, providerServer(t), resource, prior, config)
+}
+
+// plannedBy is planned in the plan of a provider.
+func plannedBy(
+	t *testing.T, server tfprotov6.ProviderServer, resource string, prior *tftypes.Value, config tftypes.Value,
+) *tfprotov6.PlanResourceChangeResponse {
+	t.Helper()
+
 	state := tftypes.NewValue(config.Type(), nil)
 	if prior != nil {
 		state = *prior
 	}
 
-	resp, err := providerServer(t).PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+	resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
 		TypeName: resource, PriorState: dynamic(t, state), ProposedNewState: dynamic(t, proposed(t, prior, config)),
 		Config: dynamic(t, config),
 	})

@@ -159,14 +159,22 @@ func (r *machinesResource[M, P]) object(life CommonModel) string {
 	return r.kind + " " + finding.Quote(life.ID.ValueString())
 }
 
-// planOwners notes what a plan of an update does to which machine, and refuses what another plan contradicts.
-func (r *machinesResource[M, P]) planOwners(p, prior machineset.Set, life CommonModel) diag.Diagnostics {
+// planOwners notes which machines a plan makes and which it resets, and refuses what another plan contradicts. life is
+// that of the state; one without a record has none.
+func (r *machinesResource[M, P]) planOwners(
+	ctx context.Context, p, prior machineset.Set, life CommonModel,
+) diag.Diagnostics {
 	if r.ProviderData == nil || p.Unnamed {
 		return nil
 	}
 
-	return tf.Diagnostics(append(r.Owners.PlanMade(p, r.object(life), p.Beyond(prior)),
-		r.Owners.PlanWiped(prior, r.object(life), prior.Beyond(p))...))
+	record, found := life.Recorded(ctx, prior)
+	recorded, _ := machineset.NewPriorState(record, p, prior)
+
+	found.Append(r.Owners.PlanMade(p, r.object(life), recorded.Added(p, prior))...)
+	found.Append(r.Owners.PlanWiped(prior, r.object(life), recorded.Removed)...)
+
+	return tf.Diagnostics(found)
 }
 
 // planCreate forecasts a create. replaces is true for that of a replacement, whose machines are often those that go.
@@ -183,7 +191,7 @@ func (r *machinesResource[M, P]) planCreate(
 
 	if !replaces && !diags.HasError() {
 		diags.Append(P(plan).derive(ctx)...)
-		diags.Append(r.planOwners(p.Set, machineset.Set{}, P(plan).life())...)
+		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{ID: P(plan).life().ID})...)
 	}
 
 	if !diags.HasError() {
@@ -217,7 +225,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
-	diags.Append(r.planOwners(p.Set, prior.Set, P(&state).life())...)
+	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)
 
 	diags.Append(p.recallHost(ctx, req.Private)...)
 	diags.Append(p.reach(ctx, req.Config)...)
