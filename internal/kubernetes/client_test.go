@@ -212,7 +212,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 					},
 				},
 				{
-					ObjectMeta: metav1.ObjectMeta{Name: "cp-1"},
+					ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Annotations: map[string]string{"talosop.dev/owner": "mine"}},
 					Status: corev1.NodeStatus{
 						Addresses: []corev1.NodeAddress{
 							{Type: corev1.NodeInternalIP, Address: "10.0.0.11"}, {Type: corev1.NodeHostName, Address: "cp-1"},
@@ -229,7 +229,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 	})
 
 	got := ca.client(t, server.URL).Observe(t.Context())
-	want := cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
+	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
 		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2", BootID: "b007"},
 		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
 			UnschedulableSince: since},
