@@ -116,7 +116,10 @@ func TestAccImport_plansNothing(t *testing.T) {
 			}
 		}
 
-		w.MustRun("destroy", "-auto-approve", "-var", "deletion_protection=false")
+		destroyed := w.MustRun("destroy", "-auto-approve", "-var", "deletion_protection=false")
+		if strings.Contains(destroyed.Output(), "gone from the host cluster") {
+			t.Errorf("machines of metal are missed on a host cluster:\n%s", destroyed.Output())
+		}
 	})
 }
 

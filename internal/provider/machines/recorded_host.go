@@ -70,8 +70,12 @@ func (h *HostReport) recordable(before workload.Identity) workload.Identity {
 	return h.Host
 }
 
-// goneOf lists the machines of a set that state knows and a host cluster has nothing of.
+// goneOf lists the machines of a set that state knows and a host cluster has nothing of. Metal has no host cluster.
 func goneOf(p machineset.Set, recorded machineset.Record, seen workload.Observation) []string {
+	if p.Host == nil {
+		return nil
+	}
+
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
 		_, known := recorded.Machines[name]
 
