@@ -94,7 +94,8 @@ func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		if have.Machines[m.Name].Access == Member {
 			d.hold(m.Name,
-				"is not reset before the Kubernetes API says whether another resource owns it, or was silent for %s%s", p.DeadAfter, because(have.Kubernetes.Cause))
+				"is not reset before the Kubernetes API says whether another resource owns it, or was silent for %s%s",
+				p.DeadAfter, because(have.Kubernetes.Cause))
 		}
 	}
 

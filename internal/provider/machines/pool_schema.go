@@ -119,8 +119,8 @@ func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribu
 			MarkdownDescription: "A random id of this resource in this state, made when it is created or imported. An apply " +
 				"marks the nodes of its machines with it (annotation `talosop.dev/owner`). A resource that is created over " +
 				"working machines takes them over and puts its own mark in the place of the other. One that is destroyed, or " +
-				"that machines are taken out of, leaves machines with the mark of another resource alone, and says so. A plan shows " +
-				"such a mark as drift, and its apply takes the machine over again.",
+				"that machines are taken out of, leaves machines with the mark of another resource alone, and says so. A plan " +
+				"shows such a mark as drift, and its apply takes the machine over again.",
 		},
 		"timeouts": tf.MachineTimeouts(ctx),
 	}
