@@ -3,7 +3,6 @@ package machineset
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -191,13 +190,13 @@ func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
 
-		return warnOfDestroy(p, steps)
+		return warnOfDestroy(p, steps, record.leftToOthers())
 	}
 
 	want.Machines = append(want.Machines, recorded.Left...)
 	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
 
-	return warnOfDestroy(p, steps)
+	return warnOfDestroy(p, steps, record.leftToOthers())
 }
 
 // RenderForPlan makes the configurations that a plan compares with what runs.
@@ -230,12 +229,6 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	}
 
 	return diags
-}
-
-// anyMember is whether a machine of a record is known to run as a member.
-func (r PriorState) anyMember() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
-		func(m cluster.MachineState) bool { return m.Access == cluster.Member })
 }
 
 // FieldDiagnostics shows the mistakes of a rendering at their attributes.

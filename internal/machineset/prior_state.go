@@ -31,6 +31,23 @@ type Record struct {
 	RestoredAt   time.Time
 }
 
+// HasMembers reports whether a machine is known to run as a member.
+func (r Record) HasMembers() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
+		func(m cluster.MachineState) bool { return m.Access == cluster.Member })
+}
+
+// leftToOthers are the names of machines that belong to another resource by now.
+func (r Record) leftToOthers() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Machines)),
+		func(name string) bool { return !r.Machines[name].Claimed })
+}
+
+// LeftToOthers reports whether every machine belongs to another resource by now.
+func (r Record) LeftToOthers() bool {
+	return len(r.Machines) > 0 && len(r.leftToOthers()) == len(r.Machines)
+}
+
 // PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is
 // wanted. It is complete when it is made (NewPriorState), and methods that add to it return another one.
 type PriorState struct {

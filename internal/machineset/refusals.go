@@ -11,7 +11,7 @@ import (
 
 func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
-	if contract == "" || contract == old || !recorded.anyMember() {
+	if contract == "" || contract == old || !recorded.HasMembers() {
 		return nil
 	}
 
@@ -24,7 +24,7 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 
 // refuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
 func refuseNewSecrets(p, prior Set, recorded PriorState) finding.List {
-	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(recorded.Phase) || recorded.anyMember()) {
+	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(recorded.Phase) || recorded.HasMembers()) {
 		return finding.List{p.newSecrets()}
 	}
 

@@ -206,10 +206,19 @@ func (p Set) onlyControlPlane() string {
 	return planes[0]
 }
 
-// warnOfDestroy lists what a destroy does to machines.
-func warnOfDestroy(p Set, steps []cluster.Step) finding.List {
+// warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
+func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
+	var found finding.List
+
+	if len(left) > 0 {
+		found.Append(finding.Warn("Machines are left to another resource",
+			fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
+				"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
+				finding.Verb(left, "it", "them"))))
+	}
+
 	if len(steps) == 0 {
-		return nil
+		return found
 	}
 
 	var lines []string
@@ -224,16 +233,16 @@ func warnOfDestroy(p Set, steps []cluster.Step) finding.List {
 		lines = append(lines, step.String())
 	}
 
-	names := p.Names()
+	names := slices.DeleteFunc(p.Names(), func(name string) bool { return slices.Contains(left, name) })
 	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
 		finding.Describe(names), p.Settings.Name)
 
-	if p.TakesCluster() {
+	if p.TakesCluster() && len(left) == 0 {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
 	}
 
-	return finding.List{finding.Warn("Machines will be "+p.wiped(),
-		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - "))}
+	return append(found, finding.Warn("Machines will be "+p.wiped(),
+		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - ")))
 }
 
 // LinesOf lists steps as a person reads them: the images that many machines pull at once take

@@ -230,10 +230,7 @@ func TestAccSecrets_generatedAndImported(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", guardedSecrets)
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
+		w := applied(t, cli, guardedSecrets)
 
 		if empty, output := w.PlanIsEmpty(); !empty {
 			t.Errorf("the second plan is not empty:\n%s", output)

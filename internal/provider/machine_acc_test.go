@@ -89,8 +89,15 @@ func expectWaiting(t *testing.T, machines ...*sim.Machine) {
 func (s *site) oneByOne(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
+	return applied(t, cli, secretsProvider+s.oneByOneHCL(s.Machines()))
+}
+
+// applied is a workspace whose configuration was applied.
+func applied(t *testing.T, cli clitest.CLI, main string) *clitest.Workspace {
+	t.Helper()
+
 	w := clitest.NewWorkspace(t, cli)
-	w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.Machines()))
+	w.Write("main.tf", main)
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
@@ -218,10 +225,7 @@ func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 	s := newSite(t, 2, 0)
 	config := secretsProvider + s.oneByOneHCL(s.Machines())
 	config = regexp.MustCompile(`bootstrap +=.*`).ReplaceAllString(config, "bootstrap = true")
-	w := clitest.NewWorkspace(t, cli)
-	w.Write("main.tf", config)
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
+	w := applied(t, cli, config)
 
 	if got := len(s.CallsTo("Bootstrap")); got != 1 || s.EtcdClusters() != 1 {
 		t.Errorf("etcd was bootstrapped %d times, and there are %d of it", got, s.EtcdClusters())
@@ -252,7 +256,7 @@ func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 		}
 
 		s.ForgetCalls()
-		expectOutput(t, w.MustRun("apply", "-auto-approve"), "take cp-1 over from another resource")
+		says(t, w.MustRun("apply", "-auto-approve"), "take cp-1 over from another resource")
 		s.nothingWasSent(t)
 
 		expectNoChanges(t, w, "after an import and an apply that marks the nodes")

@@ -8,18 +8,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// expectOutput checks that a run said something, whatever the width of its lines.
-func expectOutput(t *testing.T, r clitest.Result, texts ...string) {
-	t.Helper()
-
-	said := strings.Join(strings.Fields(strings.ReplaceAll(r.Output(), "│", " ")), " ")
-	for _, text := range texts {
-		if !strings.Contains(said, text) {
-			t.Errorf("the CLI did not say %q:\n%s", text, r.Output())
-		}
-	}
-}
-
 // expectUntouched checks that a cluster lives whose machines nobody reset.
 func (s *site) expectUntouched(t *testing.T) {
 	t.Helper()
@@ -33,33 +21,48 @@ func (s *site) expectUntouched(t *testing.T) {
 	s.expectMembers(t, len(s.controlPlane))
 }
 
-// Three control planes whose keys were renamed without moved: the plan that would reset what it makes is refused. Where
-// the creates went first, the members are taken over, and the old objects leave them alone.
+// protected is a configuration of new secrets whose machines have deletion protection.
+func protected(hcl string) string {
+	before, machines, _ := strings.Cut(hcl, secretsHCL)
+
+	return before + secretsHCL + strings.ReplaceAll(machines, "deletion_protection = false", "deletion_protection = true")
+}
+
+// Three protected control planes whose keys were renamed without moved: the plan that would reset what it makes is
+// refused. Where the creates went first, the members are taken over, and the old objects go and leave them alone.
 func TestAccOwnership_renamedKeys(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
-		w := s.oneByOne(t, cli)
+		w := applied(t, cli, secretsProvider+protected(s.oneByOneHCL(s.controlPlane)))
 
-		renamed := strings.NewReplacer("    cp-", "    plane-").Replace(s.oneByOneHCL(s.controlPlane))
-		renamed = strings.Replace(renamed, `each.key == "cp-1"`, "false", 1)
-		w.Write("main.tf", secretsProvider+renamed)
+		renamed := strings.NewReplacer("    cp-", "    plane-", `each.key == "cp-1"`, "false").
+			Replace(secretsProvider + s.oneByOneHCL(s.controlPlane))
+		w.Write("main.tf", protected(renamed))
 
 		refused := w.Run("plan")
 		if refused.Exit == 0 {
 			t.Fatalf("the plan was not refused:\n%s", refused.Output())
 		}
 
-		expectOutput(t, refused, "Machine of one resource planned for another", "moved {")
+		says(t, refused, "Machine of one resource planned for another", "moved {")
 
 		w.MustRun("apply", "-auto-approve", `-target=talosop_machine.this["plane-1"]`,
 			`-target=talosop_machine.this["plane-2"]`, `-target=talosop_machine.this["plane-3"]`)
-		expectOutput(t, w.MustRun("apply", "-auto-approve"), "Machines were left to another resource")
+
+		removal := w.MustRun("apply", "-auto-approve")
+		says(t, removal, "Nothing is sent to it: this resource only forgets it", "Machines were left to another resource")
+
+		if strings.Contains(removal.Output(), "Machines will be wiped") {
+			t.Errorf("the plan warns of what does not happen:\n%s", removal.Output())
+		}
 
 		s.expectUntouched(t)
 		expectNoChanges(t, w, "after the keys were renamed")
 
+		w.Write("main.tf", renamed)
+		w.MustRun("apply", "-auto-approve")
 		w.MustRun("destroy", "-auto-approve")
 		s.expectReset(t)
 	})
@@ -92,30 +95,27 @@ func TestAccOwnership_createBeforeDestroy(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(`
+		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(`
   deletion_protection = false
 
   lifecycle { create_before_destroy = true }
 `))
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
 
 		replaced := w.MustRun("apply", "-auto-approve", "-replace=talosop_control_plane.this")
-		expectOutput(t, replaced, "Machines were left to another resource")
+		says(t, replaced, "Machines were left to another resource")
 		s.expectUntouched(t)
 		expectNoChanges(t, w, "after the replacement")
 	})
 }
 
 // Two states hold one cluster: the one that came last owns it, the other one sees that as drift, and a destroy there
-// leaves the cluster alone.
+// leaves the cluster alone, protected as it is.
 func TestAccOwnership_twoStates(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
-		first := s.oneByOne(t, cli)
+		first := applied(t, cli, secretsProvider+protected(s.oneByOneHCL(s.Machines())))
 
 		bundle, _ := first.Attribute("talosop_secrets.this", "bundle").(string)
 
@@ -126,8 +126,8 @@ func TestAccOwnership_twoStates(t *testing.T) {
 		second.MustRun("import", "talosop_secrets.this", "secrets.yaml")
 		second.MustRun("apply", "-auto-approve")
 
-		expectOutput(t, first.MustRun("plan"), "take cp-1 over from another resource")
-		expectOutput(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
+		says(t, first.MustRun("plan"), "take cp-1 over from another resource")
+		says(t, first.MustRun("destroy", "-auto-approve"), "Machines were left to another resource")
 		s.expectUntouched(t)
 		expectNoChanges(t, second, "after the first state was destroyed")
 	})
@@ -174,13 +174,10 @@ func TestAccOwnership_anotherType(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(""))
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
+		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(""))
 
 		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane))
-		expectOutput(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
+		says(t, w.Run("plan"), "Machine of one resource planned for another", "removed {")
 
 		w.Write("main.tf", secretsProvider+s.oneByOneHCL(s.controlPlane)+`
 removed {

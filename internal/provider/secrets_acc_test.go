@@ -17,10 +17,7 @@ func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", guardedSecrets)
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
+		w := applied(t, cli, guardedSecrets)
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")
 		refused := func(args ...string) clitest.Result {

@@ -243,10 +243,7 @@ func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
-		w := clitest.NewWorkspace(t, cli)
-		w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(s.twoPools(""), ""))
-		w.Init()
-		w.MustRun("apply", "-auto-approve")
+		w := applied(t, cli, secretsProvider+secretsHCL+s.clusterHCL(s.twoPools(""), ""))
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)

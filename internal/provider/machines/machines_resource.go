@@ -124,7 +124,7 @@ func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet,
 }
 
 // planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
-// makes.
+// makes. Machines that another resource has taken over are neither reset nor protected.
 func (r *machinesResource[M, P]) planDestroy(ctx context.Context, state *M) diag.Diagnostics {
 	p, diags := r.set(ctx, state)
 	if diags.HasError() {
@@ -132,26 +132,42 @@ func (r *machinesResource[M, P]) planDestroy(ctx context.Context, state *M) diag
 	}
 
 	life := P(state).life()
-	diags.Append(tf.Diagnostics(life.guardDestroy(r.kind, p.Set))...)
+	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
+	found.Append(life.guardDestroy(r.kind, p.Set, record)...)
 
-	if !diags.HasError() {
-		r.KeepMachines(r.kind, life.ID.ValueString(), p.Set, life.OnDestroy.ValueString() == onDestroyPreserve)
-		diags.Append(tf.Diagnostics(warnOfRemoval(ctx, life, p.Set, cluster.DefaultPolicy()))...)
+	if found.HasError() {
+		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	if r.ProviderData == nil || diags.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
-		return diags
+	preserve := life.OnDestroy.ValueString() == onDestroyPreserve
+	r.KeepMachines(r.kind, life.ID.ValueString(), p.Set, preserve)
+
+	if !preserve {
+		found.Append(p.WarnOfRemoval(record, cluster.DefaultPolicy())...)
+		found.Append(r.planWiped(p.Set, life, record)...)
 	}
 
-	going := p.Spec(machineset.PriorState{}, machineset.Rendered{}).Machines
-	diags.Append(tf.Diagnostics(r.Owners.PlanWiped(p.Set, r.object(life), going))...)
+	return append(diags, tf.Diagnostics(found)...)
+}
 
-	if p.EndsWith(func(others []cluster.Machine) bool { return r.Owners.AllPlannedWiped(p.Set, others) }) && p.Protected {
-		diags.Append(tf.Diagnostics(finding.List{finding.Protected(r.kind, life.ID.ValueString(),
-			"destroyed together with all other control planes of its cluster")})...)
+// planWiped notes which machines a destroy resets, and refuses it where the same plan makes another object of them, or
+// where a protected cluster ends with this plan.
+func (r *machinesResource[M, P]) planWiped(
+	p machineset.Set, life CommonModel, record machineset.Record,
+) finding.List {
+	if r.ProviderData == nil || record.LeftToOthers() {
+		return nil
 	}
 
-	return diags
+	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
+	found := r.Owners.PlanWiped(p, r.object(life), going)
+
+	if p.EndsWith(func(others []cluster.Machine) bool { return r.Owners.AllPlannedWiped(p, others) }) && p.Protected {
+		found.Append(finding.Protected(r.kind, life.ID.ValueString(),
+			"destroyed together with all other control planes of its cluster"))
+	}
+
+	return found
 }
 
 // object names a resource in messages about others.
@@ -216,7 +232,7 @@ func (r *machinesResource[M, P]) planUpdate(
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
 		r.setForecast(plan, forecastCreate(p, f))
 
-		return append(diags, tf.Diagnostics(warnOfRemoval(ctx, P(&state).life(), prior.Set, cluster.DefaultPolicy()))...)
+		return append(diags, tf.Diagnostics(warnOfReplacement(ctx, P(&state).life(), prior.Set))...)
 	}
 
 	p.NewSecrets = p.Sealed && r.SecretsPlanned()

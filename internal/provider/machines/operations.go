@@ -51,9 +51,9 @@ func (m *CommonModel) withOwner() {
 	}
 }
 
-// guardDestroy refuses to remove a protected resource.
-func (m CommonModel) guardDestroy(kind string, p machineset.Set) finding.List {
-	if !m.DeletionProtection.ValueBool() || !p.Guarded() {
+// guardDestroy refuses to remove a protected resource, unless its machines are another's by now.
+func (m CommonModel) guardDestroy(kind string, p machineset.Set, record machineset.Record) finding.List {
+	if !m.DeletionProtection.ValueBool() || !p.Guarded() || record.LeftToOthers() {
 		return nil
 	}
 
@@ -320,12 +320,28 @@ func (r run) kept(prefix string, state types.Map) map[string]attr.Value {
 	return machines
 }
 
+// recordedNow is what state has of machines, and whose the cluster says they are by now.
+func recordedNow(
+	ctx context.Context, m *providerdata.ProviderData, state CommonModel, p machineset.Set,
+) (machineset.Record, finding.List) {
+	record, found := state.Recorded(ctx, p)
+	if m == nil || found.HasError() {
+		return record, found
+	}
+
+	return m.WithOwners(ctx, p, record), found
+}
+
 // removeMachines takes the machines of a resource out of service, as on_destroy says.
 func removeMachines(
 	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set,
 ) finding.List {
+	record, diags := recordedNow(ctx, m, state, p)
+
 	// Checked at plan time as well; a tainted resource is only seen here.
-	if diags := state.guardDestroy(kind, p); diags.HasError() {
+	diags.Append(state.guardDestroy(kind, p, record)...)
+
+	if diags.HasError() {
 		return diags
 	}
 
@@ -338,11 +354,6 @@ func removeMachines(
 			fmt.Sprintf("%s %q was removed from state, and on_destroy is \"preserve\": %s of cluster %q keep running as they "+
 				"are. To bring them back under talosop, "+
 				"%s.", kind, state.ID.ValueString(), finding.Describe(p.Names()), p.Settings.Name, p.WayBack()))}
-	}
-
-	record, diags := state.Recorded(ctx, p)
-	if diags.HasError() {
-		return diags
 	}
 
 	done := teardown(ctx, m, p, record)

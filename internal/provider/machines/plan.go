@@ -103,8 +103,8 @@ func (f *forecast) rest(state CommonModel, e edit) {
 	}
 }
 
-// warnOfRemoval warns of what becomes of the machines of state when it goes.
-func warnOfRemoval(ctx context.Context, life CommonModel, p machineset.Set, policy cluster.Policy) finding.List {
+// warnOfReplacement warns of what becomes of the machines of state when they go to be made anew.
+func warnOfReplacement(ctx context.Context, life CommonModel, p machineset.Set) finding.List {
 	if life.OnDestroy.ValueString() == onDestroyPreserve {
 		return nil
 	}
@@ -114,7 +114,7 @@ func warnOfRemoval(ctx context.Context, life CommonModel, p machineset.Set, poli
 		return diags
 	}
 
-	return append(diags, p.WarnOfRemoval(record, policy)...)
+	return append(diags, p.WarnOfRemoval(record, cluster.DefaultPolicy())...)
 }
 
 func operationsOf(steps []cluster.Step) types.List { return tf.TextList(machineset.LinesOf(steps)) }

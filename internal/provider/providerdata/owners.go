@@ -1,13 +1,19 @@
 package providerdata
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // Owners are the machines that resources of this process have taken, and what the plans of this process do to machines.
@@ -106,8 +112,10 @@ func (o *Owners) PlanMade(p machineset.Set, object string, machines []cluster.Ma
 }
 
 // PlanWiped notes the machines that a plan resets for an object, and refuses those that the same plan makes another one
-// of.
+// of. Machines that were recorded as another's are not reset.
 func (o *Owners) PlanWiped(p machineset.Set, object string, machines []cluster.Machine) finding.List {
+	machines = slices.DeleteFunc(slices.Clone(machines), func(m cluster.Machine) bool { return m.OwnedByOther })
+
 	return o.plan(p, machines, object, o.wiped, o.made, func(name, other string) string {
 		return object + " would reset " + name + ", which " + other + " is made of"
 	})
@@ -166,4 +174,54 @@ func reusedMachine(clash string) finding.Finding {
 		"Nothing was changed. Where the resource was renamed, or moved to another module or key, say so: moved { from = "+
 			"OLD_ADDRESS, to = NEW_ADDRESS }. Where another type of resource takes the machine over, forget the old one: "+
 			"removed { from = OLD_ADDRESS, lifecycle { destroy = false } }. To reset the machine first, apply its removal alone")
+}
+
+// ownersTimeout is how long a removal that is planned waits for the cluster to say whose its machines are.
+const ownersTimeout = 5 * time.Second
+
+// WithOwners is the record of a set with the owners that the nodes of its machines name now. Terraform 1.11 plans the
+// removal of an object before it reads it (internal/terraform/node_resource_plan_orphan.go), so that state cannot tell.
+// While the cluster does not answer, what was recorded counts.
+func (m *ProviderData) WithOwners(ctx context.Context, p machineset.Set, record machineset.Record) machineset.Record {
+	if p.Owner == "" || !record.HasMembers() {
+		return record
+	}
+
+	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, p.Secrets), ownersTimeout)
+	defer cancel()
+
+	seen, err := m.nodesOf(ctx, p)
+	if err != nil || !seen.Reachable {
+		tf.LogInfo(ctx, "the owners of machines count as recorded", map[string]any{"error": err, "cause": seen.Cause})
+
+		return record
+	}
+
+	record.Machines = maps.Clone(record.Machines)
+
+	for name, machine := range record.Machines {
+		if owner := seen.Owners[machine.NodeName]; owner != "" {
+			machine.Claimed = owner != p.Owner
+			record.Machines[name] = machine
+		}
+	}
+
+	return record
+}
+
+// nodesOf lists the nodes of a cluster.
+func (m *ProviderData) nodesOf(ctx context.Context, p machineset.Set) (cluster.KubernetesState, error) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return cluster.KubernetesState{}, err
+	}
+
+	c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	if err != nil {
+		return cluster.KubernetesState{}, err
+	}
+
+	defer c.Close()
+
+	return c.API.Observe(ctx), nil
 }
