@@ -3,6 +3,7 @@ package machineset
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -63,6 +64,32 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 	}
 
 	return diags
+}
+
+// GoneOf lists the machines of a set that state knows and a host cluster has nothing of. Metal has no host cluster.
+func (r Record) GoneOf(p Set, seen workload.Observation) []string {
+	if p.Host == nil {
+		return nil
+	}
+
+	return slices.DeleteFunc(p.Names(), func(name string) bool {
+		_, known := r.Machines[name]
+
+		return !known || seen.Machines[name].Exists
+	})
+}
+
+// GoneIn is GoneOf by what a refresh found.
+func (r Record) GoneIn(want cluster.Spec, have cluster.Snapshot) []string {
+	var gone []string
+
+	for _, m := range want.Machines {
+		if _, known := r.Machines[m.Name]; known && have.Machines[m.Name].Access == cluster.Gone {
+			gone = append(gone, m.Name)
+		}
+	}
+
+	return gone
 }
 
 // WarnOfGone warns of machines that state knows and a host cluster has nothing of. next is what becomes of them.

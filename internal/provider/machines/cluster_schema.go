@@ -15,7 +15,7 @@ import (
 
 // clusterResourceAttributes are those of ClusterModel.
 func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, true)
+	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsTheWhole))
 	maps.Copy(attributes, settingsAttributes())
 
 	attributes["talos_version"] = talosVersionAttribute(

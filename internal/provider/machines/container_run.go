@@ -42,7 +42,7 @@ func (s *session) ensureHost(ctx context.Context, recorded machineset.PriorState
 	}
 
 	made = present(before)
-	s.gone = goneOf(s.Set, recorded.Record, before)
+	s.gone = recorded.GoneOf(s.Set, before)
 
 	if lacks(before, wanted) {
 		if err := providerdata.CheckHost(ctx, s.Route.Host, wanted); err != nil {

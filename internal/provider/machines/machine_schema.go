@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
@@ -14,15 +13,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+// protectsItsCluster is what deletion_protection guards where a resource is one machine.
+const protectsItsCluster = "Whether a removal of this machine that ends its cluster is refused: that of the last control " +
+	"plane, of all control planes in one plan, or of one whose etcd and Kubernetes API have not answered for two " +
+	"minutes. One control plane of several, and a worker, need no permission. Set it to `false` and apply first to " +
+	"give the cluster up."
+
 // oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
 // what groups of them have in common, and what is only said of one.
 func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := lifeAttributes(ctx, true)
+	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsItsCluster))
 	shared := groupAttributes("the")
 
 	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)
 
-	attributes["deletion_protection"] = protectionOfOne()
 	attributes["install"] = installAttribute("the machine", "Needed before it joins.")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
@@ -66,19 +70,6 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	})
 
 	return attributes
-}
-
-// protectionOfOne guards the cluster that a machine is the last control plane of.
-func protectionOfOne() schema.BoolAttribute {
-	return schema.BoolAttribute{
-		Optional: true,
-		Computed: true,
-		Default:  booldefault.StaticBool(true),
-		MarkdownDescription: "Whether a removal of this machine that ends its cluster is refused: that of the last control " +
-			"plane, of all control planes in one plan, or of one whose etcd and Kubernetes API have not answered for two " +
-			"minutes. One control plane of several, and a worker, need no permission. Set it to `false` and apply first to " +
-			"give the cluster up. Default: `true`." + tf.TerraformOnly,
-	}
 }
 
 // observedOne is observed without the map around it.

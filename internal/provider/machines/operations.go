@@ -139,7 +139,7 @@ func refresh(
 	diags.Append(exam.onHost.leftUnchanged()...)
 
 	host = exam.onHost.recordable(host)
-	diags.Append(machineset.WarnOfGone(goneIn(record, want, have), host, "An apply makes them anew, with nothing on "+
+	diags.Append(machineset.WarnOfGone(record.GoneIn(want, have), host, "An apply makes them anew, with nothing on "+
 		"them: make sure first that nobody is about to bring them back.")...)
 
 	if recorded.Phase == cluster.Ready && machineset.Lost(want, have, recorded) {

@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"maps"
+	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -100,13 +101,13 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 	attributes := groupAttributes(role)
 	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
 
-	maps.Copy(attributes, lifeAttributes(ctx, protect))
+	maps.Copy(attributes, lifeAttributes(ctx, protectionAttribute(protect, protectsTheWhole)))
 
 	return attributes
 }
 
 // lifeAttributes are those of LifeModel.
-func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribute {
+func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			Computed:            true,
@@ -122,10 +123,11 @@ func lifeAttributes(ctx context.Context, protect bool) map[string]schema.Attribu
 				"that machines are taken out of, leaves machines with the mark of another resource alone, and says so. A plan " +
 				"shows such a mark as drift, and its apply takes the machine over again.",
 		},
-		"timeouts": tf.MachineTimeouts(ctx),
+		"deletion_protection": protection,
+		"timeouts":            tf.MachineTimeouts(ctx),
 	}
 
-	maps.Copy(attributes, behaviourAttributes(protect))
+	maps.Copy(attributes, behaviourAttributes())
 	maps.Copy(attributes, changeAttributes())
 	maps.Copy(attributes, observationAttributes())
 
@@ -182,12 +184,7 @@ func groupAttributes(role string) map[string]schema.Attribute {
 
 // behaviourAttributes decide how the resource treats its machines; none of them
 // is part of a configuration.
-func behaviourAttributes(protect bool) map[string]schema.Attribute {
-	protection := "`false`"
-	if protect {
-		protection = "`true`"
-	}
-
+func behaviourAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"on_destroy": schema.StringAttribute{
 			Optional:   true,
@@ -211,15 +208,19 @@ func behaviourAttributes(protect bool) map[string]schema.Attribute {
 				"`warn`, to be combined with a postcondition on `phase`." +
 				tf.TerraformOnly,
 		},
-		"deletion_protection": schema.BoolAttribute{
-			Optional: true,
-			Computed: true,
-			Default:  booldefault.StaticBool(protect),
-			MarkdownDescription: "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
-				"`false` and apply first. It does not guard single machines: one that is taken out of the configuration is " +
-				"removed. Default: " + protection + "." +
-				tf.TerraformOnly,
-		},
+	}
+}
+
+// protectsTheWhole is what deletion_protection guards where a resource has many machines.
+const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
+	"`false` and apply first. It does not guard single machines: one that is taken out of the configuration is " +
+	"removed."
+
+// protectionAttribute is deletion_protection with its default, and the text of what it guards.
+func protectionAttribute(on bool, guards string) schema.BoolAttribute {
+	return schema.BoolAttribute{
+		Optional: true, Computed: true, Default: booldefault.StaticBool(on),
+		MarkdownDescription: guards + " Default: `" + strconv.FormatBool(on) + "`." + tf.TerraformOnly,
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -68,32 +66,6 @@ func (h *HostReport) recordable(before workload.Identity) workload.Identity {
 	}
 
 	return h.Host
-}
-
-// goneOf lists the machines of a set that state knows and a host cluster has nothing of. Metal has no host cluster.
-func goneOf(p machineset.Set, recorded machineset.Record, seen workload.Observation) []string {
-	if p.Host == nil {
-		return nil
-	}
-
-	return slices.DeleteFunc(p.Names(), func(name string) bool {
-		_, known := recorded.Machines[name]
-
-		return !known || seen.Machines[name].Exists
-	})
-}
-
-// goneIn is goneOf by what a refresh found.
-func goneIn(recorded machineset.Record, want cluster.Spec, have cluster.Snapshot) []string {
-	var gone []string
-
-	for _, m := range want.Machines {
-		if _, known := recorded.Machines[m.Name]; known && have.Machines[m.Name].Access == cluster.Gone {
-			gone = append(gone, m.Name)
-		}
-	}
-
-	return gone
 }
 
 // warnOfGone names the machines that state knows and that were not on the host cluster when a run began.

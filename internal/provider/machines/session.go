@@ -177,7 +177,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 		return run{err: err}
 	}
 
-	s.gone = goneOf(p, record, s.Seen)
+	s.gone = record.GoneOf(p, s.Seen)
 
 	var workers *workload.WorkersLeftError
 

@@ -49,15 +49,15 @@ func (m *ProviderData) SecretsPlanned() bool {
 
 // KeepMachines takes note of whether the machines of a resource go on running after a plan or an apply.
 func (m *ProviderData) KeepMachines(kind, id string, p machineset.Set, kept bool) {
-	bundle, err := pki.Parse([]byte(p.Secrets))
-	if m == nil || err != nil {
+	of := clusterKey(p.Secrets)
+	if m == nil || of == "" {
 		return
 	}
 
 	m.secrets.mu.Lock()
 	defer m.secrets.mu.Unlock()
 
-	object, of := fmt.Sprintf("%s %q", kind, id), authorityOf(bundle)
+	object := fmt.Sprintf("%s %q", kind, id)
 	if m.secrets.kept[of] == nil {
 		m.secrets.kept[of] = map[string]string{}
 	}
