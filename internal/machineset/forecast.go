@@ -176,29 +176,6 @@ func (r PriorState) withChanges(p, prior Set, files Rendered) (PriorState, findi
 	return r, append(diags, more...)
 }
 
-// WarnOfRemoval warns of what becomes of the machines of a record when they all go.
-func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
-	policy = p.Policy(policy)
-	policy.KeepNodes = p.TakesCluster()
-
-	recorded := PriorStateOfDestroy(record, p)
-	want := p.Spec(recorded, Rendered{})
-
-	if p.Single != nil {
-		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
-		want.Protected = false // what is protected from its end was refused before
-
-		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
-
-		return warnOfDestroy(p, steps, record.leftToOthers())
-	}
-
-	want.Machines = append(want.Machines, recorded.Left...)
-	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
-
-	return warnOfDestroy(p, steps, record.leftToOthers())
-}
-
 // RenderForPlan makes the configurations that a plan compares with what runs.
 func (p Set) RenderForPlan() (Rendered, finding.List) {
 	bundle, err := pki.Parse([]byte(p.Secrets))

@@ -206,45 +206,6 @@ func (p Set) onlyControlPlane() string {
 	return planes[0]
 }
 
-// warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
-func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
-	var found finding.List
-
-	if len(left) > 0 {
-		found.Append(finding.Warn("Machines are left to another resource",
-			fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
-				"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
-				finding.Verb(left, "it", "them"))))
-	}
-
-	if len(steps) == 0 {
-		return found
-	}
-
-	var lines []string
-
-	for i, step := range steps {
-		if i == finding.MostSteps {
-			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
-
-			break
-		}
-
-		lines = append(lines, step.String())
-	}
-
-	names := slices.DeleteFunc(p.Names(), func(name string) bool { return slices.Contains(left, name) })
-	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
-		finding.Describe(names), p.Settings.Name)
-
-	if p.TakesCluster() && len(left) == 0 {
-		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
-	}
-
-	return append(found, finding.Warn("Machines will be "+p.wiped(),
-		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - ")))
-}
-
 // LinesOf lists steps as a person reads them: the images that many machines pull at once take
 // one line.
 func LinesOf(steps []cluster.Step) []string {

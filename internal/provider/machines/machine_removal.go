@@ -2,10 +2,7 @@ package machines
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -36,47 +33,14 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 	return s.ended(recorded, result, err)
 }
 
-// machinesNotReset warns of machines that are out of their cluster and could not be reset, and
-// of those that took their reset and did not come back.
-func (r run) machinesNotReset() (warnings finding.List) {
-	if r.err == nil && len(r.result.Left) > 0 {
-		warnings = append(warnings, finding.Warn("Machines were not reset",
-			"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
-				"configuration and secrets. Wipe their disks before they are switched on again."+listed(r.result.Left)))
+// warnOfRemoved warns of machines that are out of the cluster otherwise than a removal should leave them.
+func (r run) warnOfRemoved() finding.List {
+	found := machineset.WarnOfRelinquished(r.result.Relinquished)
+	if r.err == nil {
+		found.Append(machineset.WarnOfNotReset(r.result.Left)...)
 	}
 
-	if len(r.result.Away) > 0 {
-		warnings = append(warnings, finding.Warn("Machines did not come back from their reset",
-			"These machines took their reset, and the others were finished without them. A server with slow firmware may only "+
-				"be booting: it then waits in maintenance mode. One that comes up with its configuration all the same was not "+
-				"wiped: reset it with talosctl reset, or wipe its disks."+listed(r.result.Away)))
-	}
-
-	return warnings
-}
-
-func listed(holds []cluster.Hold) string {
-	var list strings.Builder
-
-	for _, hold := range holds {
-		list.WriteString("\n  - " + hold.String())
-	}
-
-	return list.String()
-}
-
-// relinquished warns of machines that were left to another resource.
-func (r run) relinquished() finding.List {
-	if len(r.result.Relinquished) == 0 {
-		return nil
-	}
-
-	return finding.List{finding.Warn("Machines were left to another resource",
-		fmt.Sprintf("%s %s the mark of another resource, of this or of another state, that took %s over. %s left as %s, and "+
-			"this resource has forgotten %[3]s.", finding.Describe(r.result.Relinquished),
-			finding.Verb(r.result.Relinquished, "has", "have"), finding.Verb(r.result.Relinquished, "it", "them"),
-			finding.Verb(r.result.Relinquished, "It was", "They were"),
-			finding.Verb(r.result.Relinquished, "it is", "they are")))}
+	return append(found, machineset.WarnOfAway(r.result.Away)...)
 }
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,

@@ -185,9 +185,7 @@ func updateMachines(
 	diags.Append(done.warnOfRestore()...)
 	diags.Append(done.warnOfGone("This apply was to make them anew, with nothing on them.")...)
 
-	diags.Append(done.relinquished()...)
-
-	return done, append(diags, done.machinesNotReset()...)
+	return done, append(diags, done.warnOfRemoved()...)
 }
 
 // remaining is what the next apply has to do after an update that did not finish, by what
@@ -357,8 +355,7 @@ func removeMachines(
 	}
 
 	done := teardown(ctx, m, p, record)
-	diags.Append(done.relinquished()...)
-	diags.Append(done.machinesNotReset()...)
+	diags.Append(done.warnOfRemoved()...)
 	diags.Append(done.workersLeft()...)
 	diags.Append(done.warnOfGone("Nothing of them was left to be removed.")...)
 

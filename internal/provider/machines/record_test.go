@@ -429,13 +429,13 @@ func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 
 	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
 
-	got := run{result: lifecycle.Result{Left: left}}.machinesNotReset()
+	got := run{result: lifecycle.Result{Left: left}}.warnOfRemoved()
 	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") ||
 		!strings.Contains(got[0].Detail, "Wipe their disks") {
 		t.Errorf("told is %v", got)
 	}
 
-	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).machinesNotReset(); len(told) > 0 {
+	if told := (run{result: lifecycle.Result{Left: left}, err: errStopped}).warnOfRemoved(); len(told) > 0 {
 		t.Errorf("told twice: %v", told)
 	}
 }
@@ -518,7 +518,7 @@ func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
 	away := []cluster.Hold{{Machine: "cp-3", Reason: "was reset and did not come back within 2m"}}
 
 	for _, err := range []error{nil, errStopped} {
-		got := run{result: lifecycle.Result{Away: away}, err: err}.machinesNotReset()
+		got := run{result: lifecycle.Result{Away: away}, err: err}.warnOfRemoved()
 		if len(got) != 1 || got[0].Summary != "Machines did not come back from their reset" ||
 			!strings.Contains(got[0].Detail, "cp-3: was reset and did not come back within 2m") {
 			t.Errorf("told is %v", got)

@@ -1,0 +1,120 @@
+package machineset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// What a plan says of machines that go, and what is said of those that went otherwise than they should.
+
+// WarnOfRemoval warns of what becomes of the machines of a record when they all go.
+func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
+	policy = p.Policy(policy)
+	policy.KeepNodes = p.TakesCluster()
+
+	recorded := PriorStateOfDestroy(record, p)
+	want := p.Spec(recorded, Rendered{})
+
+	if p.Single != nil {
+		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
+		want.Protected = false // what is protected from its end was refused before
+
+		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
+
+		return warnOfDestroy(p, steps, record.leftToOthers())
+	}
+
+	want.Machines = append(want.Machines, recorded.Left...)
+	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
+
+	return warnOfDestroy(p, steps, record.leftToOthers())
+}
+
+// warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
+func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
+	var found finding.List
+
+	if len(left) > 0 {
+		found.Append(finding.Warn("Machines are left to another resource",
+			fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
+				"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
+				finding.Verb(left, "it", "them"))))
+	}
+
+	if len(steps) == 0 {
+		return found
+	}
+
+	var lines []string
+
+	for i, step := range steps {
+		if i == finding.MostSteps {
+			lines = append(lines, fmt.Sprintf("%d more steps", len(steps)-i))
+
+			break
+		}
+
+		lines = append(lines, step.String())
+	}
+
+	names := slices.DeleteFunc(p.Names(), func(name string) bool { return slices.Contains(left, name) })
+	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
+		finding.Describe(names), p.Settings.Name)
+
+	if p.TakesCluster() && len(left) == 0 {
+		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
+	}
+
+	return append(found, finding.Warn("Machines will be "+p.wiped(),
+		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - ")))
+}
+
+// WarnOfNotReset warns of machines that are out of their cluster and could not be reset.
+func WarnOfNotReset(left []cluster.Hold) finding.List {
+	if len(left) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines were not reset",
+		"These machines are out of the cluster, and nothing could be sent to them: they still hold its "+
+			"configuration and secrets. Wipe their disks before they are switched on again."+listed(left))}
+}
+
+// WarnOfAway warns of machines that took their reset and did not come back.
+func WarnOfAway(away []cluster.Hold) finding.List {
+	if len(away) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines did not come back from their reset",
+		"These machines took their reset, and the others were finished without them. A server with slow firmware may only "+
+			"be booting: it then waits in maintenance mode. One that comes up with its configuration all the same was not "+
+			"wiped: reset it with talosctl reset, or wipe its disks."+listed(away))}
+}
+
+func listed(holds []cluster.Hold) string {
+	var list strings.Builder
+
+	for _, hold := range holds {
+		list.WriteString("\n  - " + hold.String())
+	}
+
+	return list.String()
+}
+
+// WarnOfRelinquished warns of machines that were left to another resource.
+func WarnOfRelinquished(names []string) finding.List {
+	if len(names) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines were left to another resource",
+		fmt.Sprintf("%s %s the mark of another resource, of this or of another state, that took %s over. %s left as %s, and "+
+			"this resource has forgotten %[3]s.", finding.Describe(names), finding.Verb(names, "has", "have"),
+			finding.Verb(names, "it", "them"), finding.Verb(names, "It was", "They were"),
+			finding.Verb(names, "it is", "they are")))}
+}
