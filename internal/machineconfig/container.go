@@ -32,11 +32,18 @@ const (
 	ContainerServiceCIDR = "10.112.0.0/12"
 )
 
+// The networks and the domain that Talos takes where nothing is said.
+const (
+	DefaultPodCIDR     = constants.DefaultIPv4PodNet
+	DefaultServiceCIDR = constants.DefaultIPv4ServiceNet
+	DefaultDNSDomain   = constants.DefaultDNSDomain
+)
+
 // networks are the networks of pods and services, the defaults where none are given.
 func (c Cluster) networks() (pods, services []string) {
 	pods, services = c.PodCIDRs, c.ServiceCIDRs
 
-	defaultPods, defaultServices := constants.DefaultIPv4PodNet, constants.DefaultIPv4ServiceNet
+	defaultPods, defaultServices := DefaultPodCIDR, DefaultServiceCIDR
 	if c.Container {
 		defaultPods, defaultServices = ContainerPodCIDR, ContainerServiceCIDR
 	}

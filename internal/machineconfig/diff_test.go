@@ -35,7 +35,7 @@ func digest(t *testing.T, text string) string {
 
 func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 	const base = "version: v1alpha1\nmachine:\n  type: worker\n  time: {bootTimeout: 1m0s}\n  sysctls: {a: \"1\", b: " +
-		"\"2\"}\ncluster:\n  controlPlane: {endpoint: https://x:6443}\n---\napiVersion: v1alpha1\nkind: " +
+		"\"2\"}\ncluster:\n  controlPlane: {endpoint: https://x:6443}\n  network: {dnsDomain: a.local, podSubnets: [\"fd00::/64\", 10.0.0.0/8]}\n---\napiVersion: v1alpha1\nkind: " +
 		"HostnameConfig\nauto: stable\n---\napiVersion: v9\nkind: Future\nlist: [1, {a: b, c: d}]\n"
 
 	for name, same := range map[string]string{
@@ -49,6 +49,8 @@ func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 		"a directive":         "# hello\n%YAML 1.1\n---\n" + base,
 		"line breaks":         strings.ReplaceAll(base, "\n", "\r\n"),
 		"a duration":          strings.Replace(base, "1m0s", "60s", 1),
+		"a network":           strings.Replace(base, "fd00::/64", "FD00:0::/64", 1),
+		"a domain":            strings.Replace(base, "a.local", "A.Local", 1),
 		"a number for a text": strings.Replace(base, `"1"`, "1", 1),
 		"flow and block":      strings.Replace(base, "list: [1, {a: b, c: d}]", "list:\n  - 1\n  - a: b\n    c: d", 1),
 	} {
@@ -65,6 +67,7 @@ func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 		"a value":                       strings.Replace(base, `"1"`, `"3"`, 1),
 		"a value of an unknown kind":    strings.Replace(base, "c: d", "c: e", 1),
 		"the order of an unknown list":  strings.Replace(base, "[1, {a: b, c: d}]", "[{a: b, c: d}, 1]", 1),
+		"the order of networks":         strings.Replace(base, "[\"fd00::/64\", 10.0.0.0/8]", "[10.0.0.0/8, \"fd00::/64\"]", 1),
 		"a document less":               strings.SplitN(base, "---\napiVersion: v9", 2)[0],
 		"a type in an unknown document": strings.Replace(base, "[1,", `["1",`, 1),
 		"a field of a newer Talos":      strings.Replace(base, "machine:\n", "machine:\n  future: 1\n", 1),

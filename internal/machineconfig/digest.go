@@ -18,7 +18,7 @@ import (
 var ErrNoDocuments = errors.New("no configuration documents")
 
 // Digest is a fingerprint of what a configuration says: "sha256:" and hex. It does not depend on comments,
-// the order of documents or keys, or on how a value is written (1m0s or 60s): documents the machinery
+// the order of documents or keys, or on how a value is written (1m0s or 60s, a network): documents the machinery
 // library can load are compared as it understands them. All others, those of unknown kinds or with fields of a
 // newer Talos, are compared as YAML data. The digest reveals nothing of the secrets.
 //
@@ -95,7 +95,7 @@ func load(cfg []byte) ([]document, error) {
 		}
 
 		if loaded.id.kind == "" {
-			loaded.content = withoutImages(loaded.content)
+			loaded.content = withCanonicalNetworks(withoutImages(loaded.content))
 		}
 
 		documents = append(documents, loaded)

@@ -1,13 +1,11 @@
 package machineset
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -43,31 +41,6 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	}
 
 	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
-}
-
-// Replaces is whether a plan makes another cluster than that of state where machines are in containers: what plan
-// modifiers find, which ModifyPlan is not told (ReplaceOnChange).
-func (p Set) Replaces(prior Set) bool {
-	differ := func(now, before string) bool { return now != "" && now != before }
-
-	switch now, before := p.Settings, prior.Settings; {
-	case p.Host == nil && prior.Host == nil:
-		return false // steps of metal say nothing wrong of machines that are reset
-	case differ(now.Name, before.Name):
-		return true
-	case p.Host == nil || prior.Host == nil:
-		return !p.ModeUnknown && (p.Host == nil) != (prior.Host == nil)
-	case differ(p.Host.Namespace, prior.Host.Namespace), differ(p.Host.Domain, prior.Host.Domain):
-		return true
-	case p.Unknown:
-		return false
-	default:
-		return !slices.Equal(networksOr(now.PodCIDRs, machineconfig.ContainerPodCIDR),
-			networksOr(before.PodCIDRs, machineconfig.ContainerPodCIDR)) ||
-			!slices.Equal(networksOr(now.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
-				networksOr(before.ServiceCIDRs, machineconfig.ContainerServiceCIDR)) ||
-			cmp.Or(now.DNSDomain, "cluster.local") != cmp.Or(before.DNSDomain, "cluster.local")
-	}
 }
 
 // ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
@@ -198,7 +171,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	diags.Append(refuseTalosVersion(p, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
-	diags.Append(refuseNewSecrets(p, prior, recorded)...)
+	diags.Append(p.RefuseNewSecrets(prior, recorded.Record)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)
 
 	if p.Restore.Asked(recorded.RestoredFrom) != "" {

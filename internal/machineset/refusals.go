@@ -22,9 +22,9 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 		"Set version_contract to "+old+", or leave it out")}
 }
 
-// refuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
-func refuseNewSecrets(p, prior Set, recorded PriorState) finding.List {
-	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(recorded.Phase) || recorded.HasMembers()) {
+// RefuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
+func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
+	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(record.Phase) || record.HasMembers()) {
 		return finding.List{p.newSecrets()}
 	}
 

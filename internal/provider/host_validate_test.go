@@ -404,6 +404,8 @@ func TestContainer_replacements(t *testing.T) {
 			true},
 		"spelt out": {"talosop_cluster", baseContainers(),
 			with(baseContainers(), "cluster.local", "host", "dns_domain"), false},
+		"spelt otherwise": {"talosop_cluster", baseContainers(),
+			with(baseContainers(), "Cluster.Local", "host", "dns_domain"), false},
 		"networks": {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.244.0.0/16"}, "pod_cidrs"),
 			true},
 		"default networks": {"talosop_cluster", baseContainers(), with(baseContainers(), []any{"10.245.0.0/16"}, "pod_cidrs"),

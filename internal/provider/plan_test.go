@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -335,13 +336,56 @@ func TestPlan_replacements(t *testing.T) {
 		prior := settledState(t, "talosop_control_plane", baseControlPlane())
 
 		resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), test.config))
-		if len(resp.Diagnostics) > 0 {
-			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+		if told := show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(told,
+			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && told != "" {
+			t.Errorf("%s: %s", name, told)
 		}
 
 		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
 			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
 		}
+	}
+}
+
+// Another spelling of a network or a domain is the same one, and nothing has to be done to machines.
+func TestPlan_spellings(t *testing.T) {
+	t.Parallel()
+
+	networks := func(pods, services string) configuration {
+		return with(with(baseControlPlane(), []any{pods, "10.20.0.0/16"}, "pod_cidrs"), []any{services, "10.30.0.0/16"},
+			"service_cidrs")
+	}
+
+	for name, test := range map[string]struct{ before, after configuration }{
+		"networks": {networks("fd00:10::/64", "fd00:20::/112"), networks("FD00:10:0::/64", "FD00:0020::0/112")},
+		"domain": {with(baseControlPlane(), "example.local", "dns_domain"),
+			with(baseControlPlane(), "Example.Local", "dns_domain")},
+		"default domain": {baseControlPlane(), with(baseControlPlane(), "Cluster.LOCAL", "dns_domain")},
+	} {
+		prior := settledState(t, "talosop_control_plane", test.before)
+
+		resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), test.after))
+		if len(resp.Diagnostics) > 0 || len(resp.RequiresReplace) > 0 {
+			t.Fatalf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, show(resp.Diagnostics))
+		}
+
+		plan := planOf(t, "talosop_control_plane", &prior, test.after)
+		if got := textsOf(t, attributeOf(t, plan, "operations")); len(got) > 0 {
+			t.Errorf("%s: operations are %q", name, got)
+		}
+
+		if got := attributeOf(t, plan, "observed"); !got.Equal(attributeOf(t, prior, "observed")) {
+			t.Errorf("%s: observed is %s", name, got)
+		}
+	}
+
+	swapped := with(baseControlPlane(), []any{"10.20.0.0/16", "fd00:10::/64"}, "pod_cidrs")
+	prior := settledState(t, "talosop_control_plane",
+		with(baseControlPlane(), []any{"fd00:10::/64", "10.20.0.0/16"}, "pod_cidrs"))
+
+	resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), swapped))
+	if len(resp.RequiresReplace) == 0 {
+		t.Error("another family as the first replaces nothing")
 	}
 }
 

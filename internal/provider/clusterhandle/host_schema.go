@@ -68,7 +68,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:      true,
-			PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultHostDomain)},
+			PlanModifiers: []planmodifier.String{replaceOnOtherDomain(DefaultHostDomain)},
 			MarkdownDescription: "DNS domain of the host cluster, which the names of the machines end in. Default: `" +
 				DefaultHostDomain + "`." + ReplacesCluster,
 		},

@@ -34,9 +34,9 @@ func ValidateHost(at finding.Path, host types.Object) finding.List {
 				"letter or digit", "choose such a name"))
 	}
 
-	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(domain)) > 0 {
+	if domain, ok := h.Value("dns_domain"); ok && len(validation.IsDNS1123Subdomain(strings.ToLower(domain))) > 0 {
 		diags.Append(finding.Invalid(at.AtName("dns_domain"), "dns_domain", "found "+finding.Quote(domain),
-			"allowed is a DNS name in lower case", "leave it out for "+DefaultHostDomain))
+			"allowed is a DNS name", "leave it out for "+DefaultHostDomain))
 	}
 
 	if image, ok := h.Value("image"); ok {

@@ -2,7 +2,6 @@ package clusterhandle
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -10,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -45,9 +45,9 @@ func (ModeValidator) ValidateString(_ context.Context, req validator.StringReque
 	}
 }
 
-// replaceListOnChangeFrom is ReplaceOnChangeFrom for lists of strings, whose default depends on what the machines run
+// replaceOnOtherNetworks is ReplaceOnChangeFrom for lists of networks, whose default depends on what the machines run
 // on: the `mode` beside the attribute.
-func replaceListOnChangeFrom(metal, container string) planmodifier.List {
+func replaceOnOtherNetworks(metal, container string) planmodifier.List {
 	const description = "A change of the value replaces the resource."
 
 	return listplanmodifier.RequiresReplaceIf(
@@ -66,14 +66,11 @@ func replaceListOnChangeFrom(metal, container string) planmodifier.List {
 				fallback = container
 			}
 
-			if len(planned) == 0 {
-				planned = []string{fallback}
-			}
-
-			if len(recorded) == 0 {
-				recorded = []string{fallback}
-			}
-
-			resp.RequiresReplace = !slices.Equal(planned, recorded)
+			resp.RequiresReplace = !machineconfig.SameNetworks(planned, recorded, fallback)
 		}, description, description)
+}
+
+// replaceOnOtherDomain replaces the resource when a DNS domain changes.
+func replaceOnOtherDomain(fallback string) planmodifier.String {
+	return tf.ReplaceUnless(func(a, b string) bool { return machineconfig.SameDomain(a, b, fallback) })
 }

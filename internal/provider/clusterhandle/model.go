@@ -64,7 +64,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.244.0.0/16", machineconfig.ContainerPodCIDR)},
+			PlanModifiers: []planmodifier.List{replaceOnOtherNetworks(machineconfig.DefaultPodCIDR, machineconfig.ContainerPodCIDR)},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.244.0.0/16`, and " +
 				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
@@ -73,7 +73,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"service_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceListOnChangeFrom("10.96.0.0/12", machineconfig.ContainerServiceCIDR)},
+			PlanModifiers: []planmodifier.List{replaceOnOtherNetworks(machineconfig.DefaultServiceCIDR, machineconfig.ContainerServiceCIDR)},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.96.0.0/12`, and `" + machineconfig.ContainerServiceCIDR +
 				"` in containers, which must not overlap the networks of the host cluster." +
@@ -81,7 +81,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
-			PlanModifiers:       []planmodifier.String{tf.ReplaceOnChangeFrom("cluster.local")},
+			PlanModifiers:       []planmodifier.String{replaceOnOtherDomain(machineconfig.DefaultDNSDomain)},
 			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + ReplacesCluster,
 		},
 		"cni": cniAttribute(),
@@ -190,14 +190,44 @@ func ObservedHandle() map[string]schema.Attribute {
 	return withoutMachines(attributes, "")
 }
 
+// JoinHandle describes the handle of what has machines in a cluster that others make. They cannot follow to another
+// cluster.
+func JoinHandle() map[string]schema.Attribute {
+	attributes := HandleAttributes()
+
+	replace(attributes, "name", tf.ReplaceOnChange())
+	replace(attributes, "mode", tf.ReplaceOnChangeFrom(MetalMode))
+	describe(attributes, "mode", " A change replaces the resource.")
+	describe(attributes, "kubernetes_version", " Another one upgrades the machines of the resource, their kubelets once "+
+		"the API servers of the cluster have it.")
+
+	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
+		replace(host.Attributes, "namespace", tf.ReplaceOnChange())
+		replace(host.Attributes, "dns_domain", replaceOnOtherDomain(DefaultHostDomain))
+	}
+
+	return attributes
+}
+
+// replace lets a change of a text replace the resource.
+func replace(attributes map[string]schema.Attribute, name string, on planmodifier.String) {
+	text, _ := attributes[name].(schema.StringAttribute)
+	text.PlanModifiers = []planmodifier.String{on}
+	attributes[name] = text
+}
+
+// describe adds to what is said of a text.
+func describe(attributes map[string]schema.Attribute, name, more string) {
+	text, _ := attributes[name].(schema.StringAttribute)
+	text.MarkdownDescription += more
+	attributes[name] = text
+}
+
 // BoundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
 func BoundHandle() map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
-	if name, ok := attributes["name"].(schema.StringAttribute); ok {
-		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
-		attributes["name"] = name
-	}
+	replace(attributes, "name", tf.ReplaceOnChange())
 
 	return withoutMachines(attributes, " A change replaces the resource.")
 }

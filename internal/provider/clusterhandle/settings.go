@@ -9,7 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Settings reads what a handle says about the configuration of every machine.
+// Settings reads what a handle says about the configuration of every machine. What can be spelt in several ways gets one
+// of them.
 func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.Cluster {
 	c := machineconfig.Cluster{
 		Name:              r.Text(h.Name),
@@ -17,9 +18,9 @@ func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.C
 		KubernetesVersion: r.Text(h.KubernetesVersion),
 		Contract:          r.Text(h.VersionContract),
 		CertSANs:          r.Texts(h.CertSANs),
-		PodCIDRs:          r.Texts(h.PodCIDRs),
-		ServiceCIDRs:      r.Texts(h.ServiceCIDRs),
-		DNSDomain:         r.Text(h.DNSDomain),
+		PodCIDRs:          machineconfig.CanonicalNetworks(r.Texts(h.PodCIDRs)),
+		ServiceCIDRs:      machineconfig.CanonicalNetworks(r.Texts(h.ServiceCIDRs)),
+		DNSDomain:         machineconfig.CanonicalDomain(r.Text(h.DNSDomain)),
 		CNI:               readCNI(ctx, r, h.CNI),
 		KubeProxyDisabled: !r.Truth(h.KubeProxy, true),
 		AirGapped:         r.Truth(h.AirGapped, false),

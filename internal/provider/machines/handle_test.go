@@ -53,7 +53,7 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 		}
 	}
 
-	if texts := strings.Join(descriptionsOf(nil, workerHandleAttributes()), ""); !strings.Contains(texts,
+	if texts := strings.Join(descriptionsOf(nil, clusterhandle.JoinHandle()), ""); !strings.Contains(texts,
 		clusterhandle.AppliedLive) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -41,7 +42,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 				"`talosop_cluster`, or an object written by hand, with the `bundle` of `talosop_secrets` as `secrets`. " +
 				"`talos_endpoints` has to list all control planes where the machine is one: they are asked before etcd begins, " +
 				"and before it ends. Another `name` in it replaces the resource.",
-			Attributes: workerHandleAttributes(),
+			Attributes: clusterhandle.JoinHandle(),
 		},
 		"role": schema.StringAttribute{
 			Required:      true,

@@ -139,15 +139,21 @@ func (r *machinesResource[M, P]) planDestroy(ctx context.Context, state *M) diag
 		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	preserve := life.OnDestroy.ValueString() == onDestroyPreserve
-	r.KeepMachines(r.kind, life.ID.ValueString(), p.Set, preserve)
+	return append(diags, tf.Diagnostics(append(found, r.planRemoval(p.Set, life, record)...))...)
+}
 
-	if !preserve {
-		found.Append(p.WarnOfRemoval(record, cluster.DefaultPolicy())...)
-		found.Append(r.planWiped(p.Set, life, record)...)
+// planRemoval warns of what becomes of machines that all go, for good or to be made anew.
+func (r *machinesResource[M, P]) planRemoval(
+	p machineset.Set, life CommonModel, record machineset.Record,
+) finding.List {
+	preserve := life.OnDestroy.ValueString() == onDestroyPreserve
+	r.KeepMachines(r.kind, life.ID.ValueString(), p, preserve)
+
+	if preserve {
+		return nil
 	}
 
-	return append(diags, tf.Diagnostics(found)...)
+	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, life, record)...)
 }
 
 // planWiped notes which machines a destroy resets, and refuses it where the same plan makes another object of them, or
@@ -227,15 +233,20 @@ func (r *machinesResource[M, P]) planUpdate(
 	prior, more := r.set(ctx, &state)
 	diags.Append(more...)
 
+	p.NewSecrets = p.Sealed && r.SecretsPlanned()
+
 	if !diags.HasError() && p.Replaces(prior.Set) {
 		// The create leg is planned by a call of its own, which says what stands in its way.
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
 		r.setForecast(plan, forecastCreate(p, f))
 
-		return append(diags, tf.Diagnostics(warnOfReplacement(ctx, P(&state).life(), prior.Set))...)
+		record, found := recordedNow(ctx, r.ProviderData, P(&state).life(), prior.Set)
+		found.Append(p.RefuseNewSecrets(prior.Set, record)...)
+		found.Append(r.planRemoval(prior.Set, P(&state).life(), record)...)
+
+		return append(diags, tf.Diagnostics(found)...)
 	}
 
-	p.NewSecrets = p.Sealed && r.SecretsPlanned()
 	r.KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
 
 	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())

@@ -103,20 +103,6 @@ func (f *forecast) rest(state CommonModel, e edit) {
 	}
 }
 
-// warnOfReplacement warns of what becomes of the machines of state when they go to be made anew.
-func warnOfReplacement(ctx context.Context, life CommonModel, p machineset.Set) finding.List {
-	if life.OnDestroy.ValueString() == onDestroyPreserve {
-		return nil
-	}
-
-	record, diags := life.Recorded(ctx, p)
-	if diags.HasError() {
-		return diags
-	}
-
-	return append(diags, p.WarnOfRemoval(record, cluster.DefaultPolicy())...)
-}
-
 func operationsOf(steps []cluster.Step) types.List { return tf.TextList(machineset.LinesOf(steps)) }
 
 // manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -53,7 +52,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or " +
 			"`talosop_cluster`, or an object written by hand for a cluster that " +
 			"was made with other tools. Another `name` in it replaces the resource.",
-		Attributes: workerHandleAttributes(),
+		Attributes: clusterhandle.JoinHandle(),
 	}
 
 	resp.Schema = schema.Schema{
@@ -63,49 +62,6 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"Kubernetes, unless `on_destroy` is `preserve`.",
 		Attributes: attributes,
 	}
-}
-
-// workerHandleAttributes are those of the handle; workers cannot follow a cluster
-// that is another one.
-func workerHandleAttributes() map[string]schema.Attribute {
-	attributes := clusterhandle.HandleAttributes()
-
-	if name, ok := attributes["name"].(schema.StringAttribute); ok {
-		name.PlanModifiers = []planmodifier.String{tf.ReplaceOnChange()}
-		attributes["name"] = name
-	}
-
-	if mode, ok := attributes["mode"].(schema.StringAttribute); ok {
-		mode.PlanModifiers = []planmodifier.String{tf.ReplaceOnChangeFrom(clusterhandle.MetalMode)}
-		mode.MarkdownDescription += " A change replaces the resource."
-		attributes["mode"] = mode
-	}
-
-	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
-		host.Attributes["namespace"] = replacing(host.Attributes["namespace"], tf.ReplaceOnChange())
-		host.Attributes["dns_domain"] = replacing(host.Attributes["dns_domain"],
-			tf.ReplaceOnChangeFrom(clusterhandle.DefaultHostDomain))
-	}
-
-	if version, ok := attributes["kubernetes_version"].(schema.StringAttribute); ok {
-		version.MarkdownDescription += " Another one upgrades the machines of the resource, their kubelets once the API " +
-			"servers of the cluster have it."
-		attributes["kubernetes_version"] = version
-	}
-
-	return attributes
-}
-
-// replacing is a text whose change replaces the resource.
-func replacing(attribute schema.Attribute, how planmodifier.String) schema.Attribute {
-	text, ok := attribute.(schema.StringAttribute)
-	if !ok {
-		panic("provider: what machines in containers are called by is a text")
-	}
-
-	text.PlanModifiers = []planmodifier.String{how}
-
-	return text
 }
 
 func (r *workerResource) ImportState(

@@ -1,6 +1,7 @@
 package tf
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -12,31 +13,21 @@ import (
 // is known to differ: an unknown value may turn out to be the old one.
 
 // ReplaceOnChange replaces the resource when the value changes, and not while it is unknown.
-func ReplaceOnChange() planmodifier.String {
-	const description = "A change of the value replaces the resource."
-
-	return stringplanmodifier.RequiresReplaceIf(
-		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
-			resp.RequiresReplace = !req.PlanValue.IsUnknown()
-		}, description, description)
-}
+func ReplaceOnChange() planmodifier.String { return ReplaceOnChangeFrom("") }
 
 // ReplaceOnChangeFrom is ReplaceOnChange for a value with a default that Talos
 // fills in: spelling the default out is no change.
 func ReplaceOnChangeFrom(fallback string) planmodifier.String {
+	return ReplaceUnless(func(a, b string) bool { return cmp.Or(a, fallback) == cmp.Or(b, fallback) })
+}
+
+// ReplaceUnless is ReplaceOnChange for a value with several spellings. One that is null is empty.
+func ReplaceUnless(same func(a, b string) bool) planmodifier.String {
 	const description = "A change of the value replaces the resource."
-
-	effective := func(v types.String) string {
-		if v.IsNull() {
-			return fallback
-		}
-
-		return v.ValueString()
-	}
 
 	return stringplanmodifier.RequiresReplaceIf(
 		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
-			resp.RequiresReplace = !req.PlanValue.IsUnknown() && effective(req.PlanValue) != effective(req.StateValue)
+			resp.RequiresReplace = !req.PlanValue.IsUnknown() && !same(req.PlanValue.ValueString(), req.StateValue.ValueString())
 		}, description, description)
 }
 

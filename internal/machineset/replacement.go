@@ -1,0 +1,55 @@
+package machineset
+
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Replaces is whether a plan makes another cluster or other machines than those of state: what plan modifiers find,
+// which ModifyPlan is not told. What is not known yet replaces nothing.
+func (p Set) Replaces(prior Set) bool {
+	differ := func(now, before string) bool { return now != "" && now != before }
+
+	switch now, before := p.Settings, prior.Settings; {
+	case differ(now.Name, before.Name):
+		return true
+	case p.ModeUnknown:
+		return false
+	case (p.Host == nil) != (prior.Host == nil), p.otherRole(prior), p.otherNetworks(prior):
+		return true
+	case p.Host == nil:
+		return false
+	default:
+		return differ(p.Host.Namespace, prior.Host.Namespace) || differ(p.Host.Domain, prior.Host.Domain)
+	}
+}
+
+// otherRole is whether a machine that is a resource of its own gets another role.
+func (p Set) otherRole(prior Set) bool {
+	role := p.Groups[0].Role
+
+	return p.Single != nil && role != "" && role != prior.Groups[0].Role
+}
+
+// otherNetworks is whether the networks or the domain of a cluster become others. Those that are left out may just not
+// be known yet.
+func (p Set) otherNetworks(prior Set) bool {
+	now, before := p.Settings, prior.Settings
+	pods, services := p.defaultNetworks()
+
+	same := func(now, before []string, fallback string) bool {
+		return len(now) == 0 && p.Unknown || machineconfig.SameNetworks(now, before, fallback)
+	}
+
+	return !same(now.PodCIDRs, before.PodCIDRs, pods) || !same(now.ServiceCIDRs, before.ServiceCIDRs, services) ||
+		!(now.DNSDomain == "" && p.Unknown) &&
+			!machineconfig.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
+}
+
+// defaultNetworks are the networks of pods and services where none are given.
+func (p Set) defaultNetworks() (pods, services string) {
+	if p.Host != nil {
+		return machineconfig.ContainerPodCIDR, machineconfig.ContainerServiceCIDR
+	}
+
+	return machineconfig.DefaultPodCIDR, machineconfig.DefaultServiceCIDR
+}
