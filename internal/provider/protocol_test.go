@@ -143,6 +143,8 @@ func valueOf(t *testing.T, typ tftypes.Type, v any) tftypes.Value {
 		return tftypes.NewValue(typ, nil)
 	case unknownValue:
 		return tftypes.NewValue(typ, tftypes.UnknownValue)
+	case tftypes.Value:
+		return convertedTo(t, typ, v)
 	case configuration:
 		return objectOrMap(t, typ, v)
 	case []any:
@@ -160,6 +162,34 @@ func valueOf(t *testing.T, typ tftypes.Type, v any) tftypes.Value {
 	default:
 		return tftypes.NewValue(typ, v)
 	}
+}
+
+// convertedTo is a value in another type, as a reference is: what the type does not have is left out.
+func convertedTo(t *testing.T, typ tftypes.Type, v tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	object, ok := typ.(tftypes.Object)
+
+	switch {
+	case v.Type().Equal(typ) || !ok:
+		return v
+	case !v.IsKnown():
+		return tftypes.NewValue(typ, tftypes.UnknownValue)
+	case v.IsNull():
+		return tftypes.NewValue(typ, nil)
+	}
+
+	fields := map[string]tftypes.Value{}
+	has := fieldsOf(t, v)
+
+	for name, attribute := range object.AttributeTypes {
+		fields[name] = tftypes.NewValue(attribute, nil)
+		if field, ok := has[name]; ok {
+			fields[name] = convertedTo(t, attribute, field)
+		}
+	}
+
+	return tftypes.NewValue(typ, fields)
 }
 
 func objectOrMap(t *testing.T, typ tftypes.Type, v configuration) tftypes.Value {

@@ -1,0 +1,356 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// newest is the number of the last label or prefix that was made up.
+func (w *lifeWorld) fresh(begins string) string {
+	return fmt.Sprintf("%s%d", begins, w.random.IntN(1000))
+}
+
+// choose is one of them.
+func choose[T any](w *lifeWorld, of []T) T { return of[w.random.IntN(len(of))] }
+
+// sometimes is true that often of a hundred times.
+func (w *lifeWorld) sometimes(percent int) bool { return w.random.IntN(100) < percent }
+
+// addressesOf are those of the objects of a state that are not deposed.
+func (w *lifeWorld) addressesOf(state lifeState, secrets bool) []string {
+	var out []string
+
+	for _, key := range state.sorted() {
+		if key.Deposed == 0 && (secrets || key.Address != lifeSecrets) {
+			out = append(out, key.Address)
+		}
+	}
+
+	return out
+}
+
+// renamed moves what a configuration is called to what another one calls it.
+func (w *lifeWorld) renamed(from, to lifeConfig) func(lifeState) {
+	name := func(c lifeConfig) []string {
+		var out []string
+		for _, b := range w.blocks(c) {
+			out = append(out, b.Address)
+		}
+
+		return out
+	}
+
+	// The blocks of both are in the same order, as only label and prefix differ.
+	old, now := name(from), name(to)
+
+	return func(state lifeState) {
+		addresses := map[string]string{}
+		for i := range old {
+			addresses[old[i]] = now[i]
+		}
+
+		for _, key := range state.sorted() {
+			object := *state[key]
+			delete(state, key)
+
+			object.Needs = slices.Clone(object.Needs)
+			for i, need := range object.Needs {
+				if other, ok := addresses[need]; ok {
+					object.Needs[i] = other
+				}
+			}
+
+			if other, ok := addresses[key.Address]; ok {
+				key.Address = other
+			}
+
+			state[key] = &object
+		}
+	}
+}
+
+// operation is the next one, in one of the states that has something.
+func (w *lifeWorld) operation() lifeOperation {
+	i := 0
+	if len(w.states[1]) > 0 && (len(w.states[0]) == 0 || w.sometimes(50)) {
+		i = 1
+	}
+
+	op := lifeOperation{State: i, Config: w.configs[i]}
+	if w.sometimes(25) {
+		op.Interrupt = 1 + w.random.IntN(80)
+		op.Kill = w.sometimes(50)
+	}
+
+	if len(op.Config.Planes) == 0 || w.identity == "" {
+		return w.recreate(op)
+	}
+
+	kinds := []func(lifeOperation) lifeOperation{
+		w.applyAgain, w.rename, w.rename, w.renameMachines, w.relayout, w.relayout, w.stateRemove, w.stateRemove, w.importBack,
+		w.importBack, w.replace, w.replace, w.taint, w.taint, w.destroy, w.shrink, w.shrink, w.grow, w.setting, w.setting,
+		w.otherState, w.otherState, w.secretsGo, w.removeAll,
+	}
+
+	return choose(w, kinds)(op)
+}
+
+// recreate makes the cluster of a state again that was destroyed, or begins anew with another layout.
+func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
+	op.Name = "create"
+
+	if len(w.addressesOf(w.states[op.State], false)) > 0 && w.sometimes(50) {
+		op.Name = "go on" // with the destroy, or with the apply
+
+		return op
+	}
+
+	secrets := op.Config
+	op.Config = w.start()
+	op.Config.SecretsUnlocked = secrets.SecretsUnlocked
+
+	return op
+}
+
+// start is a configuration of all machines.
+func (w *lifeWorld) start() lifeConfig {
+	return lifeConfig{
+		Layout: choose(w, lifeLayouts), Label: "this", Planes: []int{0, 1, 2}, Workers: []int{0, 1},
+		Protected: w.sometimes(50), SecretsUnlocked: w.sometimes(30), CreateFirst: w.sometimes(15),
+	}
+}
+
+func (w *lifeWorld) applyAgain(op lifeOperation) lifeOperation {
+	op.Name = "apply again"
+
+	return op
+}
+
+// rename gives the resources another label, with moved blocks or without.
+func (w *lifeWorld) rename(op lifeOperation) lifeOperation {
+	was := op.Config
+	op.Config.Label = w.fresh("r")
+	op.Name = "rename without moved"
+
+	if w.sometimes(50) {
+		op.Name, op.Moved = "rename with moved", w.renamed(was, op.Config)
+	}
+
+	return op
+}
+
+// renameMachines gives the machines other names.
+func (w *lifeWorld) renameMachines(op lifeOperation) lifeOperation {
+	was := op.Config
+	op.Config.Prefix = w.fresh("p")
+	op.Name = "rename machines without moved"
+
+	if w.sometimes(50) {
+		op.Name, op.Moved = "rename machines with moved", w.renamed(was, op.Config)
+	}
+
+	return op
+}
+
+// relayout describes the cluster with other resources, with removed blocks or without.
+func (w *lifeWorld) relayout(op lifeOperation) lifeOperation {
+	op.Config.Layout = choose(w, lifeLayouts)
+	op.Name = "other resources without removed"
+
+	if w.sometimes(65) {
+		op.Name, op.Options.Forget = "other resources with removed", w.addressesOf(w.states[op.State], false)
+	}
+
+	return op
+}
+
+// forgotten takes addresses out of a state; secrets that go are saved before.
+func (w *lifeWorld) forgotten(addresses ...string) func(lifeState) {
+	return func(state lifeState) {
+		for _, key := range state.sorted() {
+			if slices.Contains(addresses, key.Address) {
+				maps.Copy(w.files, bundlesIn(w.t, lifeState{key: state[key]}))
+				delete(state, key)
+			}
+		}
+	}
+}
+
+func (w *lifeWorld) stateRemove(op lifeOperation) lifeOperation {
+	address := choose(w, w.addressesOf(w.states[op.State], false))
+	op.Name, op.Commands = "state rm "+address, w.forgotten(address)
+
+	return op
+}
+
+// importBack takes something out of the state and imports it.
+func (w *lifeWorld) importBack(op lifeOperation) lifeOperation {
+	address := choose(w, w.addressesOf(w.states[op.State], true))
+	op.Name = "state rm and import " + address
+	op.Commands = func(state lifeState) {
+		w.forgotten(address)(state)
+
+		for _, b := range w.blocks(op.Config) {
+			if b.Address == address {
+				w.importInto(state, op.Config, b)
+			}
+		}
+	}
+
+	return op
+}
+
+// importInto imports a resource; what cannot be imported is not in the state.
+func (w *lifeWorld) importInto(state lifeState, c lifeConfig, b lifeBlock) {
+	for _, bundle := range w.bundles() {
+		file := w.saved(w.t, bundle)
+		walk := newLifeWalk(w.t, state)
+		walk.importObject(w.t.Context(), b, w.importID(w.t, c, b.Address, file))
+
+		if !walk.failed() {
+			maps.Copy(state, walk.state)
+
+			return
+		}
+
+		w.log("    import failed: %s", show(walk.Diagnostics))
+	}
+}
+
+func (w *lifeWorld) replace(op lifeOperation) lifeOperation {
+	address := choose(w, w.addressesOf(w.states[op.State], true))
+	op.Name, op.Options.Replace = "-replace "+address, []string{address}
+
+	return op
+}
+
+func (w *lifeWorld) taint(op lifeOperation) lifeOperation {
+	address := choose(w, w.addressesOf(w.states[op.State], true))
+	op.Name = "taint " + address
+	op.Commands = func(state lifeState) {
+		object := *state[lifeKey{Address: address}]
+		object.Tainted = true
+		state[lifeKey{Address: address}] = &object
+	}
+
+	return op
+}
+
+// untainted takes every taint away, as the command does.
+func untainted(state lifeState) {
+	for key, object := range state {
+		if object.Tainted {
+			clean := *object
+			clean.Tainted = false
+			state[key] = &clean
+		}
+	}
+}
+
+func (w *lifeWorld) destroy(op lifeOperation) lifeOperation {
+	op.Name, op.Options.Destroy = "destroy", true
+
+	return op
+}
+
+// removeAll takes everything with machines out of the configuration.
+func (w *lifeWorld) removeAll(op lifeOperation) lifeOperation {
+	op.Name = "empty configuration"
+	op.Config.Planes, op.Config.Workers = nil, nil
+
+	if w.sometimes(40) {
+		op.Name = "empty configuration with removed"
+		op.Options.Forget = w.addressesOf(w.states[op.State], false)
+	}
+
+	return op
+}
+
+func (w *lifeWorld) shrink(op lifeOperation) lifeOperation {
+	if len(op.Config.Planes) > 1 && w.sometimes(60) {
+		out := w.random.IntN(len(op.Config.Planes))
+		op.Name = fmt.Sprintf("remove control plane %d", op.Config.Planes[out]+1)
+		op.Config.Planes = slices.Delete(slices.Clone(op.Config.Planes), out, out+1)
+
+		return op
+	}
+
+	if len(op.Config.Workers) > 1 {
+		op.Name, op.Config.Workers = "remove a worker", op.Config.Workers[:1]
+	}
+
+	return op
+}
+
+func (w *lifeWorld) grow(op lifeOperation) lifeOperation {
+	op.Name, op.Config.Planes, op.Config.Workers = "all machines", []int{0, 1, 2}, []int{0, 1}
+
+	return op
+}
+
+// setting changes an argument.
+func (w *lifeWorld) setting(op lifeOperation) lifeOperation {
+	c := &op.Config
+
+	switch w.random.IntN(5) {
+	case 0:
+		op.Name, c.Protected = "toggle deletion_protection", !c.Protected
+	case 1:
+		op.Name, c.Preserve = "toggle on_destroy", !c.Preserve
+	case 2:
+		op.Name, c.CreateFirst = "toggle create_before_destroy", !c.CreateFirst
+	case 3:
+		op.Name, c.Rack = "another label of nodes", w.fresh("rack")
+	default:
+		op.Name, c.SecretsUnlocked = "toggle deletion_protection of the secrets", !c.SecretsUnlocked
+	}
+
+	return op
+}
+
+// otherState lets the other state take the cluster over: with the secrets from a file, by a create or by an import.
+func (w *lifeWorld) otherState(op lifeOperation) lifeOperation {
+	op.State = 1 - op.State
+	if len(w.states[op.State]) > 0 {
+		return w.setting(lifeOperation{State: op.State, Config: w.configs[op.State]})
+	}
+
+	op.Config = w.start()
+	op.Name = "take over in the other state"
+	imports := w.sometimes(40)
+
+	if imports {
+		op.Name = "import into the other state"
+	}
+
+	op.Commands = func(state lifeState) {
+		for _, b := range w.blocks(op.Config) {
+			if b.Address == lifeSecrets || imports {
+				w.importInto(state, op.Config, b)
+			}
+		}
+	}
+
+	return op
+}
+
+// secretsGo does something to the secrets.
+func (w *lifeWorld) secretsGo(op lifeOperation) lifeOperation {
+	switch w.random.IntN(3) {
+	case 0:
+		op.Name, op.Options.Replace = "-replace "+lifeSecrets, []string{lifeSecrets}
+	case 1:
+		op.Name = "everything removed"
+		op.Config.Planes, op.Config.Workers, op.Config.NoSecrets = nil, nil, true
+	default:
+		op.Name = "state rm of the secrets"
+		op.Commands = w.forgotten(lifeSecrets)
+	}
+
+	return op
+}
+
+// describe is a sequence that can be read.
+func (w *lifeWorld) describe() string { return strings.Join(w.Log, "\n") }

@@ -1,0 +1,337 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// lifeLayout is which resources a cluster is made of.
+type lifeLayout string
+
+const (
+	wholeLayout    lifeLayout = "talosop_cluster"
+	pairLayout     lifeLayout = "talosop_control_plane and talosop_worker"
+	singlesLayout  lifeLayout = "talosop_control_plane and talosop_machine"
+	machinesLayout lifeLayout = "talosop_machine"
+	mixedLayout    lifeLayout = "control planes in talosop_control_plane and talosop_machine, and talosop_worker"
+)
+
+var lifeLayouts = []lifeLayout{wholeLayout, pairLayout, singlesLayout, machinesLayout, mixedLayout}
+
+// lifeConfig is a configuration of one cluster.
+type lifeConfig struct {
+	Layout lifeLayout
+	// Label is that of every resource with machines, and Prefix begins the names of machines.
+	Label, Prefix string
+	// Planes and Workers are indexes of machines of the site; none of both is a configuration without machines.
+	Planes, Workers []int
+	Protected       bool
+	SecretsUnlocked bool
+	Preserve        bool
+	CreateFirst     bool
+	NoSecrets       bool
+	Rack            string
+}
+
+func (c lifeConfig) String() string {
+	flags := ""
+	for name, set := range map[string]bool{
+		"protected": c.Protected, "secrets unlocked": c.SecretsUnlocked, "preserve": c.Preserve,
+		"create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets,
+	} {
+		if set {
+			flags += ", " + name
+		}
+	}
+
+	return fmt.Sprintf("%s as %q, names %q, control planes %v, workers %v, rack %q%s",
+		c.Layout, c.Label, c.Prefix, c.Planes, c.Workers, c.Rack, flags)
+}
+
+const lifeSecrets = "talosop_secrets.this"
+
+// lifeSite is a site whose cluster goes through sequences.
+type lifeSite struct {
+	*site
+
+	folder string
+}
+
+// named is what a configuration calls machines.
+func (s *lifeSite) named(c lifeConfig, role string, machines []*sim.Machine, indexes []int) configuration {
+	out := configuration{}
+	for _, i := range indexes {
+		out[fmt.Sprintf("%s%s-%d", c.Prefix, role, i+1)] = configuration{"address": machines[i].Address().String()}
+	}
+
+	return out
+}
+
+// blocks are the resources of a configuration.
+func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
+	var blocks []lifeBlock
+
+	if !c.NoSecrets {
+		blocks = append(blocks, lifeBlock{
+			Address: lifeSecrets, Kind: "talosop_secrets",
+			Config: func(func(string, string) tftypes.Value) configuration {
+				return configuration{"deletion_protection": !c.SecretsUnlocked}
+			},
+		})
+	}
+
+	if len(c.Planes) == 0 {
+		return blocks
+	}
+
+	planes := s.named(c, "cp", s.controlPlane, c.Planes)
+	workers := s.named(c, "w", s.workers, c.Workers)
+
+	switch c.Layout {
+	case wholeLayout:
+		return append(blocks, s.clusterBlock(c, planes, workers))
+	case pairLayout:
+		return append(blocks, s.planeBlock(c, planes), s.workerBlock(c, workers))
+	case singlesLayout:
+		blocks = append(blocks, s.planeBlock(c, planes))
+		handle := s.handleOf(c)
+
+		return append(blocks, s.machineBlocks(c, "worker", workers, handle)...)
+	case mixedLayout:
+		first := s.named(c, "cp", s.controlPlane, c.Planes[:1])
+		others := s.named(c, "cp", s.controlPlane, c.Planes[1:])
+		blocks = append(blocks, s.planeBlock(c, first), s.workerBlock(c, workers))
+
+		return append(blocks, s.machineBlocks(c, "controlplane", others, s.handleWritten(c))...)
+	default:
+		blocks = append(blocks, s.machineBlocks(c, "controlplane", planes, s.handleWritten(c))...)
+
+		return append(blocks, s.machineBlocks(c, "worker", workers, s.handleWritten(c))...)
+	}
+}
+
+// lifeHandle is how a resource knows its cluster.
+type lifeHandle struct {
+	Needs []string
+	Of    func(ref func(string, string) tftypes.Value) any
+}
+
+func (s *lifeSite) handleOf(c lifeConfig) lifeHandle {
+	at := "talosop_control_plane." + c.Label
+
+	return lifeHandle{[]string{at}, func(ref func(string, string) tftypes.Value) any { return ref(at, "cluster") }}
+}
+
+func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
+	endpoints := []any{}
+	for _, i := range c.Planes {
+		endpoints = append(endpoints, s.controlPlane[i].Address().String())
+	}
+
+	return lifeHandle{[]string{lifeSecrets}, func(ref func(string, string) tftypes.Value) any {
+		return configuration{
+			"name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"), "talos_endpoints": endpoints,
+			"kubernetes_version": "v1.36.2", "version_contract": "v1.13",
+		}
+	}}
+}
+
+// common are the arguments that every resource with machines has.
+func (c lifeConfig) common(into configuration) configuration {
+	into["talos_version"] = "v1.13.0"
+	into["deletion_protection"] = c.Protected
+	into["timeouts"] = configuration{"create": "2m", "update": "2m", "delete": "2m"}
+
+	if c.Preserve {
+		into["on_destroy"] = "preserve"
+	}
+
+	return into
+}
+
+// patches put the label of nodes into configurations.
+func (c lifeConfig) patches(into configuration) configuration {
+	into["install"] = configuration{"disk": "/dev/sda"}
+	if c.Rack != "" {
+		into["config_patches"] = []any{"machine:\n  nodeLabels:\n    rack: " + c.Rack + "\n"}
+	}
+
+	return into
+}
+
+func (c lifeConfig) settings(s *lifeSite, ref func(string, string) tftypes.Value) configuration {
+	return c.common(configuration{
+		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"),
+		"kubernetes_version": "v1.36.2",
+	})
+}
+
+func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lifeBlock {
+	return lifeBlock{
+		Address: "talosop_cluster." + c.Label, Kind: "talosop_cluster", Needs: []string{lifeSecrets},
+		CreateFirst: c.CreateFirst,
+		Config: func(ref func(string, string) tftypes.Value) configuration {
+			config := c.settings(s, ref)
+			config["control_plane"] = c.patches(configuration{"machines": planes})
+
+			if len(workers) > 0 {
+				config["workers"] = configuration{"worker": c.patches(configuration{"machines": workers})}
+			}
+
+			return config
+		},
+	}
+}
+
+func (s *lifeSite) planeBlock(c lifeConfig, planes configuration) lifeBlock {
+	return lifeBlock{
+		Address: "talosop_control_plane." + c.Label, Kind: "talosop_control_plane", Needs: []string{lifeSecrets},
+		CreateFirst: c.CreateFirst,
+		Config: func(ref func(string, string) tftypes.Value) configuration {
+			config := c.patches(c.settings(s, ref))
+			config["machines"] = planes
+
+			return config
+		},
+	}
+}
+
+func (s *lifeSite) workerBlock(c lifeConfig, workers configuration) lifeBlock {
+	handle := s.handleOf(c)
+
+	return lifeBlock{
+		Address: "talosop_worker." + c.Label, Kind: "talosop_worker", Needs: handle.Needs,
+		CreateFirst: c.CreateFirst,
+		Config: func(ref func(string, string) tftypes.Value) configuration {
+			return c.patches(c.common(configuration{"cluster": handle.Of(ref), "machines": workers}))
+		},
+	}
+}
+
+func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configuration, handle lifeHandle) []lifeBlock {
+	var blocks []lifeBlock
+
+	for name, machine := range machines {
+		address, _ := machine.(configuration)
+		founds := c.Layout == machinesLayout && address["address"] == s.controlPlane[c.Planes[0]].Address().String()
+
+		blocks = append(blocks, lifeBlock{
+			Address: fmt.Sprintf("talosop_machine.%s[%q]", c.Label, name), Kind: "talosop_machine", Needs: handle.Needs,
+			CreateFirst: c.CreateFirst,
+			Config: func(ref func(string, string) tftypes.Value) configuration {
+				config := c.patches(c.common(configuration{
+					"cluster": handle.Of(ref), "name": name, "role": role, "address": address["address"],
+				}))
+				if founds {
+					config["bootstrap"] = true
+				}
+
+				return config
+			},
+		})
+	}
+
+	slices.SortFunc(blocks, func(a, b lifeBlock) int { return cmp.Compare(a.Address, b.Address) })
+
+	return blocks
+}
+
+// importID is the id that imports a resource of a configuration.
+func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) string {
+	t.Helper()
+
+	flat := func(machines configuration) map[string]string {
+		out := map[string]string{}
+		for name, machine := range machines {
+			one, _ := machine.(configuration)
+			out[name], _ = one["address"].(string)
+		}
+
+		return out
+	}
+
+	planes, workers := flat(s.named(c, "cp", s.controlPlane, c.Planes)), flat(s.named(c, "w", s.workers, c.Workers))
+	id := map[string]any{"secrets": file}
+	kind, rest, _ := strings.Cut(address, ".")
+
+	switch kind {
+	case "talosop_secrets":
+		return file
+	case "talosop_cluster":
+		id["control_plane"] = planes
+		if len(workers) > 0 {
+			id["workers"] = map[string]any{"worker": workers}
+		}
+	case "talosop_control_plane":
+		if c.Layout == mixedLayout {
+			planes = flat(s.named(c, "cp", s.controlPlane, c.Planes[:1]))
+		}
+
+		id["machines"] = planes
+	case "talosop_worker":
+		id["machines"], id["control_plane"] = workers, planes
+	default:
+		_, name, _ := strings.Cut(rest, `["`)
+		name = strings.TrimSuffix(name, `"]`)
+		id["control_plane"] = planes
+		id["machines"] = map[string]string{name: cmp.Or(planes[name], workers[name])}
+	}
+
+	return encoded(t, id)
+}
+
+// saved is a file with a bundle.
+func (s *lifeSite) saved(t *testing.T, bundle string) string {
+	t.Helper()
+
+	file := filepath.Join(s.folder, "secrets.yaml")
+	must(t, os.WriteFile(file, []byte(bundle), 0o600))
+
+	return file
+}
+
+// owners are the ids of the owners of machines, by address, as the nodes name them.
+func (s *lifeSite) owners(ctx context.Context, t *testing.T, bundle string) map[string]string {
+	t.Helper()
+
+	secrets, err := pki.Parse([]byte(bundle))
+	if err != nil {
+		return nil
+	}
+
+	api, err := providerdata.KubernetesOf(
+		machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, secrets, kubernetes.Options{})
+	must(t, err)
+
+	defer api.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+
+	seen := api.Nodes.Observe(ctx)
+	out := map[string]string{}
+
+	for _, m := range s.Machines() {
+		if owner := seen.Owners[m.Hostname()]; owner != "" {
+			out[m.Address().String()] = owner
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,253 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// importObject imports a resource, as the command of the CLIs does: it is read at once.
+func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
+	resp, err := w.server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: b.Kind, ID: id})
+	if err != nil || !w.said(b.Address, resp.Diagnostics, nil) {
+		w.said(b.Address, nil, err)
+
+		return
+	}
+
+	for _, imported := range resp.ImportedResources {
+		key := lifeKey{Address: b.Address}
+		w.store(key, &lifeObject{
+			Kind: b.Kind, Value: decoded(w.t, typeOf(w.t, b.Kind), imported.State), Private: imported.Private, Needs: b.Needs,
+		})
+		w.refresh(ctx, key)
+	}
+}
+
+const (
+	// lifeSeed names one sequence to be run alone, lifeCount how many there are.
+	lifeSeed  = "TALOSOP_TEST_LIFE_SEED"
+	lifeCount = "TALOSOP_TEST_LIFE_SEQUENCES"
+)
+
+// lifeSequences are how many sequences run: all of them in test-all.
+func lifeSequences(t *testing.T) int {
+	t.Helper()
+
+	if given := os.Getenv(lifeCount); given != "" {
+		n, err := strconv.Atoi(given)
+		must(t, err)
+
+		return n
+	}
+
+	if os.Getenv(everyCall) != "" {
+		return 500
+	}
+
+	return 25
+}
+
+// lifeTotals are what came of all sequences.
+type lifeTotals struct {
+	mu                    sync.Mutex
+	sequences, operations int
+	refusals              map[string]int
+}
+
+func (s *lifeTotals) add(w *lifeWorld) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.sequences++
+	s.operations += w.operations
+
+	for title, n := range w.refusals {
+		s.refusals[title] += n
+	}
+}
+
+// Whatever Terraform does in any order, also where it is interrupted or killed: a healthy cluster that is wanted keeps
+// its etcd, no machine is reset but those of objects that go, the secrets of a cluster that lives are in a state or in
+// a file, and in the end the plan is empty, or refused with a way out.
+func TestLife_randomSequences(t *testing.T) {
+	t.Parallel()
+
+	const chains = 4
+
+	totals := &lifeTotals{refusals: map[string]int{}}
+	begun := time.Now()
+
+	t.Cleanup(func() {
+		t.Logf("%d sequences, %d operations in %s", totals.sequences, totals.operations, time.Since(begun).Round(time.Second))
+
+		for _, title := range slices.Sorted(maps.Keys(totals.refusals)) {
+			t.Logf("%5d %s", totals.refusals[title], title)
+		}
+	})
+
+	seeds := make([][]uint64, chains)
+
+	if given := os.Getenv(lifeSeed); given != "" {
+		seed, err := strconv.ParseUint(given, 10, 64)
+		must(t, err)
+
+		seeds = [][]uint64{{seed}}
+	} else {
+		for i := range lifeSequences(t) {
+			seeds[i%chains] = append(seeds[i%chains], uint64(i+1)) //nolint:gosec // not negative
+		}
+	}
+
+	for i, chain := range seeds {
+		t.Run(fmt.Sprint("chain ", i), func(t *testing.T) {
+			t.Parallel()
+
+			s := &lifeSite{site: newSite(t, 3, 2), folder: t.TempDir()}
+
+			var bundle string
+
+			for _, seed := range chain {
+				w := &lifeWorld{
+					lifeSite: s, t: t, random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // not for secrets
+					states: [2]lifeState{{}, {}}, files: map[string]string{}, marks: map[string]string{}, refusals: map[string]int{},
+				}
+				bundle = w.sequence(bundle)
+				totals.add(w)
+
+				if len(w.Violations) > 0 {
+					t.Errorf("sequence %s=%d:\n%s", lifeSeed, seed, w.describe())
+				} else if os.Getenv(lifeSeed) != "" {
+					t.Log(w.describe())
+				}
+			}
+		})
+	}
+}
+
+// sequence runs one sequence on the cluster whose secrets are given, if there is one, and hands over that which is
+// left.
+func (w *lifeWorld) sequence(bundle string) string {
+	w.readsFirst = w.sometimes(50)
+	w.log("orphans are read first: %v", w.readsFirst)
+
+	w.configs[0] = w.start()
+	w.begin(bundle)
+
+	for range 3 + w.random.IntN(4) {
+		if len(w.Violations) > 0 {
+			break
+		}
+
+		w.run(w.operation())
+	}
+
+	if len(w.Violations) == 0 {
+		w.end()
+	}
+
+	if len(w.Violations) == 0 {
+		for _, state := range w.states {
+			for _, left := range bundlesIn(w.t, state) {
+				return left
+			}
+		}
+	}
+
+	return ""
+}
+
+// begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
+func (w *lifeWorld) begin(bundle string) {
+	w.identity, w.members = w.etcd(w.t.Context())
+
+	if bundle == "" || w.identity == "" {
+		w.blank()
+
+		bundle = ""
+	}
+
+	if bundle != "" {
+		for _, b := range w.blocks(w.configs[0])[:1] {
+			walk := newLifeWalk(w.t, nil)
+			walk.importObject(w.t.Context(), b, w.saved(w.t, bundle))
+			w.states[0] = walk.state
+		}
+
+		w.marks = w.owners(w.t.Context(), w.t, bundle)
+	}
+
+	if !w.run(lifeOperation{Name: "begin", Config: w.configs[0]}) {
+		w.violated("the sequence did not begin")
+	}
+}
+
+// blank makes machines anew.
+func (w *lifeWorld) blank() {
+	w.log("blank machines")
+
+	for _, m := range w.Machines() {
+		if m.Configured() || m.Stage() != sim.StageMaintenance {
+			m.Wipe()
+			m.PowerOn()
+		}
+	}
+
+	for _, m := range w.Machines() {
+		must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
+	}
+
+	w.identity, w.members = "", nil
+}
+
+// end applies until nothing is left to do, or a plan is refused. A state that the cluster was taken over from ends
+// first, and leaves it alone.
+func (w *lifeWorld) end() {
+	last := 0
+	if len(w.states[1]) > 0 && (len(w.states[0]) == 0 || w.sometimes(50)) {
+		last = 1
+	}
+
+	w.settle(last)
+
+	if other := 1 - last; len(w.states[other]) > 0 && len(w.Violations) == 0 {
+		w.run(lifeOperation{
+			Name: "destroy of the other state", State: other, Config: w.configs[other], Options: lifeOptions{Destroy: true},
+		})
+
+		w.states[other] = lifeState{}
+		w.settle(last)
+	}
+}
+
+// settle applies the configuration of a state until its plan is empty, or refused.
+func (w *lifeWorld) settle(i int) {
+	for range 3 {
+		w.states[i] = maps.Clone(w.states[i])
+		untainted(w.states[i])
+
+		if !w.run(lifeOperation{Name: "settle", State: i, Config: w.configs[i]}) || len(w.Violations) > 0 {
+			return
+		}
+
+		p := planLife(w.t, w.states[i], w.blocks(w.configs[i]), lifeOptions{ReadsOrphansFirst: w.readsFirst, Random: w.random})
+		if p.empty() && !p.Refused {
+			return
+		}
+
+		w.log("    still to do: %v %s", p.Changes, show(p.Diagnostics))
+	}
+
+	w.violated("the plan does not become empty")
+}

@@ -1,0 +1,431 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// lifeWorld is a cluster, the states that hold it and the configurations that were applied last, and what must hold of
+// them.
+type lifeWorld struct {
+	*lifeSite
+
+	t          *testing.T
+	random     *rand.Rand
+	readsFirst bool
+
+	states  [2]lifeState
+	configs [2]lifeConfig
+	// files are the bundles that were saved, by the id of the cluster.
+	files map[string]string
+	// marks are the owners of machines by address, as the nodes named them last.
+	marks map[string]string
+	// identity is the key in etcd by which it is known to be the same; empty while there is none.
+	identity string
+	members  []string
+
+	Log        []string
+	Violations []string
+	operations int
+	refusals   map[string]int
+}
+
+func (w *lifeWorld) log(format string, args ...any) {
+	w.Log = append(w.Log, fmt.Sprintf(format, args...))
+}
+
+// violated notes that something does not hold.
+func (w *lifeWorld) violated(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	w.Violations = append(w.Violations, line)
+	w.log("VIOLATION: %s", line)
+}
+
+// lifeOperation is what a user does to one of the states, and applies.
+type lifeOperation struct {
+	Name  string
+	State int
+	// Commands changes the state with commands of the CLI of their own, such as state rm; Moved with moved blocks.
+	Commands func(state lifeState)
+	Moved    func(state lifeState)
+	Config   lifeConfig
+	Options  lifeOptions
+	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it.
+	Interrupt int
+	Kill      bool
+}
+
+// wayOut are what messages name that say how to go on.
+var wayOut = []string{
+	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
+	"Applying again", "Destroying again", "-replace", "destroy again",
+}
+
+// run does an operation. It reports whether all of it was done.
+func (w *lifeWorld) run(op lifeOperation) bool {
+	w.operations++
+	w.log("%s in state %d (interrupt %d, kill %v): %s", op.Name, op.State, op.Interrupt, op.Kill, op.Config)
+
+	if op.Commands != nil {
+		w.states[op.State] = maps.Clone(w.states[op.State])
+		op.Commands(w.states[op.State])
+	}
+
+	state := maps.Clone(w.states[op.State])
+	if op.Moved != nil {
+		op.Moved(state)
+	}
+
+	op.Options.ReadsOrphansFirst, op.Options.Random = w.readsFirst, w.random
+	blocks := w.blocks(op.Config)
+	plan := planLife(w.t, state, blocks, op.Options)
+
+	for _, bug := range plan.Bugs {
+		w.violated("plan: %s", bug)
+	}
+
+	if plan.Refused || len(plan.Bugs) > 0 {
+		w.judge("refused", plan.Diagnostics)
+		w.check(map[string]bool{}, false)
+
+		return false
+	}
+
+	w.log("    %v", plan.Changes)
+	w.saveWarned(plan)
+
+	going, ends := w.going(plan)
+	applied, interrupted := w.apply(plan, blocks, op)
+	w.states[op.State], w.configs[op.State] = applied.state, op.Config
+
+	for _, bug := range applied.Bugs {
+		w.violated("apply: %s", bug)
+	}
+
+	failed := outcome{diagnostics: applied.Diagnostics}.failed()
+	if failed && !interrupted {
+		w.judge("failed", applied.Diagnostics)
+	}
+
+	w.check(going, ends)
+
+	return !failed && !interrupted
+}
+
+// apply applies a plan; interrupted reports whether it was.
+func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (applied *lifeApply, interrupted bool) {
+	stop := make(chan struct{})
+	interrupt := sync.OnceFunc(func() { close(stop) })
+
+	var calls atomic.Int64
+
+	var killed atomic.Bool
+
+	w.ForgetCalls()
+	w.SetOnCall(func(sim.Call) error {
+		if n := calls.Add(1); op.Interrupt > 0 && n > int64(op.Interrupt) {
+			killed.Store(op.Kill)
+			interrupt()
+
+			if op.Kill {
+				return status.Error(codes.Unavailable, "the process that calls is gone")
+			}
+		}
+
+		return nil
+	})
+
+	hung := time.AfterFunc(time.Minute, func() {
+		w.violated("the apply did not end in a minute")
+		interrupt()
+	})
+	begun := time.Now()
+	applied = applyLife(w.t, plan, blocks, stop, killed.Load)
+
+	hung.Stop()
+	w.SetOnCall(nil)
+
+	interrupted = op.Interrupt > 0 && calls.Load() > int64(op.Interrupt)
+	w.log("    applied in %s, %d calls, interrupted: %v", time.Since(begun).Round(time.Millisecond), calls.Load(), interrupted)
+
+	return applied, interrupted
+}
+
+// judge counts a refusal by its titles, and checks that one of them names a way out.
+func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
+	named := false
+
+	for _, d := range diagnostics {
+		if d.Severity != tfprotov6.DiagnosticSeverityError {
+			continue
+		}
+
+		_, title, _ := strings.Cut(d.Summary, ": ")
+		w.refusals[how+": "+title]++
+		w.log("    %s: %s: %s", how, d.Summary, strings.Join(strings.Fields(d.Detail), " "))
+
+		named = named || slices.ContainsFunc(wayOut, func(word string) bool { return strings.Contains(d.Detail, word) })
+	}
+
+	if !named {
+		w.violated("what %s names no way out: %s", how, show(diagnostics))
+	}
+}
+
+// saveWarned saves the bundles that a plan says will be lost, as it says.
+func (w *lifeWorld) saveWarned(plan lifePlan) {
+	for _, d := range plan.Diagnostics {
+		if strings.Contains(d.Summary, "The secrets of a cluster will be lost") {
+			for id, bundle := range bundlesIn(w.t, plan.State) {
+				w.files[id] = bundle
+			}
+
+			w.log("    saved the secrets to a file")
+		}
+	}
+}
+
+// bundlesIn are the bundles that a state has, by the ids of their clusters.
+func bundlesIn(t *testing.T, state lifeState) map[string]string {
+	t.Helper()
+
+	found := map[string]string{}
+	add := func(v tftypes.Value) {
+		var text string
+		if v.IsNull() || v.As(&text) != nil {
+			return
+		}
+
+		if bundle, err := pki.Parse([]byte(text)); err == nil {
+			found[bundle.ClusterID()] = text
+		}
+	}
+
+	for _, object := range state {
+		fields := fieldsOf(t, object.Value)
+
+		for _, name := range []string{"bundle", "secrets"} {
+			if v, ok := fields[name]; ok {
+				add(v)
+			}
+		}
+
+		if handle, ok := fields["cluster"]; ok && !handle.IsNull() {
+			add(fieldsOf(t, handle)["secrets"])
+		}
+	}
+
+	return found
+}
+
+// addressesIn are the addresses of the machines that an object has.
+func addressesIn(t *testing.T, kind string, value tftypes.Value) map[string]bool {
+	t.Helper()
+
+	found := map[string]bool{}
+	if value.IsNull() {
+		return found
+	}
+
+	list := func(holder tftypes.Value) {
+		machines := attributeOf(t, holder, "machines")
+		if machines.IsNull() || !machines.IsKnown() {
+			return
+		}
+
+		for _, machine := range fieldsOf(t, machines) {
+			found[text(t, machine, "address")] = true
+		}
+	}
+
+	switch kind {
+	case "talosop_machine":
+		found[text(t, value, "address")] = true
+	case "talosop_control_plane", "talosop_worker":
+		list(value)
+	case "talosop_cluster":
+		list(attributeOf(t, value, "control_plane"))
+
+		if pools := attributeOf(t, value, "workers"); !pools.IsNull() {
+			for _, pool := range fieldsOf(t, pools) {
+				list(pool)
+			}
+		}
+	}
+
+	return found
+}
+
+// going are the machines that a plan may reset, by their addresses: those of objects that go, that are their owners,
+// and that nothing of the plan makes. ends reports whether it may end etcd: every member goes without protection.
+func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
+	going, made, unprotected := map[string]bool{}, map[string]bool{}, map[string]bool{}
+
+	for _, c := range plan.Changes {
+		if c.Action == actCreate {
+			maps.Copy(made, addressesIn(w.t, c.Kind, c.Planned))
+		}
+	}
+
+	for _, c := range plan.Changes {
+		if c.Prior == nil || c.Kind == "talosop_secrets" || text(w.t, c.Prior.Value, "on_destroy") == "preserve" {
+			continue
+		}
+
+		leaving := addressesIn(w.t, c.Kind, c.Prior.Value)
+
+		switch c.Action {
+		case actUpdate:
+			for address := range addressesIn(w.t, c.Kind, c.Planned) {
+				delete(leaving, address)
+			}
+		case actDestroy, actReplace:
+		default:
+			continue
+		}
+
+		var protected bool
+
+		must(w.t, attributeOf(w.t, c.Prior.Value, "deletion_protection").As(&protected))
+
+		for address := range leaving {
+			mark := w.marks[address]
+			if made[address] || mark != "" && mark != text(w.t, c.Prior.Value, "owner_id") {
+				continue
+			}
+
+			going[address] = true
+			unprotected[address] = !protected
+		}
+	}
+
+	ends = !slices.ContainsFunc(w.members, func(address string) bool { return !unprotected[address] })
+
+	return going, ends
+}
+
+// check looks at the machines after an operation: only machines that may go were reset, etcd is the one from before
+// unless it may end, and the secrets of a cluster that lives are in a state or in a file.
+func (w *lifeWorld) check(going map[string]bool, ends bool) {
+	for _, call := range w.CallsTo("Reset") {
+		m := w.Machine(call.Machine)
+		if call.Code == codes.OK && !going[m.Address().String()] {
+			w.violated("%s was reset, which is wanted or another's", call.Machine)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(w.t.Context(), 15*time.Second)
+	defer cancel()
+
+	w.observeEtcd(ctx, ends)
+
+	if n := w.EtcdClusters(); n > 1 {
+		w.violated("there are %d clusters of etcd", n)
+	}
+
+	w.checkSecrets()
+
+	if w.identity == "" {
+		w.marks = map[string]string{}
+
+		return
+	}
+
+	for _, bundle := range w.bundles() {
+		if marks := w.owners(ctx, w.t, bundle); len(marks) > 0 {
+			w.marks = marks
+		}
+	}
+}
+
+// bundles are all that are in a state or in a file.
+func (w *lifeWorld) bundles() map[string]string {
+	all := maps.Clone(w.files)
+	for _, state := range w.states {
+		maps.Copy(all, bundlesIn(w.t, state))
+	}
+
+	return all
+}
+
+const identityKey = "life/identity"
+
+// observeEtcd looks for the etcd that was there before. It may take a machine that is booting some time to come back.
+func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
+	before := w.identity
+
+	for {
+		w.identity, w.members = w.etcd(ctx)
+
+		if before == "" || w.identity == before || ends || ctx.Err() != nil {
+			break
+		}
+
+		time.Sleep(50 * time.Millisecond)
+	}
+
+	if before != "" && w.identity != before && !ends {
+		w.violated("etcd %s was lost, now it is %q of %v", before, w.identity, w.members)
+	}
+
+	if len(w.members) > 0 && w.identity == "" {
+		w.identity = fmt.Sprintf("etcd-%d", w.random.Int64())
+		w.log("    there is a new etcd: %s", w.identity)
+
+		for _, m := range w.controlPlane {
+			if m.PutEtcdKeys(ctx, map[string]string{identityKey: w.identity}) == nil {
+				return
+			}
+		}
+
+		w.identity = "" // it is not up yet
+	}
+}
+
+// etcd tells which etcd there is, and which machines are its members.
+func (w *lifeWorld) etcd(ctx context.Context) (identity string, members []string) {
+	for _, m := range w.controlPlane {
+		keys, err := m.EtcdKeys(ctx, identityKey)
+		if err != nil || !m.Configured() {
+			continue
+		}
+
+		members = append(members, m.Address().String())
+		identity = cmp.Or(keys[identityKey], identity)
+	}
+
+	return identity, members
+}
+
+// checkSecrets checks that the bundle of a cluster that lives is somewhere.
+func (w *lifeWorld) checkSecrets() {
+	bundles := w.bundles()
+
+	for _, m := range w.controlPlane {
+		config := string(m.Config())
+		if config == "" {
+			continue
+		}
+
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(bundles)), func(id string) bool { return strings.Contains(config, id) }) {
+			w.violated("the secrets of %s are in no state and in no file", m.Name())
+		}
+	}
+}
