@@ -81,6 +81,7 @@ var wayOut = []string{
 // run does an operation. It reports whether all of it was done.
 func (w *lifeWorld) run(op lifeOperation) bool {
 	w.operations++
+	w.ForgetCalls()
 	w.log("%s in state %d (interrupt %d, kill %v): %s", op.Name, op.State, op.Interrupt, op.Kill, op.Config)
 
 	if op.Commands != nil {
@@ -138,7 +139,6 @@ func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (
 
 	var killed atomic.Bool
 
-	w.ForgetCalls()
 	w.SetOnCall(func(sim.Call) error {
 		if n := calls.Add(1); op.Interrupt > 0 && n > int64(op.Interrupt) {
 			killed.Store(op.Kill)

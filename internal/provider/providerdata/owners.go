@@ -24,15 +24,22 @@ type Owners struct {
 	// claimed are the ids of the owners of machines.
 	claimed map[machineKey]string
 	// made and wiped are the objects that a plan makes of machines, and those whose machines it resets.
-	made, wiped map[machineKey]string
+	made, wiped map[machineKey]plannedObject
 }
+
+// plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another address
+// of the configuration has, too; its owner id is its own, empty for one that is still to be created.
+type plannedObject struct{ name, owner string }
 
 // NewOwners knows of no machine.
 func NewOwners() *Owners {
-	return &Owners{claimed: map[machineKey]string{}, made: map[machineKey]string{}, wiped: map[machineKey]string{}}
+	return &Owners{
+		claimed: map[machineKey]string{}, made: map[machineKey]plannedObject{}, wiped: map[machineKey]plannedObject{},
+	}
 }
 
-// machineKey tells a machine by the authorities of its cluster, and by its address or its UUID.
+// machineKey tells a machine by the authorities of its cluster, and by its address or its UUID. Where the secrets of a
+// cluster are still to be made, its machines are told by their addresses alone.
 type machineKey struct{ cluster, machine string }
 
 // clusterKey tells clusters apart by their secrets; empty while those are not known.
@@ -106,7 +113,7 @@ func (o *Owners) ClaimedByOthers(p machineset.Set) func(cluster.Machine) bool {
 // PlanMade notes the machines that a plan makes an object of, and refuses those that the same plan resets for another
 // object: nothing orders the two.
 func (o *Owners) PlanMade(p machineset.Set, object string, machines []cluster.Machine) finding.List {
-	return o.plan(p, machines, object, o.made, o.wiped, func(name, other string) string {
+	return o.plan(p, machines, object, false, func(name, other string) string {
 		return object + " would be made of " + name + ", which " + other + " resets"
 	})
 }
@@ -114,36 +121,53 @@ func (o *Owners) PlanMade(p machineset.Set, object string, machines []cluster.Ma
 // PlanWiped notes the machines that a plan resets for an object, and refuses those that the same plan makes another one
 // of. Machines that were recorded as another's are not reset.
 func (o *Owners) PlanWiped(p machineset.Set, object string, machines []cluster.Machine) finding.List {
-	machines = slices.DeleteFunc(slices.Clone(machines), func(m cluster.Machine) bool { return m.OwnedByOther })
+	claimed := o.ClaimedByOthers(p)
+	machines = slices.DeleteFunc(slices.Clone(machines),
+		func(m cluster.Machine) bool { return m.OwnedByOther || claimed(m) })
 
-	return o.plan(p, machines, object, o.wiped, o.made, func(name, other string) string {
+	return o.plan(p, machines, object, true, func(name, other string) string {
 		return object + " would reset " + name + ", which " + other + " is made of"
 	})
 }
 
 func (o *Owners) plan(
-	p machineset.Set, machines []cluster.Machine, object string, own, others map[machineKey]string,
+	p machineset.Set, machines []cluster.Machine, object string, resets bool,
 	clash func(name, other string) string,
 ) finding.List {
-	of := clusterKey(p.Secrets)
-	if of == "" {
-		return nil // secrets that are still to be generated are those of no machine
-	}
-
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	for _, m := range machines {
-		for _, key := range keysOf(of, m) {
-			own[key] = object
+	planned, own, others := plannedObject{object, p.Owner}, o.made, o.wiped
+	if resets {
+		own, others = others, own
+	}
 
-			if other, both := others[key]; both && other != object {
-				return finding.List{reusedMachine(clash(m.Name+" at "+m.Address, other))}
+	for _, m := range machines {
+		for _, key := range plannedKeys(clusterKey(p.Secrets), m, resets) {
+			own[key] = planned
+
+			if other, both := others[key]; both && other != planned {
+				return finding.List{reusedMachine(clash(m.Name+" at "+m.Address, other.name))}
 			}
 		}
 	}
 
 	return nil
+}
+
+// plannedKeys are those by which a plan tells a machine. Secrets that are still to be made are those of no machine that
+// runs, but a machine of metal may run with others: a plan that resets one tells it by its address alone, too.
+func plannedKeys(of string, m cluster.Machine, resets bool) []machineKey {
+	var keys []machineKey
+	if of != "" {
+		keys = keysOf(of, m)
+	}
+
+	if !m.Container && (of == "" || resets) {
+		keys = append(keys, keysOf("", cluster.Machine{Address: m.Address})...)
+	}
+
+	return keys
 }
 
 // AllPlannedWiped reports whether the plans of this process reset every one of the machines.
@@ -156,7 +180,7 @@ func (o *Owners) AllPlannedWiped(p machineset.Set, machines []cluster.Machine) b
 	for _, m := range machines {
 		wiped := false
 		for _, key := range keysOf(of, m) {
-			wiped = wiped || o.wiped[key] != ""
+			wiped = wiped || o.wiped[key].name != ""
 		}
 
 		if !wiped {
