@@ -13,6 +13,37 @@ import (
 
 // WarnOfRemoval warns of what becomes of the machines of a record when they all go.
 func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
+	return warnOfDestroy(p, p.removal(record, policy), record.leftToOthers())
+}
+
+// Removal tells what becomes of the machines of a record when they all go; empty when nothing does.
+func (p Set) Removal(record Record, policy cluster.Policy) string {
+	steps := p.removal(record, policy)
+	if len(steps) == 0 {
+		return ""
+	}
+
+	return p.lossOf(steps, record.leftToOthers())
+}
+
+// WarnOfUnprotected warns of a plan that takes deletion protection away: the CLIs show no warning in a plan of
+// -replace, so that this one is the last to say what goes.
+func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) finding.List {
+	if p.Protected || !prior.Protected || !prior.Guarded() {
+		return nil
+	}
+
+	loss := prior.Removal(record, policy)
+	if loss == "" {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Deletion protection is switched off",
+		"After this apply a plan may destroy or replace the resource, and with -replace it does not say what goes. "+loss)}
+}
+
+// removal is the steps by which the machines of a record all go.
+func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
 	policy = p.Policy(policy)
 	policy.KeepNodes = p.TakesCluster()
 
@@ -25,13 +56,13 @@ func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
 
-		return warnOfDestroy(p, steps, record.leftToOthers())
+		return steps
 	}
 
 	want.Machines = append(want.Machines, recorded.Left...)
 	steps, _ := cluster.ForecastTeardown(want, cluster.Assume(want, recorded.Machines), policy)
 
-	return warnOfDestroy(p, steps, record.leftToOthers())
+	return steps
 }
 
 // warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
@@ -49,6 +80,11 @@ func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
 		return found
 	}
 
+	return append(found, finding.Warn("Machines will be "+p.wiped(), p.lossOf(steps, left)))
+}
+
+// lossOf lists the steps by which machines go.
+func (p Set) lossOf(steps []cluster.Step, left []string) string {
 	var lines []string
 
 	for i, step := range steps {
@@ -69,8 +105,7 @@ func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
 	}
 
-	return append(found, finding.Warn("Machines will be "+p.wiped(),
-		what+". By what state knows:\n  - "+strings.Join(lines, "\n  - ")))
+	return what + ". By what state knows:\n  - " + strings.Join(lines, "\n  - ")
 }
 
 // WarnOfNotReset warns of machines that are out of their cluster and could not be reset.

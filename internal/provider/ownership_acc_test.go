@@ -192,3 +192,34 @@ removed {
 		expectNoChanges(t, w, "after the move")
 	})
 }
+
+// What -replace would wipe is listed by the plan that is refused, and by the one that allows it: the CLIs show no
+// warning of the provider in the plan of the replacement itself.
+func TestAccReplace_option(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		const (
+			option = "-replace=talosop_control_plane.this"
+			last   = "reset cp-1, the last control plane"
+		)
+
+		s := newSite(t, 1, 0)
+		hcl := secretsProvider + secretsHCL + s.controlPlaneHCL("\n  deletion_protection = false\n")
+		w := applied(t, cli, protected(hcl))
+
+		refused := w.Run("plan", option)
+		if refused.Exit == 0 {
+			t.Fatalf("the plan was not refused:\n%s", refused.Output())
+		}
+
+		says(t, refused, "Deletion protection is on", last)
+
+		w.Write("main.tf", hcl)
+		says(t, w.MustRun("apply", "-auto-approve"), "Deletion protection is switched off", last)
+
+		w.MustRun("apply", "-auto-approve", option)
+		expectNoChanges(t, w, "after the replacement")
+		s.expectMembers(t, 1)
+	})
+}

@@ -422,3 +422,49 @@ func TestPlan_deletionProtection(t *testing.T) {
 		t.Error(show(allowed.Diagnostics))
 	}
 }
+
+// A plan of -replace that is refused says what it would wipe, and so does the plan that makes it possible.
+func TestPlan_replaceOption(t *testing.T) {
+	t.Parallel()
+
+	const (
+		kind = "talosop_control_plane"
+		says = "reset control plane cp-2"
+	)
+
+	typ, null := typeOf(t, kind), tftypes.NewValue(typeOf(t, kind), nil)
+	prior := settledState(t, kind, baseControlPlane())
+	server := providerServer(t)
+
+	update, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: kind, PriorState: dynamic(t, prior), ProposedNewState: dynamic(t, prior),
+		Config:       dynamic(t, valueOf(t, typ, baseControlPlane())),
+		PriorPrivate: []byte(`{"deletion_protection":"dHJ1ZQ=="}`),
+	})
+	if err != nil || len(update.Diagnostics) > 0 {
+		t.Fatal(err, show(update.Diagnostics))
+	}
+
+	create, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: kind, PriorState: dynamic(t, null), ProposedNewState: dynamic(t, valueOf(t, typ, baseControlPlane())),
+		Config: dynamic(t, valueOf(t, typ, baseControlPlane())), PriorPrivate: update.PlannedPrivate,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	expectMistake(t, create.Diagnostics, `AttributeName("deletion_protection")`,
+		[]string{`"prod"`, "replaced, and its machines reset", `Cluster "prod" goes, and its etcd with it`, says}, false)
+
+	unprotected := planned(t, kind, &prior, valueOf(t, typ, with(baseControlPlane(), false, "deletion_protection")))
+	if told := show(unprotected.Diagnostics); refusedBy(unprotected.Diagnostics) ||
+		!strings.Contains(told, "Deletion protection is switched off") || !strings.Contains(told, says) {
+		t.Error(told)
+	}
+
+	preserving := planned(t, kind, &prior,
+		valueOf(t, typ, with(with(baseControlPlane(), false, "deletion_protection"), "preserve", "on_destroy")))
+	if len(preserving.Diagnostics) > 0 {
+		t.Error(show(preserving.Diagnostics))
+	}
+}

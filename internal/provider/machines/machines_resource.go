@@ -101,13 +101,15 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req)...)
+		resp.Diagnostics.Append(r.RememberRemoval(ctx, resp.Private, P(&state).life().OwnerID,
+			r.removal(ctx, state))...)
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(tf.Diagnostics(guardReplace(ctx, req.Private, r.kind, P(&plan).life().ID))...)
+		resp.Diagnostics.Append(tf.Diagnostics(r.RefuseReplace(ctx, req.Private, r.kind, P(&plan).life().ID))...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -154,6 +156,23 @@ func (r *machinesResource[M, P]) planRemoval(
 	}
 
 	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, life, record)...)
+}
+
+// removal tells what a replacement would wipe.
+func (r *machinesResource[M, P]) removal(ctx context.Context, state M) func() string {
+	life := P(&state).life()
+
+	return func() string {
+		p, _ := r.set(ctx, &state)
+		record, found := life.Recorded(ctx, p.Set)
+		loss := p.Removal(record, cluster.DefaultPolicy())
+
+		if loss == "" || found.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
+			return ""
+		}
+
+		return " What it would do: " + loss
+	}
 }
 
 // planWiped notes which machines a destroy resets, and refuses it where the same plan makes another object of them, or
@@ -249,7 +268,7 @@ func (r *machinesResource[M, P]) planUpdate(
 
 	r.KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
 
-	f, found := planUpdate(ctx, p, prior, P(&state).life(), cluster.DefaultPolicy())
+	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
 	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)

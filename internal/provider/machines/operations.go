@@ -60,16 +60,6 @@ func (m CommonModel) guardDestroy(kind string, p machineset.Set, record machines
 	return finding.List{finding.Protected(kind, m.ID.ValueString(), "destroyed")}
 }
 
-// guardReplace refuses to plan the replacement of a protected resource.
-func guardReplace(ctx context.Context, private tf.PrivateState, kind string, id types.String) finding.List {
-	var problems diag.Diagnostics
-	if !tf.ProtectedFromReplace(ctx, private, &problems) {
-		return tf.Findings(problems)
-	}
-
-	return finding.List{finding.Protected(kind, id.ValueString(), "replaced, and its machines reset")}
-}
-
 // settleCreate puts the outcome of a create into the planned model. begun is false
 // when no machine was touched: then there is nothing to store.
 func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.List, begun bool) {

@@ -79,12 +79,17 @@ func editOf(plan CommonModel, config tfsdk.Config) edit {
 // planUpdate forecasts an update, and refuses what cannot be done. prior is the set of
 // the state.
 func planUpdate(
-	ctx context.Context, p, prior writtenSet, state CommonModel, policy cluster.Policy,
+	ctx context.Context, p, prior writtenSet, plan, state CommonModel, policy cluster.Policy,
 ) (machineset.Forecast, finding.List) {
 	record, diags := state.Recorded(ctx, prior.Set)
 	f, more := p.ForecastUpdate(prior.Set, record, policy)
+	diags.Append(more...)
 
-	return f, append(diags, more...)
+	if plan.OnDestroy.ValueString() != onDestroyPreserve {
+		diags.Append(p.WarnOfUnprotected(prior.Set, record, policy)...)
+	}
+
+	return f, diags
 }
 
 // rest is a forecast of an update that has nothing to do. What is held or refused is no

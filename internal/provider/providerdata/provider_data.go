@@ -50,6 +50,8 @@ type ProviderData struct {
 	PlanTimeout time.Duration
 	// Owners are the machines that resources of the process have taken.
 	Owners *Owners
+	// removals is what replacements of resources would wipe.
+	removals *plannedRemovals
 	// Addons is what the addons of a process share.
 	Addons *Addons
 	// secrets is what the resources of a process tell each other about secrets.
@@ -68,6 +70,7 @@ func NewProviderData() *ProviderData {
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
 		Owners:            NewOwners(),
+		removals:          &plannedRemovals{by: map[string]func() string{}},
 		Addons:            newAddons(),
 		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),

@@ -2,6 +2,7 @@ package tf
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -9,6 +10,9 @@ import (
 
 // protectionKey mirrors deletion_protection in private state, where the create leg of a replacement still finds it.
 const protectionKey = "deletion_protection"
+
+// ownerKey has the id of the owner of machines in private state, for the create leg of a replacement.
+const ownerKey = "owner"
 
 // PrivateStore is the part of the framework's private state that writes.
 type PrivateStore interface {
@@ -33,4 +37,21 @@ func Replaces(ctx context.Context, private PrivateState) bool {
 // again.
 func ProtectedFromReplace(ctx context.Context, private PrivateState, diags *diag.Diagnostics) bool {
 	return Remembers(ctx, private, protectionKey, diags)
+}
+
+// StoreOwner keeps the id of the owner of machines where the create leg of a replacement finds it.
+func StoreOwner(ctx context.Context, private PrivateStore, owner types.String) diag.Diagnostics {
+	text, _ := json.Marshal(owner.ValueString()) // a text always has a form in JSON
+
+	return private.SetKey(ctx, ownerKey, text)
+}
+
+// ReplacedOwner is the id that StoreOwner stored; empty where there is none.
+func ReplacedOwner(ctx context.Context, private PrivateState) string {
+	var owner string
+
+	text, _ := private.GetKey(ctx, ownerKey)
+	_ = json.Unmarshal(text, &owner) // nothing is stored
+
+	return owner
 }
