@@ -29,7 +29,8 @@ const (
 // The texts that say what a change of a schedule does.
 const (
 	nextRun      = " A change counts for the runs from then on."
-	movesObjects = " A change replaces the resource; the snapshots in the bucket stay."
+	movesObjects = " A change replaces the resource: what it has in the cluster is removed and made anew, and " +
+		"the snapshots in the bucket stay."
 )
 
 // scheduleBucket are the attributes of the bucket that talos-backup can be told.
@@ -50,7 +51,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
 				"object written by hand with at least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of " +
 				"another cluster, replace the resource.",
-			Attributes: clusterhandle.BoundHandle(),
+			Attributes: clusterhandle.BoundHandle(movesObjects),
 		},
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},

@@ -191,13 +191,14 @@ func ObservedHandle() map[string]schema.Attribute {
 }
 
 // JoinHandle describes the handle of what has machines in a cluster that others make. They cannot follow to another
-// cluster.
-func JoinHandle() map[string]schema.Attribute {
+// cluster: cost is what its machines go through then.
+func JoinHandle(cost string) map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
 	replace(attributes, "name", tf.ReplaceOnChange())
+	describe(attributes, "name", cost)
 	replace(attributes, "mode", tf.ReplaceOnChangeFrom(MetalMode))
-	describe(attributes, "mode", " A change replaces the resource.")
+	describe(attributes, "mode", cost)
 	describe(attributes, "kubernetes_version", " Another one upgrades the machines of the resource, their kubelets once "+
 		"the API servers of the cluster have it.")
 
@@ -206,7 +207,7 @@ func JoinHandle() map[string]schema.Attribute {
 		replace(host.Attributes, "dns_domain", replaceOnOtherDomain(DefaultHostDomain))
 	}
 
-	return attributes
+	return retold(attributes, strings.NewReplacer(ReplacesCluster, cost))
 }
 
 // replace lets a change of a text replace the resource.
@@ -224,19 +225,30 @@ func describe(attributes map[string]schema.Attribute, name, more string) {
 }
 
 // BoundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
-func BoundHandle() map[string]schema.Attribute {
+// cost is what becomes of it then.
+func BoundHandle(cost string) map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
 	replace(attributes, "name", tf.ReplaceOnChange())
+	describe(attributes, "name", ReplacesCluster)
 
-	return withoutMachines(attributes, " A change replaces the resource.")
+	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
+		host.Attributes = withoutMachines(host.Attributes, "")
+		attributes["host"] = host
+	}
+
+	return withoutMachines(attributes, cost)
 }
 
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	text := strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "", hostInPlace, "",
-		tf.TerraformOnly, "")
+	return retold(attributes, strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "",
+		hostInPlace, "", tf.TerraformOnly, ""))
+}
+
+// retold are attributes with other texts.
+func retold(attributes map[string]schema.Attribute, text *strings.Replacer) map[string]schema.Attribute {
 	out := map[string]schema.Attribute{}
 
 	for name, attribute := range attributes {
@@ -255,15 +267,15 @@ func withoutMachines(attributes map[string]schema.Attribute, replaces string) ma
 			out[name] = a
 		case schema.SingleNestedAttribute:
 			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.Attributes = withoutMachines(a.Attributes, replaces)
+			a.Attributes = retold(a.Attributes, text)
 			out[name] = a
 		case schema.MapNestedAttribute:
 			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, text)
 			out[name] = a
 		case schema.ListNestedAttribute:
 			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.NestedObject.Attributes = withoutMachines(a.NestedObject.Attributes, replaces)
+			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, text)
 			out[name] = a
 		default:
 			panic(tf.Unconverted(name, a))

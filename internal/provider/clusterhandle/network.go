@@ -11,8 +11,13 @@ import (
 const (
 	AppliedLive = " A change is applied to running machines without a reboot."
 
-	ReplacesCluster = " A change replaces the resource, and with it the cluster."
-	JoinOnly        = " Used when a machine is installed; on a machine that runs, a change is written to its " +
+	ReplacesCluster = " A change replaces the cluster: every machine is wiped (a container is deleted with its volumes), " +
+		"etcd is lost with everything in the cluster, and a new cluster is made."
+	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped (containers are deleted with " +
+		"their volumes), and join anew."
+	ReplacesMachine = " A change replaces the resource: the machine is drained, leaves etcd where it is a control plane, " +
+		"is wiped, and joins anew."
+	JoinOnly = " Used when a machine is installed; on a machine that runs, a change is written to its " +
 		"configuration and has no other effect."
 )
 

@@ -35,14 +35,14 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 	all := descriptionsOf(nil, clusterhandle.HandleAttributes())
 
 	for name, attributes := range map[string]map[string]schema.Attribute{"observed": clusterhandle.ObservedHandle(),
-		"bound": clusterhandle.BoundHandle()} {
+		"bound": clusterhandle.BoundHandle(" A change replaces it.")} {
 		texts := descriptionsOf(nil, attributes)
 		if len(texts) != len(all) {
 			t.Errorf("%s: %d attributes of %d", name, len(texts), len(all))
 		}
 
 		for _, text := range texts {
-			if strings.Contains(text, "A change is applied") || strings.Contains(text, "with it the cluster") ||
+			if strings.Contains(text, "A change is applied") || strings.Contains(text, clusterhandle.ReplacesCluster) ||
 				strings.Contains(text, "upgrades the machines") {
 				t.Errorf("%s: %s", name, text)
 			}
@@ -53,8 +53,9 @@ func TestHandle_ofReadersNamesNoEffects(t *testing.T) {
 		}
 	}
 
-	if texts := strings.Join(descriptionsOf(nil, clusterhandle.JoinHandle()), ""); !strings.Contains(texts,
-		clusterhandle.AppliedLive) || !strings.Contains(texts, "upgrades the machines") {
+	texts := strings.Join(descriptionsOf(nil, clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers)), "")
+	if !strings.Contains(texts, clusterhandle.AppliedLive) || strings.Contains(texts, clusterhandle.ReplacesCluster) ||
+		!strings.Contains(texts, clusterhandle.ReplacesWorkers) || !strings.Contains(texts, "upgrades the machines") {
 		t.Error("the handle of workers does not say what a change does to them")
 	}
 }

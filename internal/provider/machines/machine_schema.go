@@ -41,16 +41,16 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or " +
 				"`talosop_cluster`, or an object written by hand, with the `bundle` of `talosop_secrets` as `secrets`. " +
 				"`talos_endpoints` has to list all control planes where the machine is one: they are asked before etcd begins, " +
-				"and before it ends. Another `name` in it replaces the resource.",
-			Attributes: clusterhandle.JoinHandle(),
+				"and before it ends.",
+			Attributes: clusterhandle.JoinHandle(clusterhandle.ReplacesMachine),
 		},
 		"role": schema.StringAttribute{
 			Required:      true,
 			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. " +
-				"Talos cannot change it in place: a change replaces the resource, which resets the machine. Ordinary pods run on " +
-				"a control plane only with a patch that sets `cluster.allowSchedulingOnControlPlanes`.",
+				"Ordinary pods run on a control plane only with a patch that sets `cluster.allowSchedulingOnControlPlanes`. " +
+				"Talos cannot change the role of a machine." + clusterhandle.ReplacesMachine,
 		},
 		"name": schema.StringAttribute{
 			Required: true,

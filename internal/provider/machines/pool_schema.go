@@ -213,8 +213,9 @@ func behaviourAttributes() map[string]schema.Attribute {
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
 const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
-	"`false` and apply first. It does not guard single machines: one that is taken out of the configuration is " +
-	"removed."
+	"`false` and apply first. The refusal and the plan that sets it to `false` list what would be wiped: a " +
+	"plan of `-replace` shows no warnings. It does not guard single machines: one that is taken out of the " +
+	"configuration is removed."
 
 // protectionAttribute is deletion_protection with its default, and the text of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {

@@ -255,7 +255,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to " +
 				"`cluster` of `talosop_worker`, the ephemeral resources and the data sources.",
-			Attributes: tf.ComputedAttributes(clusterhandle.HandleAttributes()),
+			Attributes: tf.ComputedAttributes(clusterhandle.ObservedHandle()),
 		},
 	}
 

@@ -51,8 +51,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 		Required: true,
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or " +
 			"`talosop_cluster`, or an object written by hand for a cluster that " +
-			"was made with other tools. Another `name` in it replaces the resource.",
-		Attributes: clusterhandle.JoinHandle(),
+			"was made with other tools.",
+		Attributes: clusterhandle.JoinHandle(clusterhandle.ReplacesWorkers),
 	}
 
 	resp.Schema = schema.Schema{
