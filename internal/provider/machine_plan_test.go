@@ -191,9 +191,9 @@ func TestMachine_planOfDestroy(t *testing.T) {
 	typ := typeOf(t, "talosop_machine")
 	null := tftypes.NewValue(typ, nil)
 
-	destroyIn := func(server tfprotov6.ProviderServer, config configuration) []*tfprotov6.Diagnostic {
+	destroyOf := func(server tfprotov6.ProviderServer, state tftypes.Value) []*tfprotov6.Diagnostic {
 		resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-			TypeName: "talosop_machine", PriorState: dynamic(t, settledState(t, "talosop_machine", config)),
+			TypeName: "talosop_machine", PriorState: dynamic(t, state),
 			ProposedNewState: dynamic(t, null), Config: dynamic(t, null),
 		})
 		if err != nil {
@@ -201,6 +201,10 @@ func TestMachine_planOfDestroy(t *testing.T) {
 		}
 
 		return resp.Diagnostics
+	}
+
+	destroyIn := func(server tfprotov6.ProviderServer, config configuration) []*tfprotov6.Diagnostic {
+		return destroyOf(server, settledState(t, "talosop_machine", config))
 	}
 
 	destroy := func(config configuration) []*tfprotov6.Diagnostic { return destroyIn(providerServer(t), config) }
@@ -213,8 +217,17 @@ func TestMachine_planOfDestroy(t *testing.T) {
 			[]string{"leave cluster \"prod\"", "take control plane cp-1 out of etcd", "delete node cp-1"}, true)
 	}
 
-	expectMistake(t, destroy(with(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")), at,
-		[]string{`"prod/cp-1"`, "destroyed"}, false)
+	last := with(protected(), []any{"10.0.0.11"}, "cluster", "talos_endpoints")
+	expectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
+
+	// One that another resource has taken over is neither reset nor protected.
+	taken := oneSeen(t, settledState(t, "talosop_machine", last), "drift",
+		[]any{machineset.Drift{{Kind: machineset.OwnedByAnother}}.Lines()[0]})
+
+	told := destroyOf(providerServer(t), taken)
+	if len(told) != 1 || told[0].Summary != "Machines are left to another resource" {
+		t.Errorf("a machine of another resource: %s", show(told))
+	}
 
 	// The last one of all that the same plan destroys.
 	server := providerServer(t)

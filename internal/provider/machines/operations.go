@@ -57,7 +57,13 @@ func (m CommonModel) guardDestroy(kind string, p machineset.Set, record machines
 		return nil
 	}
 
-	return finding.List{finding.Protected(kind, m.ID.ValueString(), "destroyed")}
+	operation := "destroyed"
+	if p.Single != nil && p.OwnsControlPlane() {
+		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
+			"join in an apply before)"
+	}
+
+	return finding.List{finding.Protected(kind, m.ID.ValueString(), operation)}
 }
 
 // settleCreate puts the outcome of a create into the planned model. begun is false
