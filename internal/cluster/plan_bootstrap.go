@@ -24,9 +24,13 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 			"restored before, or destroy the resource and create the cluster anew")
 }
 
-// OtherNodesAtWork are the nodes of control planes that the spec does not know, by the word of a Kubernetes API that
-// answers.
+// OtherNodesAtWork are the nodes of [OtherNodes] that are ready.
 func OtherNodesAtWork(want Spec, have Snapshot) []Node {
+	return slices.DeleteFunc(OtherNodes(want, have), func(node Node) bool { return !node.Ready })
+}
+
+// OtherNodes are the nodes of control planes that the spec does not know, by the word of a Kubernetes API that answers.
+func OtherNodes(want Spec, have Snapshot) []Node {
 	if !have.Kubernetes.Reachable {
 		return nil
 	}
@@ -38,7 +42,7 @@ func OtherNodesAtWork(want Spec, have Snapshot) []Node {
 			return registered && own.Name == node.Name || m.NodeName == node.Name
 		})
 
-		return known || !node.ControlPlane || !node.Ready
+		return known || !node.ControlPlane
 	})
 }
 

@@ -89,12 +89,13 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 	going := want
 	going.Machines, going.Removed = nil, want.Machines
 
-	// An etcd with members of other resources lives on, and is left as a cluster that lives on is.
-	if want.OwnsControlPlane() && cluster.OthersInEtcd(going, r.Observe(ctx, going)) {
+	if want.OwnsControlPlane() && r.othersLive(ctx, going) {
 		r.Policy.KeepNodes = false
 
 		return r.Remove(ctx, going)
 	}
+
+	want.OtherControlPlanes, going.OtherControlPlanes = nil, nil
 
 	result, err := r.runWith(ctx, want, newObserver(r, want).withoutEtcd(), func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanTeardown(want, have, r.Policy)
@@ -110,6 +111,14 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 	}
 
 	return result, nil
+}
+
+// othersLive reports whether etcd has members, or Kubernetes control planes, that are not among the machines which go:
+// the cluster then lives on, and is left as one.
+func (r *Runner) othersLive(ctx context.Context, going cluster.Spec) bool {
+	have := r.Observe(ctx, going)
+
+	return cluster.OthersInEtcd(going, have) || len(cluster.OtherNodesAtWork(going, have)) > 0
 }
 
 // leave notes in a result which machines were not reset, or are not back from it.

@@ -250,7 +250,7 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 }
 
 // unknownMembers lists the members of etcd that belong to no machine of a resource which
-// has the whole control plane.
+// has the whole control plane, and whose nodes no other resource has marked as its own.
 func unknownMembers(p Set, want cluster.Spec, have cluster.Snapshot) []string {
 	if !p.TakesCluster() || !have.Etcd.Known {
 		return nil
@@ -269,7 +269,7 @@ func unknownMembers(p Set, want cluster.Spec, have cluster.Snapshot) []string {
 	var unknown []string
 
 	for _, member := range have.Etcd.Members {
-		if !known[member.ID] {
+		if !known[member.ID] && have.Kubernetes.Owners[member.Name] == "" {
 			unknown = append(unknown, fmt.Sprintf("%s (%s)", cmp.Or(member.Name, "not started"), member.ID))
 		}
 	}

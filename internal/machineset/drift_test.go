@@ -115,6 +115,10 @@ func TestUnexpected_isReported(t *testing.T) {
 		"unknown member": {Pool: planes, change: func(have *cluster.Snapshot) {
 			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
 		}, says: "who (2f)"},
+		"member with the mark of another": {Pool: planes, change: func(have *cluster.Snapshot) {
+			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+			have.Kubernetes.Owners = map[string]string{"who": "another"}
+		}},
 		"member of another": {Pool: one, change: func(have *cluster.Snapshot) {
 			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f"})
 		}},

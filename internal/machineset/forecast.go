@@ -132,6 +132,10 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cl
 	want := p.Spec(r, files)
 	want.OtherControlPlanes = p.OtherControlPlanes()
 
+	if p.TakesCluster() && want.RestoreFrom == "" {
+		want.OtherControlPlanes = p.AskedBeforeEtcd(r)
+	}
+
 	for _, drift := range r.Drift {
 		if drift.Has(OthersWork) && want.OtherControlPlanes == nil {
 			want.OtherControlPlanes = unlisted(2)

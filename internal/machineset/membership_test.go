@@ -374,3 +374,37 @@ func TestReadBudget_numbersAndShares(t *testing.T) {
 		}
 	}
 }
+
+// Control planes of other resources are asked for etcd where none of the own ones has it, or a snapshot is to be restored.
+func TestSet_askedBeforeEtcd(t *testing.T) {
+	t.Parallel()
+
+	others := []cluster.Machine{ControlPlanesAt("10.0.0.9")}
+
+	for name, test := range map[string]struct {
+		change func(p *Set, r *Record)
+		asked  bool
+	}{
+		"its own works": {change: func(*Set, *Record) {}},
+		"its own is silent": {change: func(_ *Set, r *Record) {
+			r.Machines["cp-1"] = cluster.MachineState{Role: cluster.ControlPlane, Access: cluster.Unreachable}
+		}},
+		"its own was wiped": {change: func(_ *Set, r *Record) {
+			r.Machines["cp-1"] = cluster.MachineState{Role: cluster.ControlPlane, Access: cluster.Maintenance}
+		}, asked: true},
+		"it is restored": {change: func(p *Set, _ *Record) { p.Restore.From = "file:a" }, asked: true},
+		"it is new":      {change: func(_ *Set, r *Record) { r.Machines = nil }},
+		"it joins a cluster": {change: func(p *Set, _ *Record) {
+			p.Restore.From, p.InHandle, p.Others = "file:a", true, nil
+		}},
+	} {
+		p := listing(map[string]string{"cp-1": "10.0.0.1", "batch/1": "10.0.0.2"})
+		p.Others = others
+		record := recordOf(p)
+		test.change(&p, &record)
+
+		if asked := p.AskedBeforeEtcd(PriorState{Record: record}); (len(asked) > 0) != test.asked {
+			t.Errorf("%s: asked are %v", name, asked)
+		}
+	}
+}

@@ -45,13 +45,13 @@ func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) 
 // removal is the steps by which the machines of a record all go.
 func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
 	policy = p.Policy(policy)
-	policy.KeepNodes = p.TakesCluster()
+	policy.KeepNodes = p.TakesCluster() && len(p.Others) == 0
 
 	recorded := PriorStateOfDestroy(record, p)
 	want := p.Spec(recorded, Rendered{})
 
-	if p.Single != nil {
-		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
+	if others := p.beside(); p.Single != nil || len(others) > 0 {
+		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, others
 		want.Protected = false // what is protected from its end was refused before
 
 		steps, _ := cluster.ForecastRemoval(want, recorded.Machines, policy)
@@ -101,7 +101,7 @@ func (p Set) lossOf(steps []cluster.Step, left []string) string {
 	what := fmt.Sprintf("%s%s will leave cluster %q", finding.Verb(names, "Machine ", "Machines "),
 		finding.Describe(names), p.Settings.Name)
 
-	if p.TakesCluster() && len(left) == 0 {
+	if p.TakesCluster() && len(left)+len(p.Others) == 0 {
 		what = fmt.Sprintf("Cluster %q goes, and its etcd with it", p.Settings.Name)
 	}
 

@@ -37,6 +37,8 @@ type Set struct {
 	// Single is what makes a set of one of a resource that is one machine; nil for
 	// resources that list machines.
 	Single *Single
+	// Others are the control planes of other resources, as they were last seen beside a set that takes its cluster.
+	Others []cluster.Machine
 	// Changes is how machines that run are changed.
 	Changes Changes
 	// Restore is the snapshot that etcd is to begin with.

@@ -46,6 +46,38 @@ func (p Set) OtherControlPlanes() []cluster.Machine {
 	return append(beside, unlisted(max(0, enough-len(beside)))...)
 }
 
+// AskedBeforeEtcd are the control planes of other resources that have to hold no etcd before one begins in the set, and
+// through which a member that lost its disk joins again: those that the handle lists, or that were seen last where the
+// set takes the cluster. Such a set asks them only while it has no etcd of its own, or is to be restored: at any other
+// time etcd itself names its members.
+func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
+	if p.Single == nil && p.Restore.Asked(recorded.RestoredFrom) == "" && !recorded.withoutControlPlane() {
+		return nil
+	}
+
+	return p.beside()
+}
+
+// beside are the control planes of other resources that the handle lists, or that were seen last.
+func (p Set) beside() []cluster.Machine {
+	if p.Single != nil {
+		return p.Single.Beside
+	}
+
+	return p.Others
+}
+
+// withoutControlPlane reports whether no control plane is known to run, of those that were recorded.
+func (r PriorState) withoutControlPlane() bool {
+	for _, m := range r.Machines {
+		if m.Role == cluster.ControlPlane && m.Access != cluster.Maintenance && m.Access != cluster.Gone {
+			return false
+		}
+	}
+
+	return len(r.Machines) > 0
+}
+
 // unlisted are up to two control planes that are known to be there, and no more of them.
 func unlisted(n int) []cluster.Machine {
 	var others []cluster.Machine

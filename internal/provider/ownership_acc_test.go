@@ -168,6 +168,40 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 	})
 }
 
+// The disk of a machine is lost that the API of Kubernetes was reached at: what was recorded of control planes of other
+// resources keeps the plan from advising a restore, and etcd takes the machine back through them.
+func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 0)
+		s.endpoint = "https://" + s.controlPlane[0].Address().String() + ":6443"
+		machines := strings.TrimPrefix(s.oneByOneHCL(s.controlPlane[1:]), secretsHCL)
+		machines = strings.Replace(machines, `each.key == "cp-1"`, "false", 1)
+		w := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneOf(s.controlPlane[:1], "")+machines)
+		w.MustRun("apply", "-auto-approve") // it sees the others, which joined later
+
+		s.controlPlane[0].Wipe()
+		s.controlPlane[0].PowerOn()
+		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+
+		repaired := w.MustRun("apply", "-auto-approve")
+		if strings.Contains(repaired.Output(), "restore_from") {
+			t.Errorf("a restore was advised:\n%s", repaired.Output())
+		}
+
+		s.expectMembers(t, 3)
+		expectNoChanges(t, w, "after the repair")
+
+		s.controlPlane[0].Wipe()
+		s.controlPlane[0].PowerOn()
+		must(t, s.controlPlane[0].AwaitStage(t.Context(), sim.StageMaintenance))
+
+		says(t, w.MustRun("destroy", "-auto-approve", "-target=talosop_control_plane.this"), "Machine cp-1 will leave cluster")
+		s.expectMembers(t, 2)
+	})
+}
+
 // A control plane moves from one type of resource to another: the old one is forgotten, the new ones take it over.
 func TestAccOwnership_anotherType(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(r.planDestroy(ctx, &state)...)
+			resp.Diagnostics.Append(r.planDestroy(ctx, &state, req.Private)...)
 		}
 
 		return
@@ -127,8 +127,12 @@ func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet,
 
 // planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
 // makes. Machines that another resource has taken over are neither reset nor protected.
-func (r *machinesResource[M, P]) planDestroy(ctx context.Context, state *M) diag.Diagnostics {
+func (r *machinesResource[M, P]) planDestroy(
+	ctx context.Context, state *M, private tf.PrivateState,
+) diag.Diagnostics {
 	p, diags := r.set(ctx, state)
+	diags.Append(p.recallOthers(ctx, private)...)
+
 	if diags.HasError() {
 		return diags
 	}
@@ -249,6 +253,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	P(plan).align(config, &state)
 
 	p, diags := r.set(ctx, plan)
+	diags.Append(p.recallOthers(ctx, req.Private)...)
 	prior, more := r.set(ctx, &state)
 	diags.Append(more...)
 
@@ -351,6 +356,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
+	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -366,13 +372,17 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return
 	}
 
-	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set,
-		P(&state).seenMeta)
+	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+		return append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
+	}
+
+	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
@@ -398,6 +408,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
 
 	prior, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
@@ -419,6 +430,7 @@ func (r *machinesResource[M, P]) Update(
 		}
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
+		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
 
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
@@ -451,6 +463,7 @@ func (r *machinesResource[M, P]) Delete(
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -103,7 +103,7 @@ func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.M
 		maps.Copy(kept, prior.Elements())
 	}
 
-	for _, m := range want.Known() {
+	for _, m := range slices.Concat(want.Machines, want.Removed) {
 		state := have.Machines[m.Name]
 
 		switch state.Access {

@@ -117,8 +117,8 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 	defer s.Close()
 
 	// What other control planes hold is asked before etcd begins, and not at any other time.
-	if p.Single != nil && s.want.OwnsBootstrap() {
-		s.want.OtherControlPlanes = p.Single.Beside
+	if s.want.OwnsBootstrap() {
+		s.want.OtherControlPlanes = p.AskedBeforeEtcd(recorded)
 	}
 
 	if taken := m.Hosts.Claim(s.Route, recorded.Machines == nil); taken != "" {
@@ -169,6 +169,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	defer s.Close()
 
 	s.want.Machines = append(s.want.Machines, recorded.Left...)
+	s.want.OtherControlPlanes = p.Others
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.TakesCluster()

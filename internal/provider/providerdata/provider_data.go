@@ -3,6 +3,7 @@ package providerdata
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -146,7 +147,11 @@ func KubernetesOf(p machineset.Set, bundle *pki.Bundle, options kubernetes.Optio
 		return nil, err
 	}
 
-	options.Endpoint, options.Fallbacks = p.Settings.Endpoint, p.Endpoints
+	options.Endpoint, options.Fallbacks = p.Settings.Endpoint, slices.Clone(p.Endpoints)
+	for _, other := range p.Others {
+		options.Fallbacks = append(options.Fallbacks, other.Address)
+	}
+
 	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
 
 	return kubernetes.New(options)

@@ -1,0 +1,66 @@
+package machines
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Where the control planes of other resources are that work beside those of a resource is in its private state: only
+// Kubernetes tells, and a machine that lost its disk is repaired, and no second etcd begins, also while it is down.
+
+// othersKey is where private state holds the addresses of control planes of other resources.
+const othersKey = "other_control_planes"
+
+// recordOthers stores the addresses of control planes of other resources, while Kubernetes tells them.
+func (p writtenSet) recordOthers(
+	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
+) diag.Diagnostics {
+	if !p.TakesCluster() || p.Host != nil || !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	want.OtherControlPlanes = nil // they are who is looked for
+	addresses := []string{}
+
+	for _, node := range cluster.OtherNodes(want, have) {
+		if len(node.Addresses) > 0 {
+			addresses = append(addresses, node.Addresses[0])
+		}
+	}
+
+	encoded, err := json.Marshal(addresses)
+	if err != nil {
+		return diag.Diagnostics{tf.Bug("the addresses of control planes are " + err.Error())}
+	}
+
+	return private.SetKey(ctx, othersKey, encoded)
+}
+
+// recallOthers reads where control planes of other resources were last seen.
+func (p *writtenSet) recallOthers(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	if !p.TakesCluster() || p.Host != nil {
+		return nil
+	}
+
+	encoded, diags := private.GetKey(ctx, othersKey)
+	if len(encoded) == 0 {
+		return diags // none was ever seen, or it was made by an earlier release
+	}
+
+	var addresses []string
+	if err := json.Unmarshal(encoded, &addresses); err != nil {
+		diags.Append(tf.Bug("the private state has control planes at " + string(encoded)))
+	}
+
+	for _, address := range addresses {
+		p.Others = append(p.Others, machineset.ControlPlanesAt(address))
+	}
+
+	return diags
+}
