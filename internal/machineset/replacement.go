@@ -1,7 +1,10 @@
 package machineset
 
 import (
+	"slices"
+
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // Replaces is whether a plan makes another cluster or other machines than those of state: what plan modifiers find,
@@ -9,8 +12,8 @@ import (
 func (p Set) Replaces(prior Set) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
-	switch now, before := p.Settings, prior.Settings; {
-	case differ(now.Name, before.Name):
+	switch {
+	case differ(p.Settings.Name, prior.Settings.Name) && !CanRename(prior.Host != nil, p.Secrets, prior.Secrets):
 		return true
 	case p.ModeUnknown:
 		return false
@@ -23,6 +26,12 @@ func (p Set) Replaces(prior Set) bool {
 	}
 }
 
+// CanRename is whether a cluster that gets another name stays the same one: containers are named after it, and what has
+// other secrets is another cluster.
+func CanRename(containers bool, secrets, prior string) bool {
+	return !containers && pki.SameCluster(secrets, prior)
+}
+
 // otherRole is whether a machine that is a resource of its own gets another role.
 func (p Set) otherRole(prior Set) bool {
 	role := p.Groups[0].Role
@@ -30,14 +39,14 @@ func (p Set) otherRole(prior Set) bool {
 	return p.Single != nil && role != "" && role != prior.Groups[0].Role
 }
 
-// otherNetworks is whether the networks or the domain of a cluster become others. Those that are left out may just not
-// be known yet.
+// otherNetworks is whether the networks or the domain of a cluster become others. Those that are empty may just not be
+// known yet.
 func (p Set) otherNetworks(prior Set) bool {
 	now, before := p.Settings, prior.Settings
 	pods, services := p.defaultNetworks()
 
 	same := func(now, before []string, fallback string) bool {
-		return len(now) == 0 && p.Unknown || machineconfig.SameNetworks(now, before, fallback)
+		return p.Unknown && (len(now) == 0 || slices.Contains(now, "")) || machineconfig.SameNetworks(now, before, fallback)
 	}
 
 	return !same(now.PodCIDRs, before.PodCIDRs, pods) || !same(now.ServiceCIDRs, before.ServiceCIDRs, services) ||

@@ -81,6 +81,26 @@ func (b *Bundle) Mark() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// SameCluster is whether two bundles, as Parse reads them, are known to be of one cluster.
+func SameCluster(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+
+	if a == b {
+		return true
+	}
+
+	first, err := Parse([]byte(a))
+	if err != nil {
+		return false
+	}
+
+	second, err := Parse([]byte(b))
+
+	return err == nil && first.Mark() == second.Mark()
+}
+
 // Secrets gives the bundle to the configuration generator of the machinery library. The result is shared
 // and must not be modified.
 func (b *Bundle) Secrets() *secrets.Bundle { return b.secrets }

@@ -93,12 +93,14 @@ func TestMachine_replacements(t *testing.T) {
 		config  configuration
 		Replace bool
 	}{
-		"role":         {with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), true},
-		"cluster":      {with(baseMachine(), "other", "cluster", "name"), true},
-		"name":         {with(baseMachine(), "cp-9", "name"), false},
-		"bootstrap":    {with(baseMachine(), nil, "bootstrap"), false},
-		"address":      {with(baseMachine(), "10.0.0.12", "address"), false},
-		"unknown role": {with(baseMachine(), unknownValue{}, "role"), false},
+		"role": {with(with(baseMachine(), nil, "bootstrap"), "worker", "role"), true},
+		"cluster": {with(with(baseMachine(), "other", "cluster", "name"), otherSecrets(t), "cluster", "secrets"),
+			true},
+		"name of the cluster": {with(baseMachine(), "other", "cluster", "name"), false},
+		"name":                {with(baseMachine(), "cp-9", "name"), false},
+		"bootstrap":           {with(baseMachine(), nil, "bootstrap"), false},
+		"address":             {with(baseMachine(), "10.0.0.12", "address"), false},
+		"unknown role":        {with(baseMachine(), unknownValue{}, "role"), false},
 	} {
 		prior := settledState(t, "talosop_machine", baseMachine())
 
@@ -124,6 +126,23 @@ func TestMachine_replacements(t *testing.T) {
 			t.Errorf("%s: operations are %q", name, got)
 		}
 	}
+}
+
+// otherSecrets are those of another cluster.
+func otherSecrets(t *testing.T) string {
+	t.Helper()
+
+	other, err := quickBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	secrets, err := other.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(secrets)
 }
 
 func TestMachine_invalidConfiguration(t *testing.T) {

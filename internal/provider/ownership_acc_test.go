@@ -257,3 +257,40 @@ func TestAccReplace_option(t *testing.T) {
 		s.expectMembers(t, 1)
 	})
 }
+
+// On metal a cluster gets another name while it runs, and its workers follow.
+func TestAccReplace_renamedCluster(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 1)
+		hcl := secretsProvider + secretsHCL + s.controlPlaneHCL("") + s.workersHCL("")
+		w := applied(t, cli, hcl)
+
+		boots := map[*sim.Machine]int{}
+		for _, m := range s.Machines() {
+			boots[m] = m.Boots()
+		}
+
+		w.Write("main.tf", strings.Replace(hcl, `"test"`, `"renamed"`, 1))
+
+		renamed := w.MustRun("apply", "-auto-approve")
+		says(t, renamed, "Plan: 0 to add, 2 to change, 0 to destroy", "apply configuration to cp-1",
+			"apply configuration to w-1")
+		expectNoChanges(t, w, "after the cluster was renamed")
+
+		for _, m := range s.Machines() {
+			if !strings.Contains(string(m.Config()), "clusterName: renamed") || m.Boots() != boots[m] {
+				t.Errorf("%s does not know the new name, or booted for it", m.Hostname())
+			}
+		}
+
+		s.expectUntouched(t)
+
+		for address, id := range map[string]string{"talosop_control_plane.this": "renamed", "talosop_worker.this": "renamed/worker"} {
+			if w.Attribute(address, "id") != id || w.Attribute(address, "phase") != "Ready" {
+				t.Errorf("%s is %v in phase %v", address, w.Attribute(address, "id"), w.Attribute(address, "phase"))
+			}
+		}
+	})
+}

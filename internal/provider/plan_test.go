@@ -324,7 +324,7 @@ func TestPlan_replacements(t *testing.T) {
 		config  configuration
 		Replace bool
 	}{
-		"name":                    {with(baseControlPlane(), "other", "name"), true},
+		"name":                    {with(baseControlPlane(), "other", "name"), false},
 		"name not known yet":      {with(baseControlPlane(), unknownValue{}, "name"), false},
 		"pod network":             {with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), true},
 		"default pod network":     {with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs"), false},
@@ -343,6 +343,25 @@ func TestPlan_replacements(t *testing.T) {
 
 		if got := len(resp.RequiresReplace) > 0; got != test.Replace {
 			t.Errorf("%s: replaces %v", name, resp.RequiresReplace)
+		}
+	}
+}
+
+// On metal another name is a change of the configuration of running machines, and the id follows.
+func TestPlan_renamedCluster(t *testing.T) {
+	t.Parallel()
+
+	prior := withDigests(t, settledState(t, "talosop_control_plane", baseControlPlane()))
+	plan := planOf(t, "talosop_control_plane", &prior, with(baseControlPlane(), "other", "name"))
+
+	got := textsOf(t, attributeOf(t, plan, "operations"))
+	if len(got) != 3 || got[0] != "apply configuration to cp-1 (no reboot)" {
+		t.Errorf("operations are %q", got)
+	}
+
+	for _, name := range []tftypes.Value{attributeOf(t, plan, "id"), attributeOf(t, attributeOf(t, plan, "cluster"), "name")} {
+		if !name.Equal(tftypes.NewValue(tftypes.String, "other")) {
+			t.Errorf("the cluster is called %s", name)
 		}
 	}
 }

@@ -49,8 +49,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-				"object written by hand with at least `name`, `endpoint` and `secrets`. Another `name`, or the secrets of " +
-				"another cluster, replace the resource.",
+				"object written by hand with at least `name`, `endpoint` and `secrets`. The secrets of another cluster replace " +
+				"the resource.",
 			Attributes: clusterhandle.BoundHandle(movesObjects),
 		},
 		"name": schema.StringAttribute{

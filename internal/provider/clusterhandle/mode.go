@@ -5,11 +5,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -67,6 +69,25 @@ func replaceOnOtherNetworks(metal, container string) planmodifier.List {
 			}
 
 			resp.RequiresReplace = !machineconfig.SameNetworks(planned, recorded, fallback)
+		}, description, description)
+}
+
+// ReplaceOnOtherName replaces the resource when the name of a cluster changes, unless it stays the same cluster, by the
+// `mode` and the `secrets` beside the name.
+func ReplaceOnOtherName() planmodifier.String {
+	const description = "In containers, or with the secrets of another cluster, a change replaces the resource."
+
+	return stringplanmodifier.RequiresReplaceIf(
+		func(ctx context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
+			var mode, wanted, had types.String
+
+			beside := req.Path.ParentPath()
+			resp.Diagnostics.Append(req.State.GetAttribute(ctx, beside.AtName("mode"), &mode)...)
+			resp.Diagnostics.Append(req.State.GetAttribute(ctx, beside.AtName("secrets"), &had)...)
+			resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, beside.AtName("secrets"), &wanted)...)
+
+			resp.RequiresReplace = !req.PlanValue.IsUnknown() &&
+				!machineset.CanRename(mode.ValueString() == ContainerMode, wanted.ValueString(), had.ValueString())
 		}, description, description)
 }
 

@@ -195,8 +195,8 @@ func ObservedHandle() map[string]schema.Attribute {
 func JoinHandle(cost string) map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
-	replace(attributes, "name", tf.ReplaceOnChange())
-	describe(attributes, "name", cost)
+	replace(attributes, "name", ReplaceOnOtherName())
+	describe(attributes, "name", Renamed(cost))
 	replace(attributes, "mode", tf.ReplaceOnChangeFrom(MetalMode))
 	describe(attributes, "mode", cost)
 	describe(attributes, "kubernetes_version", " Another one upgrades the machines of the resource, their kubelets once "+
@@ -229,8 +229,8 @@ func describe(attributes map[string]schema.Attribute, name, more string) {
 func BoundHandle(cost string) map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
-	replace(attributes, "name", tf.ReplaceOnChange())
-	describe(attributes, "name", ReplacesCluster)
+	replace(attributes, "name", ReplaceOnOtherName())
+	describe(attributes, "name", Renamed(cost))
 
 	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
 		host.Attributes = withoutMachines(host.Attributes, "")

@@ -1,6 +1,8 @@
 package clusterhandle
 
 import (
+	"strings"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -20,6 +22,12 @@ const (
 	JoinOnly = " Used when a machine is installed; on a machine that runs, a change is written to its " +
 		"configuration and has no other effect."
 )
+
+// Renamed is what another name of a cluster does, where a change of what makes a cluster another one has a cost.
+func Renamed(cost string) string {
+	return strings.Replace(cost, " A change replaces", " On metal a change is made in place, without a reboot, as long as "+
+		"the secrets stay. Containers are named after the cluster: there a change replaces", 1)
+}
 
 // CNIModel is the network plugin of a cluster.
 type CNIModel struct {

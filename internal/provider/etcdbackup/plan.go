@@ -46,8 +46,10 @@ func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdi
 	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() ||
 		m.IncludeSecrets.IsUnknown():
 		return tf.Verdict{Perhaps: true}
-	case now != was:
+	case now.Mark != was.Mark:
 		return tf.Verdict{Takes: "it is another cluster"}
+	case now.Name != was.Name:
+		return tf.Verdict{Takes: "the cluster has another name"}
 	case !wanted.Same(there):
 		return tf.Verdict{Takes: "it is kept in another place"}
 	case state.Status.ValueString() == statusMissing || state.Status.ValueString() == statusChanged:

@@ -85,7 +85,7 @@ func planUpdate(
 	f, more := p.ForecastUpdate(prior.Set, record, policy)
 	diags.Append(more...)
 
-	if plan.OnDestroy.ValueString() != onDestroyPreserve {
+	if plan.OnDestroy.ValueString() != onDestroyPreserve && !plan.DeletionProtection.IsUnknown() {
 		diags.Append(p.WarnOfUnprotected(prior.Set, record, policy)...)
 	}
 

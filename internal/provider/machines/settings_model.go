@@ -197,10 +197,10 @@ func settingsAttributes() map[string]schema.Attribute {
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
-			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
+			PlanModifiers: []planmodifier.String{clusterhandle.ReplaceOnOtherName()},
 			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and " +
-				"kubeconfigs show it." +
-				clusterhandle.ReplacesCluster,
+				"kubeconfigs show it, and snapshots of etcd are kept in a folder of that name: those of an earlier name stay " +
+				"where they are." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
