@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// newest is the number of the last label or prefix that was made up.
+// fresh is a name that was not in use.
 func (w *lifeWorld) fresh(begins string) string {
 	return fmt.Sprintf("%s%d", begins, w.random.IntN(1000))
 }
@@ -79,8 +79,8 @@ func (w *lifeWorld) operation() lifeOperation {
 	}
 
 	op := lifeOperation{State: i, Config: w.configs[i]}
-	if w.sometimes(25) {
-		op.Interrupt = 1 + w.random.IntN(80)
+	if w.sometimes(30) {
+		op.Interrupt = 1 + w.random.IntN(choose(w, []int{10, 50, 300}))
 		op.Kill = w.sometimes(50)
 	}
 
@@ -88,10 +88,14 @@ func (w *lifeWorld) operation() lifeOperation {
 		return w.recreate(op)
 	}
 
+	if w.states[i][lifeKey{Address: lifeSecrets}] == nil && w.sometimes(80) {
+		return w.importSecrets(op)
+	}
+
 	kinds := []func(lifeOperation) lifeOperation{
 		w.applyAgain, w.rename, w.rename, w.renameMachines, w.relayout, w.relayout, w.stateRemove, w.stateRemove, w.importBack,
 		w.importBack, w.replace, w.replace, w.taint, w.taint, w.destroy, w.shrink, w.shrink, w.grow, w.setting, w.setting,
-		w.otherState, w.otherState, w.secretsGo, w.removeAll,
+		w.otherState, w.otherState, w.secretsGo, w.removeAll, w.replaceFirst, w.replaceFirst, w.goBack,
 	}
 
 	return choose(w, kinds)(op)
@@ -118,7 +122,7 @@ func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
 func (w *lifeWorld) start() lifeConfig {
 	return lifeConfig{
 		Layout: choose(w, lifeLayouts), Label: "this", Planes: []int{0, 1, 2}, Workers: []int{0, 1},
-		Protected: w.sometimes(50), SecretsUnlocked: w.sometimes(30), CreateFirst: w.sometimes(15),
+		Protected: w.sometimes(35), SecretsUnlocked: w.sometimes(30), CreateFirst: w.sometimes(15),
 	}
 }
 
@@ -204,24 +208,53 @@ func (w *lifeWorld) importBack(op lifeOperation) lifeOperation {
 
 // importInto imports a resource; what cannot be imported is not in the state.
 func (w *lifeWorld) importInto(state lifeState, c lifeConfig, b lifeBlock) {
-	for _, bundle := range w.bundles() {
-		file := w.saved(w.t, bundle)
-		walk := newLifeWalk(w.t, state)
-		walk.importObject(w.t.Context(), b, w.importID(w.t, c, b.Address, file))
+	walk := newLifeWalk(w.t, state)
+	walk.importObject(w.t.Context(), b, w.importID(w.t, c, b.Address, w.saved(w.t, w.living())))
 
-		if !walk.failed() {
-			maps.Copy(state, walk.state)
+	if walk.failed() {
+		w.log("    import failed: %s %v", show(walk.Diagnostics), walk.Bugs)
 
-			return
-		}
-
-		w.log("    import failed: %s", show(walk.Diagnostics))
+		return
 	}
+
+	maps.Copy(state, walk.state)
 }
 
 func (w *lifeWorld) replace(op lifeOperation) lifeOperation {
 	address := choose(w, w.addressesOf(w.states[op.State], true))
 	op.Name, op.Options.Replace = "-replace "+address, []string{address}
+
+	return op
+}
+
+// replaceFirst replaces with create_before_destroy.
+func (w *lifeWorld) replaceFirst(op lifeOperation) lifeOperation {
+	address := choose(w, w.addressesOf(w.states[op.State], false))
+	op.Name, op.Options.Replace = "-replace with create_before_destroy "+address, []string{address}
+	op.Config.CreateFirst = true
+
+	if op.Interrupt == 0 && w.sometimes(50) {
+		op.Interrupt = 1 + w.random.IntN(150)
+	}
+
+	return op
+}
+
+// goBack applies the configuration from before.
+func (w *lifeWorld) goBack(op lifeOperation) lifeOperation {
+	op.Name = "apply the configuration from before"
+
+	if was := w.previous[op.State]; len(was.Planes) > 0 {
+		op.Config = was
+	}
+
+	return op
+}
+
+// importSecrets brings secrets back that are not in the state any more.
+func (w *lifeWorld) importSecrets(op lifeOperation) lifeOperation {
+	op.Name, op.Config.NoSecrets = "import the secrets", false
+	op.Commands = func(state lifeState) { w.importInto(state, op.Config, w.blocks(op.Config)[0]) }
 
 	return op
 }

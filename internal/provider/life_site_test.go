@@ -156,7 +156,7 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 func (c lifeConfig) common(into configuration) configuration {
 	into["talos_version"] = "v1.13.0"
 	into["deletion_protection"] = c.Protected
-	into["timeouts"] = configuration{"create": "2m", "update": "2m", "delete": "2m"}
+	into["timeouts"] = configuration{"create": "30s", "update": "30s", "delete": "30s"}
 
 	if c.Preserve {
 		into["on_destroy"] = "preserve"

@@ -84,7 +84,7 @@ func (s *lifeTotals) add(w *lifeWorld) {
 func TestLife_randomSequences(t *testing.T) {
 	t.Parallel()
 
-	const chains = 4
+	const chains = 6
 
 	totals := &lifeTotals{refusals: map[string]int{}}
 	begun := time.Now()
@@ -128,8 +128,8 @@ func TestLife_randomSequences(t *testing.T) {
 
 				if len(w.Violations) > 0 {
 					t.Errorf("sequence %s=%d:\n%s", lifeSeed, seed, w.describe())
-				} else if os.Getenv(lifeSeed) != "" {
-					t.Log(w.describe())
+				} else {
+					t.Logf("sequence %s=%d:\n%s", lifeSeed, seed, w.describe())
 				}
 			}
 		})
@@ -234,10 +234,12 @@ func (w *lifeWorld) end() {
 // settle applies the configuration of a state until its plan is empty, or refused.
 func (w *lifeWorld) settle(i int) {
 	for range 3 {
-		w.states[i] = maps.Clone(w.states[i])
-		untainted(w.states[i])
+		op := lifeOperation{Name: "settle", State: i, Config: w.configs[i], Commands: untainted}
+		if w.states[i][lifeKey{Address: lifeSecrets}] == nil && len(op.Config.Planes) > 0 && w.identity != "" {
+			op = w.importSecrets(op)
+		}
 
-		if !w.run(lifeOperation{Name: "settle", State: i, Config: w.configs[i]}) || len(w.Violations) > 0 {
+		if !w.run(op) || len(w.Violations) > 0 {
 			return
 		}
 

@@ -31,8 +31,8 @@ type lifeWorld struct {
 	random     *rand.Rand
 	readsFirst bool
 
-	states  [2]lifeState
-	configs [2]lifeConfig
+	states            [2]lifeState
+	configs, previous [2]lifeConfig
 	// files are the bundles that were saved, by the id of the cluster.
 	files map[string]string
 	// marks are the owners of machines by address, as the nodes named them last.
@@ -75,7 +75,7 @@ type lifeOperation struct {
 // wayOut are what messages name that say how to go on.
 var wayOut = []string{
 	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
-	"Applying again", "Destroying again", "-replace", "destroy again",
+	"Applying again", "Destroying again", "-replace", "destroy again", "destroy the resource", "and apply",
 }
 
 // run does an operation. It reports whether all of it was done.
@@ -114,6 +114,8 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 
 	going, ends := w.going(plan)
 	applied, interrupted := w.apply(plan, blocks, op)
+
+	w.previous[op.State] = w.configs[op.State]
 	w.states[op.State], w.configs[op.State] = applied.state, op.Config
 
 	for _, bug := range applied.Bugs {
@@ -152,8 +154,8 @@ func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (
 		return nil
 	})
 
-	hung := time.AfterFunc(time.Minute, func() {
-		w.violated("the apply did not end in a minute")
+	hung := time.AfterFunc(2*time.Minute, func() {
+		w.violated("the apply did not end in two minutes")
 		interrupt()
 	})
 	begun := time.Now()
@@ -353,6 +355,23 @@ func (w *lifeWorld) check(going map[string]bool, ends bool) {
 			w.marks = marks
 		}
 	}
+}
+
+// living is the bundle of the cluster that the control planes are in, or else any.
+func (w *lifeWorld) living() (bundle string) {
+	bundles := w.bundles()
+
+	for _, id := range slices.Sorted(maps.Keys(bundles)) {
+		for _, m := range w.controlPlane {
+			if strings.Contains(string(m.Config()), id) {
+				return bundles[id]
+			}
+		}
+
+		bundle = bundles[id]
+	}
+
+	return bundle
 }
 
 // bundles are all that are in a state or in a file.

@@ -1,24 +1,17 @@
 package machines
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
-
-// longestHostName is how long names of machines on the host can be: the name of a StatefulSet ends up in a label of its
-// pods, with a hash of 10 digits behind it (Kubernetes 1.36, controller-revision-hash).
-const longestHostName = 52
 
 // declared is what a user wrote of machines and their host, as it is in the configuration: what talosop fills in is not
 // in it.
@@ -165,44 +158,10 @@ func (g *writtenGroup) validateReplicas() finding.List {
 
 // validateNames checks what machines are called on the host.
 func (p writtenSet) validateNames() finding.List {
-	var diags finding.List
-
-	const allowed = "in containers allowed are lower-case letters, digits and dashes, beginning with a letter and " +
-		"ending with a letter or digit: the objects on the host cluster have it in their names"
-
-	name := p.Settings.Name
-	if name != "" && len(validation.IsDNS1035Label(name)) > 0 {
-		diags.Append(finding.Invalid(p.ClusterPath("name"), "name", "found "+finding.Quote(name), allowed,
-			"choose such a name"))
-
-		return diags
-	}
-
+	last := map[*machineset.Group]int{}
 	for _, g := range p.written {
-		of, at := g.HostPool(), g.At
-		if g.At.Equal(finding.Path{}) {
-			at = finding.Root("name")
-		}
-
-		longest := workload.Spec{Cluster: name}.HostName(
-			workload.Machine{Pool: of, Ordinal: max(int(g.machines.Replicas.ValueInt64())-1, 0)})
-
-		switch {
-		case of == "" || g.Role == cluster.ControlPlane && len(longest) <= longestHostName:
-		case g.Role == cluster.Worker && of == machineset.ControlPlanePool:
-			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of),
-				"in containers the name "+machineset.ControlPlanePool+" is taken by the control planes", "choose another one"))
-		case len(validation.IsDNS1123Label(of)) > 0:
-			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of), allowed, "choose such a name"))
-		case len(longest) > longestHostName:
-			diags.Append(finding.Invalid(p.ClusterPath("name"), "name",
-				fmt.Sprintf("found %s, with which a machine is called %s on the host cluster", finding.Quote(name), longest),
-				fmt.Sprintf("allowed are %d characters for names of machines", longestHostName),
-				"choose a shorter name of the cluster or the pool"))
-
-			return diags
-		}
+		last[g.Group] = max(int(g.machines.Replicas.ValueInt64())-1, 0)
 	}
 
-	return diags
+	return clusterhandle.ValidateNames(p.Set, last)
 }
