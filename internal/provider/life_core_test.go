@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -82,8 +83,11 @@ type lifeWalk struct {
 func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(
-		quickProvider{&talosopProvider{version: "test", ProviderData: quickProviderData()}})()
+	m := quickProviderData()
+	m.Interval = 30 * time.Millisecond
+	m.Policy.RegisterTimeout, m.Policy.ResetTimeout = 2*time.Second, 10*time.Second
+
+	server, err := providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}})()
 	must(t, err)
 	must(t, configure(server))
 
@@ -196,7 +200,7 @@ func (w *lifeWalk) planCall(
 ) (*tfprotov6.PlanResourceChangeResponse, bool) {
 	proposed := tftypes.NewValue(config.Type(), nil)
 	if !config.IsNull() {
-		proposed = (&driven{Name: kind, state: prior}).proposed(w.t, config)
+		proposed = w.proposed(kind, prior, config)
 	}
 
 	resp, err := w.server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
@@ -208,6 +212,23 @@ func (w *lifeWalk) planCall(
 	}
 
 	return resp, w.said(address, resp.Diagnostics, nil)
+}
+
+// proposed is what a CLI proposes for a configuration in which nothing is write-only.
+func (w *lifeWalk) proposed(kind string, prior, config tftypes.Value) tftypes.Value {
+	if prior.IsNull() {
+		return config
+	}
+
+	out, was := fieldsOf(w.t, config), fieldsOf(w.t, prior)
+
+	for _, a := range schemas(w.t).ResourceSchemas[kind].Block.Attributes {
+		if a.Computed && out[a.Name].IsNull() {
+			out[a.Name] = was[a.Name]
+		}
+	}
+
+	return tftypes.NewValue(config.Type(), out)
 }
 
 // lifeAction is what a change does to an object.

@@ -156,7 +156,7 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 func (c lifeConfig) common(into configuration) configuration {
 	into["talos_version"] = "v1.13.0"
 	into["deletion_protection"] = c.Protected
-	into["timeouts"] = configuration{"create": "30s", "update": "30s", "delete": "30s"}
+	into["timeouts"] = configuration{"create": "1m", "update": "1m", "delete": "1m"}
 
 	if c.Preserve {
 		into["on_destroy"] = "preserve"

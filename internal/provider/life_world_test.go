@@ -27,9 +27,10 @@ import (
 type lifeWorld struct {
 	*lifeSite
 
-	t          *testing.T
-	random     *rand.Rand
-	readsFirst bool
+	t *testing.T
+	// random decides what is done, and order in which order the CLI does it.
+	random, order *rand.Rand
+	readsFirst    bool
 
 	states            [2]lifeState
 	configs, previous [2]lifeConfig
@@ -41,6 +42,8 @@ type lifeWorld struct {
 	identity string
 	members  []string
 
+	// idle is true when the last plan had nothing to do.
+	idle       bool
 	Log        []string
 	Violations []string
 	operations int
@@ -94,7 +97,7 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 		op.Moved(state)
 	}
 
-	op.Options.ReadsOrphansFirst, op.Options.Random = w.readsFirst, w.random
+	op.Options.ReadsOrphansFirst, op.Options.Random = w.readsFirst, w.order
 	blocks := w.blocks(op.Config)
 	plan := planLife(w.t, state, blocks, op.Options)
 
@@ -103,6 +106,7 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 	}
 
 	if plan.Refused || len(plan.Bugs) > 0 {
+		w.idle = false
 		w.judge("refused", plan.Diagnostics)
 		w.check(map[string]bool{}, false)
 
@@ -111,6 +115,13 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 
 	w.log("    %v", plan.Changes)
 	w.saveWarned(plan)
+
+	if w.idle = plan.empty(); w.idle {
+		w.states[op.State], w.configs[op.State] = plan.State, op.Config
+		w.check(map[string]bool{}, false)
+
+		return true
+	}
 
 	going, ends := w.going(plan)
 	applied, interrupted := w.apply(plan, blocks, op)
@@ -215,8 +226,8 @@ func bundlesIn(t *testing.T, state lifeState) map[string]string {
 			return
 		}
 
-		if bundle, err := pki.Parse([]byte(text)); err == nil {
-			found[bundle.ClusterID()] = text
+		if id := clusterIDOf(text); id != "" {
+			found[id] = text
 		}
 	}
 
@@ -235,6 +246,27 @@ func bundlesIn(t *testing.T, state lifeState) map[string]string {
 	}
 
 	return found
+}
+
+// clusterIDs are those of bundles that were seen.
+var clusterIDs sync.Map
+
+// clusterIDOf is the id of the cluster of a bundle; empty where it is none.
+func clusterIDOf(text string) string {
+	if known, ok := clusterIDs.Load(text); ok {
+		id, _ := known.(string)
+
+		return id
+	}
+
+	id := ""
+	if bundle, err := pki.Parse([]byte(text)); err == nil {
+		id = bundle.ClusterID()
+	}
+
+	clusterIDs.Store(text, id)
+
+	return id
 }
 
 // addressesIn are the addresses of the machines that an object has.
@@ -350,10 +382,8 @@ func (w *lifeWorld) check(going map[string]bool, ends bool) {
 		return
 	}
 
-	for _, bundle := range w.bundles() {
-		if marks := w.owners(ctx, w.t, bundle); len(marks) > 0 {
-			w.marks = marks
-		}
+	if marks := w.owners(ctx, w.t, w.living()); len(marks) > 0 {
+		w.marks = marks
 	}
 }
 
@@ -405,7 +435,7 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 	}
 
 	if len(w.members) > 0 && w.identity == "" {
-		w.identity = fmt.Sprintf("etcd-%d", w.random.Int64())
+		w.identity = fmt.Sprintf("etcd-%d", w.order.Int64())
 		w.log("    there is a new etcd: %s", w.identity)
 
 		for _, m := range w.controlPlane {
