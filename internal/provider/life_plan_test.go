@@ -202,14 +202,14 @@ func (w *lifeWalk) planCreateLeg(
 
 // planRemoved plans what has no block any more: orphans and deposed objects.
 func (w *lifeWalk) planRemoved(ctx context.Context, key lifeKey, o lifeOptions) []lifeChange {
-	object := w.object(key)
 	forget := slices.Contains(o.Forget, key.Address)
 
 	if (o.ReadsOrphansFirst || key.Deposed > 0 && !forget) && !w.refresh(ctx, key) {
 		return nil
 	}
 
-	if object = w.object(key); object == nil {
+	object := w.object(key)
+	if object == nil {
 		return nil
 	}
 

@@ -392,16 +392,21 @@ func (w *lifeWorld) living() (bundle string) {
 	bundles := w.bundles()
 
 	for _, id := range slices.Sorted(maps.Keys(bundles)) {
-		for _, m := range w.controlPlane {
-			if strings.Contains(string(m.Config()), id) {
-				return bundles[id]
-			}
-		}
-
 		bundle = bundles[id]
+
+		if w.runsWith(id) {
+			break
+		}
 	}
 
 	return bundle
+}
+
+// runsWith reports whether a control plane is in the cluster with an id.
+func (w *lifeWorld) runsWith(id string) bool {
+	return id != "" && slices.ContainsFunc(w.controlPlane, func(m *sim.Machine) bool {
+		return strings.Contains(string(m.Config()), id)
+	})
 }
 
 // bundles are all that are in a state or in a file.
@@ -427,7 +432,10 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 			break
 		}
 
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
 
 	if before != "" && w.identity != before && !ends {

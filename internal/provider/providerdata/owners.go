@@ -27,8 +27,8 @@ type Owners struct {
 	made, wiped map[machineKey]plannedObject
 }
 
-// plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another address
-// of the configuration has, too; its owner id is its own, empty for one that is still to be created.
+// plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
+// address of the configuration has, too; its owner id is its own, empty for one that is still to be created.
 type plannedObject struct{ name, owner string }
 
 // NewOwners knows of no machine.
