@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,28 +37,35 @@ func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 	}
 }
 
-const (
-	// lifeSeed names one sequence to be run alone, lifeCount how many there are.
-	lifeSeed  = "TALOSOP_TEST_LIFE_SEED"
-	lifeCount = "TALOSOP_TEST_LIFE_SEQUENCES"
-)
+// lifeSeed names the sequences to be run: one, such as 7, or several, such as 1-500.
+const lifeSeed = "TALOSOP_TEST_LIFE_SEED"
 
-// lifeSequences are how many sequences run: all of them in test-all, else what takes half a minute.
-func lifeSequences(t *testing.T) int {
+// lifeSeeds are those of the sequences that run: all of them in test-all, else what takes half a minute.
+func lifeSeeds(t *testing.T) []uint64 {
 	t.Helper()
 
-	if given := os.Getenv(lifeCount); given != "" {
-		n, err := strconv.Atoi(given)
-		must(t, err)
-
-		return n
+	given := cmp.Or(os.Getenv(lifeSeed), "1-12")
+	if os.Getenv(everyCall) != "" && os.Getenv(lifeSeed) == "" {
+		given = "1-500"
 	}
 
-	if os.Getenv(everyCall) != "" {
-		return 500
+	first, last, several := strings.Cut(given, "-")
+	if !several {
+		last = first
 	}
 
-	return 12
+	from, err := strconv.ParseUint(first, 10, 64)
+	must(t, err)
+
+	to, err := strconv.ParseUint(last, 10, 64)
+	must(t, err)
+
+	var seeds []uint64
+	for seed := from; seed <= to; seed++ {
+		seeds = append(seeds, seed)
+	}
+
+	return seeds
 }
 
 // lifeTotals are what came of all sequences.
@@ -98,16 +107,8 @@ func TestLife_randomSequences(t *testing.T) {
 	})
 
 	seeds := make([][]uint64, chains)
-
-	if given := os.Getenv(lifeSeed); given != "" {
-		seed, err := strconv.ParseUint(given, 10, 64)
-		must(t, err)
-
-		seeds = [][]uint64{{seed}}
-	} else {
-		for i := range lifeSequences(t) {
-			seeds[i%chains] = append(seeds[i%chains], uint64(i+1)) //nolint:gosec // not negative
-		}
+	for i, seed := range lifeSeeds(t) {
+		seeds[i%chains] = append(seeds[i%chains], seed)
 	}
 
 	for i, chain := range seeds {

@@ -358,6 +358,8 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 // check looks at the machines after an operation: only machines that may go were reset, etcd is the one from before
 // unless it may end, and the secrets of a cluster that lives are in a state or in a file.
 func (w *lifeWorld) check(going map[string]bool, ends bool) {
+	w.logCalls()
+
 	for _, call := range w.CallsTo("Reset") {
 		m := w.Machine(call.Machine)
 		if call.Code == codes.OK && !going[m.Address().String()] {
@@ -428,7 +430,7 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 	for {
 		w.identity, w.members = w.etcd(ctx)
 
-		if before == "" || w.identity == before || ends || ctx.Err() != nil {
+		if before == "" || ends || ctx.Err() != nil || w.identity == before && w.hasQuorum(ctx) {
 			break
 		}
 
@@ -438,7 +440,11 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 		}
 	}
 
-	if before != "" && w.identity != before && !ends {
+	switch {
+	case before == "" || ends:
+	case w.identity == before && ctx.Err() != nil:
+		w.violated("etcd %s lost its quorum: %v", before, w.members)
+	case w.identity != before:
 		w.violated("etcd %s was lost, now it is %q of %v", before, w.identity, w.members)
 	}
 
@@ -453,6 +459,34 @@ func (w *lifeWorld) observeEtcd(ctx context.Context, ends bool) {
 		}
 
 		w.identity = "" // it is not up yet
+	}
+}
+
+// hasQuorum reports whether a member of etcd is healthy.
+func (w *lifeWorld) hasQuorum(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+
+	members, err := w.EtcdMembers(ctx)
+	if err == nil && len(members) > 0 {
+		w.log("    etcd has %v", members)
+	}
+
+	return err == nil && len(members) > 0
+}
+
+// changing are the calls to machines that change something.
+var changing = []string{
+	"ApplyConfiguration", "Bootstrap", "EtcdForfeitLeadership", "EtcdLeaveCluster", "EtcdRemoveMemberByID", "Reboot", "Reset",
+	"ServiceRestart",
+}
+
+// logCalls notes what was sent to machines.
+func (w *lifeWorld) logCalls() {
+	for _, call := range w.Calls() {
+		if slices.Contains(changing, call.Method) {
+			w.log("    %s %s: %s", call.Machine, call.Method, call.Code)
+		}
 	}
 }
 
