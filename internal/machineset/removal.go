@@ -11,6 +11,21 @@ import (
 
 // What a plan says of machines that go, and what is said of those that went otherwise than they should.
 
+// RefuseDestroy refuses to destroy a protected resource of a kind, unless its machines are another's by now.
+func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
+	if !p.Protected || !p.Guarded() || record.LeftToOthers() {
+		return nil
+	}
+
+	operation := "destroyed"
+	if p.Single != nil && p.OwnsControlPlane() {
+		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
+			"join in an apply before)"
+	}
+
+	return finding.List{finding.Protected(kind, id, operation)}
+}
+
 // WarnOfRemoval warns of what becomes of the machines of a record when they all go.
 func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
 	return warnOfDestroy(p, p.removal(record, policy), record.leftToOthers())

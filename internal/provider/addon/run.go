@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,26 +37,13 @@ type addonApplied struct {
 func appliedIn(ctx context.Context, private tf.PrivateState) (addonApplied, diag.Diagnostics) {
 	var applied addonApplied
 
-	encoded, diags := private.GetKey(ctx, appliedKey)
-	if len(encoded) > 0 {
-		if err := json.Unmarshal(encoded, &applied); err != nil {
-			diags.Append(tf.Bug("private state of an addon cannot be read: " + err.Error()))
-		}
-	}
+	diags := tf.ReadPrivate(ctx, private, appliedKey, &applied)
 
 	return applied, diags
 }
 
-func (a addonApplied) store(ctx context.Context, private interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-},
-) diag.Diagnostics {
-	encoded, err := json.Marshal(a)
-	if err != nil {
-		return diag.Diagnostics{tf.Bug(err.Error())}
-	}
-
-	return private.SetKey(ctx, appliedKey, encoded)
+func (a addonApplied) store(ctx context.Context, private tf.PrivateStore) diag.Diagnostics {
+	return tf.StorePrivate(ctx, private, appliedKey, a)
 }
 
 // addonRun is one apply of an addon.

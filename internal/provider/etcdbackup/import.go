@@ -195,7 +195,7 @@ func (r *Resource) ImportState(
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, tf.PrivateTrue)...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, true)...)
 }
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its

@@ -89,7 +89,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 
 	// What was given and not planned is write-only, and not for state.
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, tf.PrivateTruth(given.place().OwnKey()))...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, ownKeyKey, given.place().OwnKey())...)
 }
 
 // Read asks the store whether it holds the snapshot, where it can: write-only credentials
@@ -122,7 +122,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, observedKey, tf.PrivateTruth(observed))...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, observedKey, observed)...)
 }
 
 // refreshStatus looks at the store, and says whether that was possible.
@@ -179,8 +179,8 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, ownKeyKey, tf.PrivateTruth(given.place().OwnKey()))...)
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, importedKey, tf.PrivateFalse)...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, ownKeyKey, given.place().OwnKey())...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, false)...)
 }
 
 // Delete deletes the snapshot if that is wanted, and what lies beside it.

@@ -131,7 +131,7 @@ func (r *machinesResource[M, P]) planDestroy(
 	ctx context.Context, state *M, private tf.PrivateState,
 ) diag.Diagnostics {
 	p, diags := r.set(ctx, state)
-	diags.Append(p.recallOthers(ctx, private)...)
+	diags.Append(p.recall(ctx, private)...)
 
 	if diags.HasError() {
 		return diags
@@ -139,7 +139,7 @@ func (r *machinesResource[M, P]) planDestroy(
 
 	life := P(state).life()
 	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
-	found.Append(life.guardDestroy(r.kind, p.Set, record)...)
+	found.Append(p.RefuseDestroy(r.kind, life.ID.ValueString(), record)...)
 
 	if found.HasError() {
 		return append(diags, tf.Diagnostics(found)...)
@@ -253,7 +253,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	P(plan).align(config, &state)
 
 	p, diags := r.set(ctx, plan)
-	diags.Append(p.recallOthers(ctx, req.Private)...)
+	diags.Append(p.recall(ctx, req.Private)...)
 	prior, more := r.set(ctx, &state)
 	diags.Append(more...)
 
@@ -278,7 +278,6 @@ func (r *machinesResource[M, P]) planUpdate(
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
 	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)
 
-	diags.Append(p.recallHost(ctx, req.Private)...)
 	diags.Append(p.reach(ctx, req.Config)...)
 
 	if !diags.HasError() && !(f.Idle && p.keepsConnection(prior)) {
@@ -371,8 +370,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
-	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -407,8 +405,7 @@ func (r *machinesResource[M, P]) Update(
 	p, diags := r.set(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
-	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
-	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 
 	prior, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
@@ -462,8 +459,7 @@ func (r *machinesResource[M, P]) Delete(
 
 	p, diags := r.set(ctx, &state)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(p.recallHost(ctx, req.Private)...)
-	resp.Diagnostics.Append(p.recallOthers(ctx, req.Private)...)
+	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -51,21 +51,6 @@ func (m *CommonModel) withOwner() {
 	}
 }
 
-// guardDestroy refuses to remove a protected resource, unless its machines are another's by now.
-func (m CommonModel) guardDestroy(kind string, p machineset.Set, record machineset.Record) finding.List {
-	if !m.DeletionProtection.ValueBool() || !p.Guarded() || record.LeftToOthers() {
-		return nil
-	}
-
-	operation := "destroyed"
-	if p.Single != nil && p.OwnsControlPlane() {
-		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
-			"join in an apply before)"
-	}
-
-	return finding.List{finding.Protected(kind, m.ID.ValueString(), operation)}
-}
-
 // settleCreate puts the outcome of a create into the planned model. begun is false
 // when no machine was touched: then there is nothing to store.
 func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.List, begun bool) {
@@ -333,7 +318,7 @@ func removeMachines(
 	record, diags := recordedNow(ctx, m, state, p)
 
 	// Checked at plan time as well; a tainted resource is only seen here.
-	diags.Append(state.guardDestroy(kind, p, record)...)
+	diags.Append(p.RefuseDestroy(kind, state.ID.ValueString(), record)...)
 
 	if diags.HasError() {
 		return diags

@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"encoding/json"
 	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -26,30 +25,17 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 		return nil
 	}
 
-	encoded, err := json.Marshal(host)
-	if err != nil {
-		return diag.Diagnostics{tf.Bug("a host cluster has the identity " + host.String())}
-	}
-
-	return private.SetKey(ctx, hostKey, encoded)
+	return tf.StorePrivate(ctx, private, hostKey, host)
 }
 
-// recallHost reads which host cluster has the machines of a set.
-func (p *writtenSet) recallHost(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
-	if p.Host == nil {
-		return nil
+// recall reads what private state knows of the surroundings of a set: which host cluster has its machines, and where
+// control planes of other resources are.
+func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	if p.Host != nil {
+		return tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)
 	}
 
-	encoded, diags := private.GetKey(ctx, hostKey)
-	if len(encoded) == 0 {
-		return diags // it was made by an earlier release
-	}
-
-	if err := json.Unmarshal(encoded, &p.Host.Recorded); err != nil {
-		diags.Append(tf.Bug("the private state has a host cluster of " + string(encoded)))
-	}
-
-	return diags
+	return p.recallOthers(ctx, private)
 }
 
 // keepsConnection is whether two sets are of machines that are reached by the same settings, as far as resources have

@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -34,29 +33,18 @@ func (p writtenSet) recordOthers(
 		}
 	}
 
-	encoded, err := json.Marshal(addresses)
-	if err != nil {
-		return diag.Diagnostics{tf.Bug("the addresses of control planes are " + err.Error())}
-	}
-
-	return private.SetKey(ctx, othersKey, encoded)
+	return tf.StorePrivate(ctx, private, othersKey, addresses)
 }
 
 // recallOthers reads where control planes of other resources were last seen.
 func (p *writtenSet) recallOthers(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
-	if !p.TakesCluster() || p.Host != nil {
+	if !p.TakesCluster() {
 		return nil
 	}
 
-	encoded, diags := private.GetKey(ctx, othersKey)
-	if len(encoded) == 0 {
-		return diags // none was ever seen, or it was made by an earlier release
-	}
-
 	var addresses []string
-	if err := json.Unmarshal(encoded, &addresses); err != nil {
-		diags.Append(tf.Bug("the private state has control planes at " + string(encoded)))
-	}
+
+	diags := tf.ReadPrivate(ctx, private, othersKey, &addresses)
 
 	for _, address := range addresses {
 		p.Others = append(p.Others, machineset.ControlPlanesAt(address))

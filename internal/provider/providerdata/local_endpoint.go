@@ -2,7 +2,6 @@ package providerdata
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"net/url"
 	"strings"
@@ -137,12 +136,7 @@ func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenRespon
 		return
 	}
 
-	encoded, err := json.Marshal(e.Address)
-	if err != nil {
-		resp.Diagnostics.Append(tf.Bug("the address of a tunnel is " + e.Address))
-	} else {
-		resp.Diagnostics.Append(resp.Private.SetKey(ctx, tunnelKey, encoded)...)
-	}
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, tunnelKey, e.Address)...)
 
 	if resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(m.Fill(e.Address)...)
@@ -151,17 +145,11 @@ func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenRespon
 
 // Close implements ephemeral.EphemeralResourceWithClose: it ends the tunnel, and with it the connections through it.
 func (c *ConfiguredEphemeral) Close(ctx context.Context, req ephemeral.CloseRequest, resp *ephemeral.CloseResponse) {
-	encoded, diags := req.Private.GetKey(ctx, tunnelKey)
-	resp.Diagnostics.Append(diags...)
-
-	if len(encoded) == 0 || c.ProviderData == nil {
-		return
-	}
-
 	var address string
-	if err := json.Unmarshal(encoded, &address); err != nil {
-		resp.Diagnostics.Append(tf.Bug("the private state has a tunnel of " + string(encoded)))
 
+	resp.Diagnostics.Append(tf.ReadPrivate(ctx, req.Private, tunnelKey, &address)...)
+
+	if address == "" || c.ProviderData == nil {
 		return
 	}
 

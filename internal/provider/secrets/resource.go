@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
@@ -143,12 +142,14 @@ func (r *secretsResource) planDestroy(state secretsModel) finding.List {
 // planReplace refuses to create others in the place of guarded secrets. There is no warning for those that are not: the
 // CLIs drop what the create leg of a replacement warns of (Terraform 1.15, OpenTofu 1.12).
 func planReplace(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
-	id, diags := private.GetKey(ctx, clusterIDKey)
+	var id string
+
+	diags := tf.ReadPrivate(ctx, private, clusterIDKey, &id)
 	if !tf.ProtectedFromReplace(ctx, private, &diags) {
 		return diags
 	}
 
-	return append(diags, tf.Diagnostics(protected(strings.Trim(string(id), `"`), "replaced by other secrets"))...)
+	return append(diags, tf.Diagnostics(protected(id, "replaced by other secrets"))...)
 }
 
 func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -258,5 +259,5 @@ func storeSecrets(
 	diags := state.Set(tf.MaskSecrets(ctx, model.Bundle.ValueString()), model)
 	diags.Append(tf.StoreProtection(ctx, private, protection)...)
 
-	return append(diags, private.SetKey(ctx, clusterIDKey, []byte(strconv.Quote(bundle.ClusterID())))...)
+	return append(diags, tf.StorePrivate(ctx, private, clusterIDKey, bundle.ClusterID())...)
 }

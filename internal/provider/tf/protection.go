@@ -2,7 +2,6 @@ package tf
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -14,14 +13,9 @@ const protectionKey = "deletion_protection"
 // ownerKey has the id of the owner of machines in private state, for the create leg of a replacement.
 const ownerKey = "owner"
 
-// PrivateStore is the part of the framework's private state that writes.
-type PrivateStore interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
 // StoreProtection mirrors deletion_protection in private state; every operation that stores state does it.
 func StoreProtection(ctx context.Context, private PrivateStore, on types.Bool) diag.Diagnostics {
-	return private.SetKey(ctx, protectionKey, PrivateTruth(on.ValueBool()))
+	return StorePrivate(ctx, private, protectionKey, on.ValueBool())
 }
 
 // Replaces reports whether the plan of a create is that of a replacement: it has the private state of the object that
@@ -41,17 +35,12 @@ func ProtectedFromReplace(ctx context.Context, private PrivateState, diags *diag
 
 // StoreOwner keeps the id of the owner of machines where the create leg of a replacement finds it.
 func StoreOwner(ctx context.Context, private PrivateStore, owner types.String) diag.Diagnostics {
-	text, _ := json.Marshal(owner.ValueString()) // a text always has a form in JSON
-
-	return private.SetKey(ctx, ownerKey, text)
+	return StorePrivate(ctx, private, ownerKey, owner.ValueString())
 }
 
 // ReplacedOwner is the id that StoreOwner stored; empty where there is none.
-func ReplacedOwner(ctx context.Context, private PrivateState) string {
-	var owner string
-
-	text, _ := private.GetKey(ctx, ownerKey)
-	_ = json.Unmarshal(text, &owner) // nothing is stored
+func ReplacedOwner(ctx context.Context, private PrivateState) (owner string) {
+	_ = ReadPrivate(ctx, private, ownerKey, &owner) // nothing is stored
 
 	return owner
 }

@@ -57,11 +57,6 @@ func TimeoutsAttribute(ctx context.Context, change string, operations map[string
 	return attribute
 }
 
-// PrivateState is the part of the framework's private state that is used here.
-type PrivateState interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-}
-
 // The operations that have a timeout.
 const (
 	// The operations.
@@ -79,29 +74,6 @@ const (
 	defaultChange = 30 * time.Minute
 	defaultRead   = time.Minute
 )
-
-// PrivateTruth is a truth as private state holds it.
-func PrivateTruth(b bool) []byte {
-	if b {
-		return PrivateTrue
-	}
-
-	return PrivateFalse
-}
-
-// PrivateTrue and PrivateFalse are truths as private state holds them.
-var (
-	PrivateTrue  = []byte("true")
-	PrivateFalse = []byte("false")
-)
-
-// Remembers is whether private state says yes.
-func Remembers(ctx context.Context, private PrivateState, key string, diags *diag.Diagnostics) bool {
-	value, more := private.GetKey(ctx, key)
-	diags.Append(more...)
-
-	return string(value) == string(PrivateTrue)
-}
 
 // MachineTimeouts is how long work on machines may take.
 func MachineTimeouts(ctx context.Context) schema.Attribute {
