@@ -64,7 +64,9 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"pod_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceOnOtherNetworks(machineconfig.DefaultPodCIDR, machineconfig.ContainerPodCIDR)},
+			PlanModifiers: []planmodifier.List{
+				replaceOnOtherNetworks(machineconfig.DefaultPodCIDR, machineconfig.ContainerPodCIDR),
+			},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.244.0.0/16`, and " +
 				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
@@ -73,7 +75,9 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"service_cidrs": schema.ListAttribute{
 			Optional:      true,
 			ElementType:   types.StringType,
-			PlanModifiers: []planmodifier.List{replaceOnOtherNetworks(machineconfig.DefaultServiceCIDR, machineconfig.ContainerServiceCIDR)},
+			PlanModifiers: []planmodifier.List{
+				replaceOnOtherNetworks(machineconfig.DefaultServiceCIDR, machineconfig.ContainerServiceCIDR),
+			},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.96.0.0/12`, and `" + machineconfig.ContainerServiceCIDR +
 				"` in containers, which must not overlap the networks of the host cluster." +

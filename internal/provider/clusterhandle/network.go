@@ -13,20 +13,20 @@ import (
 const (
 	AppliedLive = " A change is applied to running machines without a reboot."
 
-	ReplacesCluster = " A change replaces the cluster: every machine is wiped (a container is deleted with its volumes), " +
-		"etcd is lost with everything in the cluster, and a new cluster is made."
+	ReplacesCluster = " A change replaces the cluster: every machine is wiped (a container is deleted with its " +
+		"volumes), etcd is lost with everything in the cluster, and a new cluster is made."
 	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped (containers are deleted with " +
 		"their volumes), and join anew."
-	ReplacesMachine = " A change replaces the resource: the machine is drained, leaves etcd where it is a control plane, " +
-		"is wiped, and joins anew."
+	ReplacesMachine = " A change replaces the resource: the machine is drained, leaves etcd where it is a control " +
+		"plane, is wiped, and joins anew."
 	JoinOnly = " Used when a machine is installed; on a machine that runs, a change is written to its " +
 		"configuration and has no other effect."
 )
 
 // Renamed is what another name of a cluster does, where a change of what makes a cluster another one has a cost.
 func Renamed(cost string) string {
-	return strings.Replace(cost, " A change replaces", " On metal a change is made in place, without a reboot, as long as "+
-		"the secrets stay. Containers are named after the cluster: there a change replaces", 1)
+	return strings.Replace(cost, " A change replaces", " On metal a change is made in place, without a reboot, as long "+
+		"as the secrets stay. Containers are named after the cluster: there a change replaces", 1)
 }
 
 // CNIModel is the network plugin of a cluster.

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Settings reads what a handle says about the configuration of every machine. What can be spelt in several ways gets one
-// of them.
+// Settings reads what a handle says about the configuration of every machine. What can be spelt in several ways gets
+// one of them.
 func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.Cluster {
 	c := machineconfig.Cluster{
 		Name:              r.Text(h.Name),

@@ -12,9 +12,9 @@ import (
 )
 
 // plannedRemovals is what would become of the machines of resources that a process planned an update of, by the id of
-// their owner. Under -replace the CLIs ask for the plan of the update first and then for that of a create, which sees no
-// state. Of the latter they show errors, and no warnings. (Nor can it plan a value that tells: in the apply the CLIs plan
-// the create once more, with neither state nor private state, and expect the same.)
+// their owner. Under -replace the CLIs ask for the plan of the update first and then for that of a create, which sees
+// no state. Of the latter they show errors, and no warnings. (Nor can it plan a value that tells: in the apply the CLIs
+// plan the create once more, with neither state nor private state, and expect the same.)
 type plannedRemovals struct {
 	mu sync.Mutex
 	by map[string]func() string
