@@ -354,7 +354,7 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 	}
 }
 
-// The secrets of another cluster replace the schedule.
+// The secrets of another cluster replace the schedule; another name of the same one does not.
 func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	s.namespace(t, "others")
 
@@ -368,16 +368,24 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	secrets, err := other.YAML()
 	must(t, err)
 
-	wanted := valueOf(t, typeOf(t, scheduleResource), with(config, string(secrets), "cluster", "secrets"))
+	for name, test := range map[string]struct {
+		wanted   configuration
+		replaces int
+	}{
+		"its secrets":                {with(s.configuration("others", "monthly"), string(secrets), "cluster", "secrets"), 1},
+		"another name, same secrets": {with(s.configuration("others", "monthly"), "renamed", "cluster", "name"), 0},
+	} {
+		wanted := valueOf(t, typeOf(t, scheduleResource), test.wanted)
 
-	resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)),
-		Config: dynamic(t, wanted),
-	})
-	must(t, err)
+		resp, err := d.Server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+			TypeName: scheduleResource, PriorState: dynamic(t, d.state), ProposedNewState: dynamic(t, d.proposed(t, wanted)),
+			Config: dynamic(t, wanted),
+		})
+		must(t, err)
 
-	if len(resp.RequiresReplace) != 1 {
-		t.Errorf("it is replaced for %v: %s", resp.RequiresReplace, show(resp.Diagnostics))
+		if len(resp.RequiresReplace) != test.replaces {
+			t.Errorf("%s: it is replaced for %v: %s", name, resp.RequiresReplace, show(resp.Diagnostics))
+		}
 	}
 
 	d.apply(t, nil).must(t)

@@ -62,8 +62,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 			MarkdownDescription: CertSANsDescription,
 		},
 		"pod_cidrs": schema.ListAttribute{
-			Optional:      true,
-			ElementType:   types.StringType,
+			Optional:    true,
+			ElementType: types.StringType,
 			PlanModifiers: []planmodifier.List{
 				replaceOnOtherNetworks(machineconfig.DefaultPodCIDR, machineconfig.ContainerPodCIDR),
 			},
@@ -73,8 +73,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 				ReplacesCluster,
 		},
 		"service_cidrs": schema.ListAttribute{
-			Optional:      true,
-			ElementType:   types.StringType,
+			Optional:    true,
+			ElementType: types.StringType,
 			PlanModifiers: []planmodifier.List{
 				replaceOnOtherNetworks(machineconfig.DefaultServiceCIDR, machineconfig.ContainerServiceCIDR),
 			},
