@@ -229,7 +229,6 @@ func (a *lifeApply) create(ctx context.Context, c lifeChange) bool {
 
 	a.mu.Lock()
 	delete(a.planned, key.Address)
-	before := a.Diagnostics
 	a.mu.Unlock()
 
 	again, ok := a.propose(ctx, *c.Block, prior, a.kinds, false)
@@ -239,11 +238,6 @@ func (a *lifeApply) create(ctx context.Context, c lifeChange) bool {
 		return false
 	}
 
-	a.mu.Lock()
-	a.Diagnostics = slices.DeleteFunc(slices.Clone(a.Diagnostics), func(d *tfprotov6.Diagnostic) bool {
-		return d.Severity != tfprotov6.DiagnosticSeverityError && !slices.Contains(before, d) // said by the plan
-	})
-	a.mu.Unlock()
 	a.compare("the plan of the apply", key, c.Planned, again.Planned)
 
 	if again.Action == actNothing {

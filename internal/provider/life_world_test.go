@@ -114,7 +114,7 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 	}
 
 	w.log("    %v", plan.Changes)
-	w.saveWarned(plan)
+	w.saveWarned(plan.Diagnostics, plan.State)
 
 	if w.idle = plan.empty(); w.idle {
 		w.states[op.State], w.configs[op.State] = plan.State, op.Config
@@ -125,6 +125,8 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 
 	going, ends := w.going(plan)
 	applied, interrupted := w.apply(plan, blocks, op)
+
+	w.saveWarned(applied.Diagnostics, plan.State)
 
 	w.previous[op.State] = w.configs[op.State]
 	w.states[op.State], w.configs[op.State] = applied.state, op.Config
@@ -202,14 +204,13 @@ func (w *lifeWorld) judge(how string, diagnostics []*tfprotov6.Diagnostic) {
 	}
 }
 
-// saveWarned saves the bundles that a plan says will be lost, as it says.
-func (w *lifeWorld) saveWarned(plan lifePlan) {
-	for _, d := range plan.Diagnostics {
-		if strings.Contains(d.Summary, "The secrets of a cluster will be lost") {
-			for id, bundle := range bundlesIn(w.t, plan.State) {
-				w.files[id] = bundle
-			}
-
+// saveWarned saves the bundles that a plan says will be lost, as it says, or those of which an apply says that the state
+// from before still has them: a plan never sees the end of secrets that are tainted.
+func (w *lifeWorld) saveWarned(diagnostics []*tfprotov6.Diagnostic, state lifeState) {
+	for _, d := range diagnostics {
+		if strings.Contains(d.Summary, "The secrets of a cluster will be lost") ||
+			strings.Contains(d.Summary, "The secrets of a cluster are no longer in state") {
+			maps.Copy(w.files, bundlesIn(w.t, state))
 			w.log("    saved the secrets to a file")
 		}
 	}
