@@ -15,9 +15,9 @@ import (
 )
 
 // protectsItsCluster is what deletion_protection guards where a resource is one machine.
-const protectsItsCluster = "Whether a removal of this machine that ends its cluster is refused: that of the last control " +
-	"plane, of all control planes in one plan, or of one whose etcd and Kubernetes API have not answered for two " +
-	"minutes. One control plane of several, and a worker, need no permission. Set it to `false` and apply first to " +
+const protectsItsCluster = "Whether a removal of this machine that ends its cluster is refused: that of the last " +
+	"control plane, of all control planes in one plan, or of one whose etcd and Kubernetes API have not answered for " +
+	"two minutes. One control plane of several, and a worker, need no permission. Set it to `false` and apply first to " +
 	"give the cluster up."
 
 // oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
