@@ -52,10 +52,16 @@ func (r rollout) changeOf(m Machine) (change Step, wait string) {
 }
 
 // configOf is the configuration that a member has to be given: one that runs another
-// than wanted.
+// than wanted, or that has to boot with it once more.
 func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
-	if s.Access != Member || s.ConfigDigest == "" || s.ConfigDigest == m.ConfigDigest {
+	if leftEtcd(r.have, m) {
+		s.RebootFor = append(slices.Clone(s.RebootFor), "its etcd, which it left and joins again")
+	} else if s.ConfigDigest == m.ConfigDigest {
+		return ApplyConfig{}, false
+	}
+
+	if s.Access != Member || s.ConfigDigest == "" {
 		return ApplyConfig{}, false
 	}
 
@@ -71,6 +77,18 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	}
 
 	return step, true
+}
+
+// leftEtcd is whether a control plane that is wanted was told to leave etcd, and then nothing more: its removal was
+// interrupted and taken back. Its etcd stays stopped, without data, and joins as a new member after a reboot (Talos
+// 1.13, internal/pkg/etcd LeaveCluster).
+func leftEtcd(have Snapshot, m Machine) bool {
+	s := have.Machines[m.Name]
+	_, member := have.MemberOf(m)
+
+	return m.Role == ControlPlane && !m.Container && s.Access == Member && s.Stage == StageRunning &&
+		s.EtcdService == ServiceFinished && !s.BootstrapRequested && have.Etcd.Known && !member && s.Busy == "" &&
+		!s.goingDown()
 }
 
 // evacuation is how a machine is taken out of service. It is not drained when its node is

@@ -388,6 +388,34 @@ func TestScale_upAndDown(t *testing.T) {
 	}
 }
 
+// TestChange_ofAControlPlaneThatLeftEtcd: one whose removal was interrupted after it left etcd, and taken back, joins
+// again.
+func TestChange_ofAControlPlaneThatLeftEtcd(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, sim.Options{})
+	s.create()
+
+	leaving := s.want.Machines[2]
+	machine := s.runner().Fleet.Machine(leaving)
+
+	if err := machine.LeaveEtcd(bounded(t), leaving.UUID); err != nil {
+		t.Fatal(err)
+	}
+
+	s.hasMembers(2)
+	s.converge()
+	s.hasMembers(3)
+
+	if rebooted := s.rebooted(); len(rebooted) != 1 {
+		t.Errorf("rebooted were %v", rebooted)
+	}
+
+	if again := s.converge(); len(again.Done) > 0 {
+		t.Errorf("the next run did %v", again.Done)
+	}
+}
+
 func (s *site) hasMembers(n int) {
 	s.t.Helper()
 
