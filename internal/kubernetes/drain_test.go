@@ -351,11 +351,11 @@ func TestDrain_evictsThePodItSaw(t *testing.T) {
 	var evictions atomic.Int32
 
 	server := ca.apiServer(t, podServer(func(w http.ResponseWriter, r *http.Request) {
-		evictions.Add(1)
-
-		eviction := decode[policyv1.Eviction](t, r)
-		if p := eviction.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "its-uid" {
-			t.Errorf("preconditions %v, want the UID", p)
+		if evictions.Add(1) == 1 { // the last one may end with the drain, in the middle of its body
+			eviction := decode[policyv1.Eviction](t, r)
+			if p := eviction.DeleteOptions.Preconditions; p == nil || p.UID == nil || *p.UID != "its-uid" {
+				t.Errorf("preconditions %v, want the UID", p)
+			}
 		}
 
 		refusal(409, metav1.StatusReasonConflict)(w, r)

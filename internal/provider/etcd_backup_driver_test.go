@@ -37,6 +37,12 @@ func serving(t *testing.T, provider configuration) tfprotov6.ProviderServer {
 	return serve(t, quickProviderData(), provider)
 }
 
+// walked is a provider in one walk of a CLI: CLIs start and configure it for each plan and each apply.
+type walked struct {
+	tfprotov6.ProviderServer
+	next func(*testing.T) tfprotov6.ProviderServer
+}
+
 // serve is a provider with a configuration, on a machinery.
 func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) tfprotov6.ProviderServer {
 	t.Helper()
@@ -53,7 +59,11 @@ func serve(t *testing.T, m *providerdata.ProviderData, provider configuration) t
 		t.Fatal(err, show(resp.Diagnostics))
 	}
 
-	return server
+	return walked{server, func(t *testing.T) tfprotov6.ProviderServer {
+		t.Helper()
+
+		return serve(t, m, provider)
+	}}
 }
 
 // elsewhere is the same resource in another process of the provider.
@@ -177,6 +187,10 @@ func (d *driven) apply(t *testing.T, config configuration) outcome {
 
 func (d *driven) applyIn(ctx context.Context, t *testing.T, config configuration) outcome {
 	t.Helper()
+
+	if w, ok := d.Server.(walked); ok {
+		d.Server = w.next(t)
+	}
 
 	planned := d.plan(t, config)
 	if planned.failed() {

@@ -394,8 +394,7 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 	})
 }
 
-// Protection is lifted in two steps, and until then neither destroy nor replace is
-// planned.
+// Protection is lifted in two steps, and until then no destroy is planned. TestAccReplace_option has replacements.
 func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 	t.Parallel()
 
@@ -410,7 +409,6 @@ func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 				{Config: protected},
 				{PreConfig: s.ForgetCalls, Config: protected, Destroy: true, ExpectError: refusal},
 				{Config: secretsHCL, ExpectError: refusal},
-				{Config: strings.Replace(protected, `"test"`, `"renamed"`, 1), ExpectError: refusal},
 				{PreConfig: func() { s.nothingWasSent(t) }, Config: secretsHCL + s.controlPlaneHCL("")},
 			},
 		})
