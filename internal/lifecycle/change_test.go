@@ -13,17 +13,13 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
 
 const (
@@ -734,25 +730,7 @@ func (s *site) cordonByHand(node string) {
 
 func (s *site) patchNode(node, patch string) {
 	s.t.Helper()
-
-	credentials, err := s.bundle.KubernetesClient("somebody", []string{"system:masters"}, time.Hour)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	api, err := typedcore.NewForConfig(&rest.Config{
-		Host: s.want.Endpoint,
-		TLSClientConfig: rest.TLSClientConfig{CAData: credentials.CA, CertData: credentials.Certificate,
-			KeyData: credentials.Key},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	if _, err := api.Nodes().Patch(bounded(s.t), node, types.StrategicMergePatchType, []byte(patch),
-		metav1.PatchOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	kubectl.PatchNode(s.t, s.bundle, s.want.Endpoint, node, patch)
 }
 
 // TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes switches a control plane off while the

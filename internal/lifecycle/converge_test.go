@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -368,6 +370,43 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 
 	s.sim.SetOnCall(nil)
 	s.create()
+}
+
+// TestRunner_interruptIsNoCause: what etcd said last is why the run did not end, not that a question was cut off.
+func TestRunner_interruptIsNoCause(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.create()
+
+	ctx, interrupt := context.WithCancel(bounded(t))
+
+	var told atomic.Bool
+
+	s.sim.SetOnCall(func(c sim.Call) error {
+		if c.Method != "EtcdMemberList" {
+			return nil
+		}
+
+		if told.Load() {
+			interrupt() // in the middle of a question
+		}
+
+		return status.Error(codes.Unavailable, "etcdserver: no leader")
+	})
+
+	runner := s.runner()
+	runner.Progress = func(message string, fields map[string]any) {
+		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), "no leader") {
+			told.Store(true)
+		}
+	}
+
+	_, err := runner.Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), "etcd does not answer yet") ||
+		!strings.Contains(err.Error(), "no leader") {
+		t.Errorf("error %v, want what etcd said last", err)
+	}
 }
 
 func TestConfiguration_changesOneControlPlaneAtATime(t *testing.T) {

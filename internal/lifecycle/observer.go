@@ -294,8 +294,8 @@ func withoutEtcd(s cluster.MachineState) bool {
 		s.Access == cluster.Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
 }
 
-// etcd asks the control planes for the member list, one after the other, until
-// one answers.
+// etcd asks the control planes for the member list, one after the other, until one answers. What was known before
+// stands in the snapshot, and holds where an interrupt cuts the question off.
 func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
 	state := cluster.EtcdState{}
 	if o.etcdAside {
@@ -311,6 +311,11 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 		members, err := o.runner.Fleet.Machine(m).EtcdMembers(ctx)
 		if err == nil {
 			return cluster.EtcdState{Known: true, Members: members}
+		}
+
+		// An interrupt that cuts the question off is no cause.
+		if ctx.Err() != nil {
+			return have.Etcd
 		}
 
 		state.Cause = err.Error()
@@ -335,7 +340,7 @@ func (o *observer) snapshot() cluster.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	have := cluster.Snapshot{Machines: maps.Clone(o.states),
+	have := cluster.Snapshot{Machines: maps.Clone(o.states), Etcd: o.last.Etcd,
 		Kubernetes: cluster.KubernetesState{Cause: "not asked in time"}}
 	if o.nodes != nil {
 		have.Kubernetes = *o.nodes

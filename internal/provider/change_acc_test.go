@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -19,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
 
 // Changes of living clusters, under the CLIs and on simulated machines.
@@ -444,4 +446,76 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 	if empty, plan := w.PlanIsEmpty(); !empty {
 		t.Errorf("with the kubelet put back the plan is\n%s", plan)
 	}
+}
+
+// A node that another resource cordoned holds a rollout, which names it. Once that is long ago, it holds nobody, nor does
+// the mark that kubectl uncordon left; on a machine of the rollout the mark goes.
+func TestAccChanges_besideStaleCordons(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		others := strings.Replace(s.workersOf(s.workers[1:], ""), `"this"`, `"others"`, 1)
+		hcl := secretsProvider + secretsHCL + s.workersOf(s.workers[:1], "")
+		w := applied(t, cli, hcl+s.controlPlaneHCL("")+others)
+
+		text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		bundle, err := pki.Parse([]byte(text))
+		must(t, err)
+
+		own, other := nodeName(t, w, thePlane, "cp-1"), nodeName(t, w, "talosop_worker.this", "w-1")
+		givenUp := nodeName(t, w, "talosop_worker.others", "w-2")
+		mark := func(node, since, spec string) {
+			kubectl.PatchNode(t, bundle, s.endpoint, node, fmt.Sprintf(
+				`{"metadata":{"annotations":{"talosop.dev/cordoned":"%s workers b"}},"spec":{%s}}`, since, spec))
+		}
+
+		mark(own, "2026-01-02T03:04:05Z", "")
+		mark(other, "2026-01-02T03:04:05Z", "")
+		mark(givenUp, time.Now().UTC().Format(time.RFC3339), `"unschedulable":true`)
+
+		newer := func(extra string) string {
+			return hcl + strings.Replace(s.controlPlaneHCL(extra), "v1.13.0", "v1.13.2", 1) +
+				"removed {\n  from = talosop_worker.others\n  lifecycle {\n    destroy = false\n  }\n}\n"
+		}
+
+		w.Write("main.tf", newer(`timeouts = { update = "5s" }`))
+
+		held := w.Run("apply", "-auto-approve")
+		if held.Exit == 0 {
+			t.Fatalf("a node that was just cordoned held nobody:\n%s", held.Output())
+		}
+
+		says(t, held, "workers b", "kubectl uncordon "+givenUp)
+
+		mark(givenUp, "2026-01-02T03:04:05Z", "")
+		w.Write("main.tf", newer(""))
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the rollout")
+
+		if got := s.controlPlane[0].TalosVersion(); got != "v1.13.2" {
+			t.Errorf("the control plane runs Talos %s", got)
+		}
+
+		for _, node := range s.nodes(t, text).Nodes.Observe(t.Context()).Nodes {
+			if node.Unschedulable != (node.Name == givenUp) || node.Cordoned != (node.Name != own) {
+				t.Errorf("node %s: unschedulable %t, marked %t", node.Name, node.Unschedulable, node.Cordoned)
+			}
+		}
+	})
+}
+
+// nodeName is the name of a machine's node by what was observed.
+func nodeName(t *testing.T, w *clitest.Workspace, address, machine string) string {
+	t.Helper()
+
+	observed, _ := w.Attribute(address, "observed").(map[string]any)
+	seen, _ := observed[machine].(map[string]any)
+
+	name, ok := seen["node_name"].(string)
+	if !ok {
+		t.Fatalf("%s has no node of %s: %v", address, machine, observed)
+	}
+
+	return name
 }

@@ -55,8 +55,8 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 	return w
 }
 
-// unmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
-func (s *site) unmarkNodes(t *testing.T, bundle string) {
+// nodes are those of a cluster with some secrets.
+func (s *site) nodes(t *testing.T, bundle string) *kubernetes.Client {
 	t.Helper()
 
 	secrets, err := pki.Parse([]byte(bundle))
@@ -67,6 +67,14 @@ func (s *site) unmarkNodes(t *testing.T, bundle string) {
 	must(t, err)
 	t.Cleanup(api.Close)
 
+	return api
+}
+
+// unmarkNodes takes the marks of talosop off the nodes, as those of a cluster that another tool made are.
+func (s *site) unmarkNodes(t *testing.T, bundle string) {
+	t.Helper()
+
+	api := s.nodes(t, bundle)
 	for _, node := range api.Nodes.Observe(t.Context()).Nodes {
 		must(t, api.Own(t.Context(), node.Name, ""))
 	}

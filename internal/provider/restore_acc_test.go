@@ -253,6 +253,50 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 	})
 }
 
+// A worker that joined after the snapshot has no node any more, and is registered again without a hand.
+func TestAccRestore_olderThanAWorker(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		r := newRestorable(t, sim.Options{}, 1)
+		snapshot := filepath.Join(r.Folder, "before.snapshot")
+
+		late, err := r.AddMachines(t.Context(), "w", 1, sim.MachineOptions{})
+		must(t, err)
+
+		m := quickProviderData()
+		m.Policy.RegisterTimeout = 2 * time.Second
+
+		whole := r.plane("") + r.workersOf(late, "")
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: providersWith(m),
+			Steps: []resource.TestStep{
+				{Config: r.plane("")},
+				{PreConfig: func() { r.bySelf(t, snapshot) }, Config: whole},
+				{
+					PreConfig: func() { r.wipe(t) },
+					Config:    r.plane(fmt.Sprintf("    file = { path = %q }", snapshot)) + r.workersOf(late, ""),
+
+					ExpectNonEmptyPlan: true, // what Kubernetes knows is seen only now
+				},
+				{
+					Config: whole,
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							operationsAre("talosop_worker.this", `restart the kubelet of w-1, which registers its missing node`),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs(thePlane, "Ready"), phaseIs("talosop_worker.this", "Ready"),
+					},
+				},
+			},
+		})
+	})
+}
+
 // What cannot be restored is told at its attribute before any machine is touched, and
 // nothing is stored; with what was wrong put right the same machines begin with the
 // snapshot.
