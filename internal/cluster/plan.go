@@ -62,7 +62,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 // already holds, or that are about to act, are not named twice.
 func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 	if etcdExpected(want) && len(d.Steps) == 0 && !have.Etcd.Known {
-		d.hold("", "etcd does not answer yet%s", because(have.Etcd.Cause))
+		d.hold("", "etcd does not answer yet%s%s", because(have.Etcd.Cause), tooFewVoters(want, have))
 	}
 
 	for _, m := range want.all() {

@@ -12,9 +12,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	}
 
 	for _, m := range want.everyControlPlane() {
-		s := have.Machines[m.Name]
-		if s.Access != Maintenance && !removedAndGone(want, m, s) &&
-			(s.Access != Member || !s.EtcdService.WithoutData() || s.BootstrapRequested || s.BootstrapSent) {
+		if s := have.Machines[m.Name]; !withoutData(s) && !removedAndGone(want, m, s) {
 			return
 		}
 	}
@@ -22,6 +20,12 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
 		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not "+
 			"restored before, or destroy the resource and create the cluster anew")
+}
+
+// withoutData is true for a control plane that holds no etcd data, and was not told to begin with any.
+func withoutData(s MachineState) bool {
+	return s.Access == Maintenance ||
+		s.Access == Member && s.EtcdService.WithoutData() && !s.BootstrapRequested && !s.BootstrapSent
 }
 
 // OtherNodesAtWork are the nodes of [OtherNodes] that are ready.

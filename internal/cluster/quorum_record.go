@@ -100,6 +100,31 @@ func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of 
 	return lost, len(members)
 }
 
+// tooFewVoters says that so many control planes have no etcd data that those which are left may never be a quorum, and
+// what helps then; empty otherwise. Those without data may have left etcd in order, and the others answer late, so this
+// is a word to people and no refusal.
+func tooFewVoters(want Spec, have Snapshot) string {
+	if !want.Bootstrapped || want.RestoreFrom != "" {
+		return ""
+	}
+
+	var without []string
+
+	voters := votersOnRecord(want, have.Machines)
+	for _, m := range voters {
+		if s := have.Machines[m.Name]; withoutData(s) {
+			without = append(without, m.Name)
+		}
+	}
+
+	if len(voters)-len(without) >= needed(len(voters)) {
+		return ""
+	}
+
+	return fmt.Sprintf("; without etcd data: %s. Unless it left etcd in order, etcd has lost its quorum for good: then "+
+		"restore a snapshot (bootstrap.restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
+}
+
 // votersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot
 // ask it: one that has yet to join has nothing that a quorum could miss. One that came up since
 // is no longer such: without etcd it would be booting (Talos 1.13). those of other resources are not on
