@@ -183,7 +183,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 
 	q := quorumOf(want, have)
 	if q.healthy[member.ID] {
-		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, orID(member),
+		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, member.NameOrID(),
 			q.votes[member.ID])
 
 		return

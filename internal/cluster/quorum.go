@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -80,14 +82,30 @@ func Unowned(want Spec, have Snapshot) []EtcdMember {
 }
 
 // PeerName names a control plane that the spec does not own.
-func PeerName(member EtcdMember) string { return "peer/" + orID(member) }
+func PeerName(member EtcdMember) string { return "peer/" + member.NameOrID() }
 
-func orID(member EtcdMember) string {
-	if member.Name != "" {
-		return member.Name
+// NameOrID is the name of a member, or its ID while it has none.
+func (m EtcdMember) NameOrID() string { return cmp.Or(m.Name, m.ID) }
+
+// Host is where the machine of the member is, by the first address that it is announced
+// with.
+func (m EtcdMember) Host() string {
+	for _, peer := range m.PeerURLs {
+		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
+			return parsed.Hostname()
+		}
 	}
 
-	return member.ID
+	return ""
+}
+
+// Named is the name of a member, or its ID.
+func (s EtcdState) Named(id string) string {
+	if m, ok := s.member(id); ok {
+		return m.NameOrID()
+	}
+
+	return id
 }
 
 // leaving names a machine with a vote that is to be removed and can do so.
@@ -101,8 +119,8 @@ func (q quorum) leaving(want Spec, have Snapshot) string {
 	return ""
 }
 
-// needed is how many members have to work in an etcd of that size.
-func needed(size int) int { return size/2 + 1 }
+// Majority is how many members have to work in an etcd of that size.
+func Majority(size int) int { return size/2 + 1 }
 
 // down says why a member may not go out of service for a while; empty when the others
 // hold the quorum meanwhile, or when it is the only one.
@@ -111,7 +129,7 @@ func (q quorum) down(id string) string {
 		return ""
 	}
 
-	if others, need := q.healthyBut(id), needed(len(q.votes)); others < need {
+	if others, need := q.healthyBut(id), Majority(len(q.votes)); others < need {
 		return fmt.Sprintf("etcd needs %d of its %d members, and without it %d would work", need, len(q.votes), others)
 	}
 
@@ -129,8 +147,8 @@ func (q quorum) without(id string) string {
 	switch others := q.healthyBut(id); {
 	case left == 0:
 		return "it is the last one"
-	case others < needed(left):
-		return fmt.Sprintf("of the %d members that would be left %d have to work, and %d do", left, needed(left), others)
+	case others < Majority(left):
+		return fmt.Sprintf("of the %d members that would be left %d have to work, and %d do", left, Majority(left), others)
 	default:
 		return ""
 	}
@@ -183,7 +201,7 @@ func discord(have Snapshot, but string) string {
 
 	for _, member := range have.Etcd.Members {
 		if _, answers := have.Etcd.Views[member.ID]; have.Etcd.Views != nil && !answers && member.ID != but {
-			return fmt.Sprintf("etcd member %s of %s does not say how it is", member.ID, orID(member))
+			return fmt.Sprintf("etcd member %s of %s does not say how it is", member.ID, member.NameOrID())
 		}
 	}
 

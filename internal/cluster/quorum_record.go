@@ -22,7 +22,7 @@ type RecordedMembers struct {
 func (r RecordedMembers) LosesAll() bool { return len(r.Leaving) > 0 && len(r.Staying) == 0 }
 
 // LosesQuorum reports whether less than a majority is left to remove members and to add others.
-func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < needed(r.Count) }
+func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < Majority(r.Count) }
 
 // MembersOnRecord sorts the control planes of a change by what state recorded of them. Removing many
 // machines at once loses no quorum, since they leave one by one.
@@ -93,7 +93,7 @@ func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of 
 		}
 	}
 
-	if len(members)-len(lost) >= needed(len(members)) {
+	if len(members)-len(lost) >= Majority(len(members)) {
 		return nil, 0
 	}
 
@@ -117,7 +117,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 		}
 	}
 
-	if len(voters)-len(without) >= needed(len(voters)) {
+	if len(voters)-len(without) >= Majority(len(voters)) {
 		return ""
 	}
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -27,8 +27,8 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 			len(have.Kubernetes.Nodes))
 	}
 
-	if health := cluster.HealthOf(first, have); !health.Healthy() {
-		t.Errorf("the cluster is %s", health.Summary())
+	if seen := health.Of(first, have); !seen.Healthy() {
+		t.Errorf("the cluster is %s", seen.Summary())
 	}
 
 	if changes := s.changes(); len(changes) > 0 {
@@ -37,7 +37,7 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 
 	s.sim.Machines()[2].PowerOff()
 
-	gone := cluster.HealthOf(first, s.runner().Examine(bounded(t), first))
+	gone := health.Of(first, s.runner().Examine(bounded(t), first))
 	if gone.Healthy() || len(gone.Silent) != 1 {
 		t.Errorf("without cp-3 the cluster is %s; silent are %q", gone.Summary(), gone.Silent)
 	}
@@ -60,13 +60,13 @@ func TestExamine_withoutAQuorum(t *testing.T) {
 
 	have := r.Examine(bounded(t), s.want)
 
-	etcd := cluster.EtcdHealthOf(s.want, have)
+	etcd := health.OfEtcd(s.want, have)
 	if etcd.Healthy() || !etcd.Reachable || len(etcd.Members) > 0 {
 		t.Errorf("etcd is %+v", etcd)
 	}
 
-	i := slices.IndexFunc(etcd.Conditions, func(c cluster.Condition) bool { return c.Name == cluster.EtcdQuorum })
-	if etcd.Conditions[i].Status != cluster.ConditionFalse {
+	i := slices.IndexFunc(etcd.Conditions, func(c health.Condition) bool { return c.Name == health.EtcdQuorum })
+	if etcd.Conditions[i].Status != health.False {
 		t.Errorf("the quorum is %+v", etcd.Conditions[i])
 	}
 }

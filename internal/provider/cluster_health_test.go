@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -186,7 +187,7 @@ func TestClusterHealth_conditionsAreDescribed(t *testing.T) {
 		described = append(described, c.Name)
 	}
 
-	for _, c := range cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}).Conditions {
+	for _, c := range clusterhealth.Of(cluster.Spec{}, cluster.Snapshot{}).Conditions {
 		decided = append(decided, c.Name)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -39,7 +40,7 @@ func (t *Taking) sources(ctx context.Context, p machineset.Set) ([]Source, []err
 
 // SourcesIn lists the members that a snapshot can be taken from, the best first, and what is wrong with the others.
 func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
-	health := cluster.EtcdHealthOf(want, have)
+	health := clusterhealth.OfEtcd(want, have)
 	if len(health.Members) == 0 {
 		return nil, []error{errors.New("nobody lists the members of etcd: " + health.Cause)}
 	}
@@ -91,7 +92,7 @@ func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 // onlyFull is whether nothing is wrong with a member but that its database has no room left.
 // etcd refuses writes then and answers reads; with CORRUPT it refuses these, too (etcd 3.6,
 // server/etcdserver/apply, applierV3Capped and applierV3Corrupt).
-func onlyFull(member cluster.MemberHealth, etcd cluster.EtcdState) bool {
+func onlyFull(member clusterhealth.Member, etcd cluster.EtcdState) bool {
 	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
@@ -62,7 +62,7 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 		return
 	}
 
-	health := cluster.HealthOf(seen.want, seen.have)
+	health := clusterhealth.Of(seen.want, seen.have)
 	config.Fill(health)
 
 	resp.Diagnostics.Append(seen.partly(health.Silent, "`conditions` has what is known.")...)
@@ -71,18 +71,18 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 
 // ConditionMeanings say when a condition is True, in the order of the conditions.
 var ConditionMeanings = []struct{ Name, meaning string }{
-	{cluster.TalosAPIReachable, "every control plane answers as a member of this cluster: those in `talos_endpoints`, " +
+	{clusterhealth.TalosAPIReachable, "every control plane answers as a member of this cluster: those in `talos_endpoints`, " +
 		"and those that only etcd knows"},
-	{cluster.ControlPlanesReady, "Talos runs and is ready on each of them"},
-	{cluster.EtcdQuorum, "etcd lists its members, which takes a quorum of them"},
-	{cluster.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and reports " +
+	{clusterhealth.ControlPlanesReady, "Talos runs and is ready on each of them"},
+	{clusterhealth.EtcdQuorum, "etcd lists its members, which takes a quorum of them"},
+	{clusterhealth.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and reports " +
 		"no error, and every control plane has a member"},
-	{cluster.EtcdAgreement, "all members that answer follow the same leader and know the same members"},
-	{cluster.EtcdNoAlarms, "no alarm is raised in etcd, such as `NOSPACE` or `CORRUPT`"},
-	{cluster.KubernetesAPI, "the Kubernetes API lists the nodes, at `endpoint` or at one of the control planes"},
-	{cluster.NodesReady, "all nodes are Ready; `last_change` is when the last of them became so or, while it is " +
+	{clusterhealth.EtcdAgreement, "all members that answer follow the same leader and know the same members"},
+	{clusterhealth.EtcdNoAlarms, "no alarm is raised in etcd, such as `NOSPACE` or `CORRUPT`"},
+	{clusterhealth.KubernetesAPI, "the Kubernetes API lists the nodes, at `endpoint` or at one of the control planes"},
+	{clusterhealth.NodesReady, "all nodes are Ready; `last_change` is when the last of them became so or, while it is " +
 		"`False`, when the first of them stopped being so"},
-	{cluster.NodesSchedulable, "no node is cordoned; `last_change`, while it is `False`, is when the first of them was"},
+	{clusterhealth.NodesSchedulable, "no node is cordoned; `last_change`, while it is `False`, is when the first of them was"},
 }
 
 func conditionList() string {

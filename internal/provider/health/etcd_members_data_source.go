@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
@@ -58,7 +58,7 @@ func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	etcd := cluster.EtcdHealthOf(seen.want, seen.have)
+	etcd := clusterhealth.OfEtcd(seen.want, seen.have)
 	config.Fill(etcd)
 
 	resp.Diagnostics.Append(seen.partly(etcd.Silent, "`members` has what is known.")...)

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -83,7 +83,7 @@ var memberType = types.ObjectType{AttrTypes: map[string]attr.Type{
 }}
 
 // Fill puts what was judged of etcd into the model.
-func (m *etcdMembersModel) Fill(etcd cluster.EtcdHealth) {
+func (m *etcdMembersModel) Fill(etcd clusterhealth.Etcd) {
 	m.Healthy = types.BoolValue(etcd.Healthy())
 	m.Reachable = types.BoolValue(etcd.Reachable)
 	m.Cause = tf.TextOrNull(etcd.Cause)

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -53,7 +53,7 @@ var conditionType = types.ObjectType{AttrTypes: map[string]attr.Type{
 }}
 
 // Fill puts what was judged of a cluster into the model.
-func (m *clusterHealthModel) Fill(health cluster.Health) {
+func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 	m.Healthy = types.BoolValue(health.Healthy())
 	m.Summary = types.StringValue(health.Summary())
 

@@ -1,19 +1,20 @@
-package cluster
+package health
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// EtcdHealth is what a snapshot with views shows of etcd.
-type EtcdHealth struct {
+// Etcd is what a snapshot with views shows of etcd.
+type Etcd struct {
 	// Members ordered by name; none when nobody lists them.
-	Members []MemberHealth
+	Members []Member
 	// Alarms such as "NOSPACE on cp-1", sorted.
 	Alarms []string
 	// Quorum is how many voting members have to work; zero when nobody lists the members.
@@ -30,9 +31,9 @@ type EtcdHealth struct {
 	Silent []string
 }
 
-// MemberHealth is one member of etcd.
-type MemberHealth struct {
-	EtcdMember
+// Member is one member of etcd.
+type Member struct {
+	cluster.EtcdMember
 
 	// Leader is true for a member that others, or itself, follow.
 	Leader bool
@@ -42,15 +43,15 @@ type MemberHealth struct {
 }
 
 // Healthy is true when etcd can be called healthy as a whole.
-func (h EtcdHealth) Healthy() bool { return allTrue(h.Conditions) }
+func (h Etcd) Healthy() bool { return allTrue(h.Conditions) }
 
-// EtcdHealthOf judges etcd in a snapshot that has views.
-func EtcdHealthOf(want Spec, have Snapshot) EtcdHealth {
+// OfEtcd judges etcd in a snapshot that has views.
+func OfEtcd(want cluster.Spec, have cluster.Snapshot) Etcd {
 	planes := planesOf(want, have)
-	h := EtcdHealth{Reachable: have.Etcd.Known || len(have.Etcd.Views) > 0}
+	h := Etcd{Reachable: have.Etcd.Known || len(have.Etcd.Views) > 0}
 
 	if have.Etcd.Known {
-		h.Quorum = needed(voters(have.Etcd.Members))
+		h.Quorum = cluster.Majority(voters(have.Etcd.Members))
 		h.Members = membersOf(planes, have.Etcd)
 	} else {
 		h.Cause = unlisted(planes, have.Etcd)
@@ -66,19 +67,7 @@ func EtcdHealthOf(want Spec, have Snapshot) EtcdHealth {
 	return h
 }
 
-// Host is where the machine of the member is, by the first address that it is announced
-// with.
-func (m EtcdMember) Host() string {
-	for _, peer := range m.PeerURLs {
-		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
-			return parsed.Hostname()
-		}
-	}
-
-	return ""
-}
-
-func voters(members []EtcdMember) int {
+func voters(members []cluster.EtcdMember) int {
 	n := 0
 
 	for _, m := range members {
@@ -90,11 +79,11 @@ func voters(members []EtcdMember) int {
 	return n
 }
 
-func membersOf(planes []plane, etcd EtcdState) []MemberHealth {
-	var out []MemberHealth
+func membersOf(planes []plane, etcd cluster.EtcdState) []Member {
+	var out []Member
 
 	for _, member := range etcd.Members {
-		m := MemberHealth{EtcdMember: member}
+		m := Member{EtcdMember: member}
 
 		for _, view := range etcd.Views {
 			m.Leader = m.Leader || view.Leader == member.ID
@@ -104,7 +93,7 @@ func membersOf(planes []plane, etcd EtcdState) []MemberHealth {
 		out = append(out, m)
 	}
 
-	slices.SortFunc(out, func(a, b MemberHealth) int {
+	slices.SortFunc(out, func(a, b Member) int {
 		return strings.Compare(a.Name+"\x00"+a.ID, b.Name+"\x00"+b.ID)
 	})
 
@@ -113,7 +102,7 @@ func membersOf(planes []plane, etcd EtcdState) []MemberHealth {
 
 // memberErrors says what keeps a member from being healthy. A learner is not held to what
 // it answers: etcd refuses most calls to one (etcd 3.6, "rpc not supported for learner").
-func memberErrors(member EtcdMember, planes []plane, etcd EtcdState) []string {
+func memberErrors(member cluster.EtcdMember, planes []plane, etcd cluster.EtcdState) []string {
 	if member.Learner {
 		return []string{"is a learner and does not vote yet"}
 	}
@@ -136,7 +125,7 @@ func memberErrors(member EtcdMember, planes []plane, etcd EtcdState) []string {
 // viewErrors says what a member knows to be wrong with it. etcd adds the alarms of all
 // members to the errors of each, in the words "memberID:161 alarm:NOSPACE " (etcd 3.6,
 // Status and AlarmMember.String); only the one that raised an alarm is to blame for it.
-func viewErrors(view EtcdView) []string {
+func viewErrors(view cluster.EtcdView) []string {
 	var out []string
 	if view.Leader == "" {
 		out = append(out, "knows no leader")
@@ -165,7 +154,7 @@ func viewErrors(view EtcdView) []string {
 }
 
 // unlisted says why nobody lists the members.
-func unlisted(planes []plane, etcd EtcdState) string {
+func unlisted(planes []plane, etcd cluster.EtcdState) string {
 	var reasons []string
 
 	for _, p := range planes {
@@ -190,7 +179,7 @@ func unlisted(planes []plane, etcd EtcdState) string {
 	}
 }
 
-func silentPlanes(planes []plane, etcd EtcdState) []string {
+func silentPlanes(planes []plane, etcd cluster.EtcdState) []string {
 	var out []string
 
 	for _, p := range planes {
@@ -219,8 +208,8 @@ func silentPlanes(planes []plane, etcd EtcdState) []string {
 
 // etcdQuorum is True when the members were listed: such an answer is a read that needs the
 // quorum (etcd 3.6, clientv3 MemberList is linearizable).
-func etcdQuorum(h EtcdHealth, etcd EtcdState) Condition {
-	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)), func(v EtcdView) bool { return v.Leader != "" })
+func etcdQuorum(h Etcd, etcd cluster.EtcdState) Condition {
+	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)), func(v cluster.EtcdView) bool { return v.Leader != "" })
 
 	var bad, unsure []string
 
@@ -238,7 +227,7 @@ func etcdQuorum(h EtcdHealth, etcd EtcdState) Condition {
 }
 
 // following counts the voting members that follow a leader by their own words.
-func following(etcd EtcdState) int {
+func following(etcd cluster.EtcdState) int {
 	n := 0
 
 	for _, m := range etcd.Members {
@@ -250,12 +239,12 @@ func following(etcd EtcdState) int {
 	return n
 }
 
-func etcdMembersHealthy(h EtcdHealth, planes []plane, etcd EtcdState) Condition {
+func etcdMembersHealthy(h Etcd, planes []plane, etcd cluster.EtcdState) Condition {
 	var bad, unsure []string
 
 	for _, m := range h.Members {
 		if len(m.Errors) > 0 {
-			bad = append(bad, orID(m.EtcdMember)+" "+strings.Join(m.Errors, " and "))
+			bad = append(bad, m.NameOrID()+" "+strings.Join(m.Errors, " and "))
 		}
 	}
 
@@ -270,7 +259,7 @@ func etcdMembersHealthy(h EtcdHealth, planes []plane, etcd EtcdState) Condition 
 	}
 
 	for _, p := range planes {
-		if etcd.Known && p.member == "" && p.state.Access == Member && p.state.Role == ControlPlane {
+		if etcd.Known && p.member == "" && p.state.Access == cluster.Member && p.state.Role == cluster.ControlPlane {
 			bad = append(bad, p.title+" has no member")
 		}
 	}
@@ -280,7 +269,7 @@ func etcdMembersHealthy(h EtcdHealth, planes []plane, etcd EtcdState) Condition 
 
 // etcdAgreement compares the leader that members follow and the members that they know.
 // Those that know no leader list no members.
-func etcdAgreement(etcd EtcdState) Condition {
+func etcdAgreement(etcd cluster.EtcdState) Condition {
 	ids := slices.Sorted(maps.Keys(etcd.Views))
 
 	i := slices.IndexFunc(ids, func(id string) bool { return etcd.Views[id].Leader != "" })
@@ -291,23 +280,23 @@ func etcdAgreement(etcd EtcdState) Condition {
 	var bad []string
 
 	first := etcd.Views[ids[i]]
-	follows := fmt.Sprintf("%s follows %s", etcd.named(ids[i]), etcd.named(first.Leader))
+	follows := fmt.Sprintf("%s follows %s", etcd.Named(ids[i]), etcd.Named(first.Leader))
 
 	for _, id := range ids {
 		switch view := etcd.Views[id]; {
 		case view.Leader == "":
-			bad = append(bad, fmt.Sprintf("%s and %s knows no leader", follows, etcd.named(id)))
+			bad = append(bad, fmt.Sprintf("%s and %s knows no leader", follows, etcd.Named(id)))
 		case view.Leader != first.Leader:
-			bad = append(bad, fmt.Sprintf("%s and %s follows %s", follows, etcd.named(id), etcd.named(view.Leader)))
+			bad = append(bad, fmt.Sprintf("%s and %s follows %s", follows, etcd.Named(id), etcd.Named(view.Leader)))
 		case !slices.Equal(view.Members, first.Members):
-			bad = append(bad, fmt.Sprintf("%s and %s know different members", etcd.named(ids[i]), etcd.named(id)))
+			bad = append(bad, fmt.Sprintf("%s and %s know different members", etcd.Named(ids[i]), etcd.Named(id)))
 		}
 	}
 
 	return judged(EtcdAgreement, bad, nil, fmt.Sprintf("members that agree: %d", len(etcd.Views)))
 }
 
-func etcdNoAlarms(h EtcdHealth, etcd EtcdState) Condition {
+func etcdNoAlarms(h Etcd, etcd cluster.EtcdState) Condition {
 	var unsure []string
 	if following(etcd) == 0 {
 		unsure = []string{"no member was seen to follow a leader"}
@@ -317,13 +306,13 @@ func etcdNoAlarms(h EtcdHealth, etcd EtcdState) Condition {
 }
 
 // alarms are those that any member reports, with names in the place of IDs.
-func alarms(etcd EtcdState) []string {
+func alarms(etcd cluster.EtcdState) []string {
 	var out []string
 
 	for _, view := range etcd.Views {
 		for _, alarm := range view.Alarms {
 			for _, m := range etcd.Members {
-				alarm = strings.ReplaceAll(alarm, m.ID, orID(m))
+				alarm = strings.ReplaceAll(alarm, m.ID, m.NameOrID())
 			}
 
 			out = append(out, alarm)
@@ -333,13 +322,4 @@ func alarms(etcd EtcdState) []string {
 	slices.Sort(out)
 
 	return slices.Compact(out)
-}
-
-// named is the name of a member, or its ID.
-func (s EtcdState) named(id string) string {
-	if m, ok := s.member(id); ok {
-		return orID(m)
-	}
-
-	return id
 }

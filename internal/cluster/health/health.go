@@ -1,4 +1,5 @@
-package cluster
+// Package health judges a cluster and its etcd by what was observed, for people who watch them.
+package health
 
 import (
 	"cmp"
@@ -6,16 +7,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Health is what a snapshot shows of a cluster to somebody who only watches. Nothing is
+// Cluster is what a snapshot shows of a cluster to somebody who only watches. Nothing is
 // planned from it: it also judges what a plan does not care for, such as a node that its
 // owner cordoned.
-type Health struct {
+type Cluster struct {
 	// Conditions in a fixed order, every one of them each time.
 	Conditions []Condition
 	// Etcd is what the conditions about etcd are drawn from.
-	Etcd EtcdHealth
+	Etcd Etcd
 	// Reached is true when a control plane or the Kubernetes API answered at all.
 	Reached bool
 	// Silent tells who gave no answer, and why, in the words of the network. These are
@@ -26,7 +29,7 @@ type Health struct {
 // Condition is one statement about a cluster; True is good.
 type Condition struct {
 	Name   string
-	Status ConditionStatus
+	Status Status
 	// Reason names what is wrong, or counts what is well. It depends on what the cluster
 	// is like and not on when it was asked.
 	Reason string
@@ -35,14 +38,14 @@ type Condition struct {
 	Since time.Time
 }
 
-// ConditionStatus is what is known of a condition, in the words of Kubernetes.
-type ConditionStatus string
+// Status is what is known of a condition, in the words of Kubernetes.
+type Status string
 
 // The statuses. Unknown is left to those whose source was not reached.
 const (
-	ConditionTrue    ConditionStatus = "True"
-	ConditionFalse   ConditionStatus = "False"
-	ConditionUnknown ConditionStatus = "Unknown"
+	True    Status = "True"
+	False   Status = "False"
+	Unknown Status = "Unknown"
 )
 
 // The names of the conditions, in their order.
@@ -58,18 +61,18 @@ const (
 	NodesSchedulable   = "NodesSchedulable"
 )
 
-// HealthOf judges a snapshot that has views of etcd. The machines of want are control
+// Of judges a snapshot that has views of etcd. The machines of want are control
 // planes; those that only etcd knows are judged with them.
-func HealthOf(want Spec, have Snapshot) Health {
+func Of(want cluster.Spec, have cluster.Snapshot) Cluster {
 	planes := planesOf(want, have)
-	h := Health{Etcd: EtcdHealthOf(want, have), Reached: have.Kubernetes.Reachable}
+	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
 	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes),
 		nodesSchedulable(have.Kubernetes))
 
-	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == Member })
+	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == cluster.Member })
 	h.Silent = h.Etcd.Silent
 
 	if !have.Kubernetes.Reachable {
@@ -83,51 +86,51 @@ func HealthOf(want Spec, have Snapshot) Health {
 const notInTime = "no answer in time"
 
 // Healthy is true when every condition is.
-func (h Health) Healthy() bool { return allTrue(h.Conditions) }
+func (h Cluster) Healthy() bool { return allTrue(h.Conditions) }
 
 // Summary is Ready, or Degraded or Unreachable with the conditions that are not True.
-func (h Health) Summary() string {
+func (h Cluster) Summary() string {
 	var wrong []string
 
 	for _, c := range h.Conditions {
-		if c.Status != ConditionTrue {
+		if c.Status != True {
 			wrong = append(wrong, fmt.Sprintf("%s is %s (%s)", c.Name, c.Status, c.Reason))
 		}
 	}
 
 	switch {
 	case len(wrong) == 0:
-		return string(Ready)
+		return string(cluster.Ready)
 	case !h.Reached:
 		return "Unreachable: " + strings.Join(wrong, "; ")
 	default:
-		return string(Degraded) + ": " + strings.Join(wrong, "; ")
+		return string(cluster.Degraded) + ": " + strings.Join(wrong, "; ")
 	}
 }
 
 func allTrue(conditions []Condition) bool {
-	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != ConditionTrue })
+	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != True })
 }
 
 // plane is one control plane: of the spec, or known from etcd only.
 type plane struct {
 	title string
-	state MachineState
+	state cluster.MachineState
 	// member is the ID of its etcd member; empty when none is known.
 	member string
 }
 
 // planesOf lists the control planes ordered by their titles. A machine that answers at two
 // addresses, one of which may be a shared one, is in it once.
-func planesOf(want Spec, have Snapshot) []plane {
+func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 	var planes []plane
 
 	seen := map[string]bool{}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range controlPlanes(want) {
 		state := have.Machines[m.Name]
 
-		if state.Access == Member && state.NodeName != "" {
+		if state.Access == cluster.Member && state.NodeName != "" {
 			if seen[state.NodeName] {
 				continue
 			}
@@ -140,15 +143,33 @@ func planesOf(want Spec, have Snapshot) []plane {
 			member: member.ID})
 	}
 
-	for _, member := range Unowned(want, have) {
+	for _, member := range cluster.Unowned(want, have) {
 		planes = append(planes, plane{
-			title: titled(orID(member), member.Host()), state: have.Peers[member.ID], member: member.ID,
+			title: titled(member.NameOrID(), member.Host()), state: have.Peers[member.ID], member: member.ID,
 		})
 	}
 
 	slices.SortStableFunc(planes, func(a, b plane) int { return strings.Compare(a.title, b.title) })
 
 	return planes
+}
+
+// controlPlanes are those of the spec, ordered by name.
+func controlPlanes(want cluster.Spec) []cluster.Machine {
+	planes := slices.DeleteFunc(slices.Clone(want.Machines),
+		func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+	slices.SortFunc(planes, func(a, b cluster.Machine) int { return strings.Compare(a.Name, b.Name) })
+
+	return planes
+}
+
+// because is a cause in brackets, if there is one.
+func because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+
+	return " (" + cause + ")"
 }
 
 // titled names a machine by its name and address, as far as they are known.
@@ -167,15 +188,15 @@ func titled(name, address string) string {
 // known is false when nothing follows from that.
 func (p plane) absence() (reason string, known bool) {
 	switch p.state.Access {
-	case Member:
+	case cluster.Member:
 		return "", true
-	case Maintenance:
+	case cluster.Maintenance:
 		return "waits in maintenance mode", true
-	case Foreign:
+	case cluster.Foreign:
 		return "answers with another identity", true
-	case Gone:
+	case cluster.Gone:
 		return "does not exist", true
-	case Unreachable, Unobserved:
+	case cluster.Unreachable, cluster.Unobserved:
 		return "does not answer", false
 	default:
 		return string(p.state.Access), false
@@ -192,7 +213,7 @@ func talosAPIReachable(planes []plane) Condition {
 	}
 
 	if len(planes) == 0 {
-		return Condition{Name: TalosAPIReachable, Status: ConditionUnknown, Reason: "no control plane is known"}
+		return Condition{Name: TalosAPIReachable, Status: Unknown, Reason: "no control plane is known"}
 	}
 
 	return judged(TalosAPIReachable, bad, nil, fmt.Sprintf("control planes that answer: %d", len(planes)))
@@ -209,9 +230,9 @@ func controlPlanesReady(planes []plane) Condition {
 			unsure = append(unsure, p.title+" "+absence)
 		case absence != "":
 			bad = append(bad, p.title+" "+absence)
-		case s.Role == Worker:
+		case s.Role == cluster.Worker:
 			bad = append(bad, p.title+" is a worker")
-		case s.Stage != StageRunning:
+		case s.Stage != cluster.StageRunning:
 			bad = append(bad, fmt.Sprintf("%s is in stage %s", p.title, s.Stage))
 		case !s.Ready:
 			bad = append(bad, p.title+" is not ready"+because(strings.Join(s.Unmet, ", ")))
@@ -225,7 +246,7 @@ func controlPlanesReady(planes []plane) Condition {
 	return judged(ControlPlanesReady, bad, unsure, fmt.Sprintf("control planes that are ready: %d", len(planes)))
 }
 
-func kubernetesAPI(k KubernetesState) Condition {
+func kubernetesAPI(k cluster.KubernetesState) Condition {
 	var bad []string
 	if !k.Reachable {
 		bad = []string{"the Kubernetes API does not list the nodes"}
@@ -234,7 +255,7 @@ func kubernetesAPI(k KubernetesState) Condition {
 	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
 }
 
-func nodesReady(k KubernetesState) Condition {
+func nodesReady(k cluster.KubernetesState) Condition {
 	var (
 		bad   []string
 		all   moments
@@ -254,17 +275,17 @@ func nodesReady(k KubernetesState) Condition {
 
 	// All are Ready since the last of them is, and not all since the first is not.
 	switch c.Status {
-	case ConditionTrue:
+	case True:
 		c.Since = all.last()
-	case ConditionFalse:
+	case False:
 		c.Since = wrong.first()
-	case ConditionUnknown:
+	case Unknown:
 	}
 
 	return c
 }
 
-func nodesSchedulable(k KubernetesState) Condition {
+func nodesSchedulable(k cluster.KubernetesState) Condition {
 	var (
 		bad   []string
 		wrong moments
@@ -285,7 +306,7 @@ func nodesSchedulable(k KubernetesState) Condition {
 	}
 
 	c := ofNodes(NodesSchedulable, k, bad, fmt.Sprintf("nodes that take pods: %d", len(k.Nodes)))
-	if c.Status == ConditionFalse {
+	if c.Status == False {
 		c.Since = wrong.first()
 	}
 
@@ -293,7 +314,7 @@ func nodesSchedulable(k KubernetesState) Condition {
 }
 
 // ofNodes is a condition that is False for the nodes in bad.
-func ofNodes(name string, k KubernetesState, bad []string, good string) Condition {
+func ofNodes(name string, k cluster.KubernetesState, bad []string, good string) Condition {
 	var unsure []string
 
 	switch {
@@ -310,11 +331,11 @@ func ofNodes(name string, k KubernetesState, bad []string, good string) Conditio
 func judged(name string, bad, unsure []string, good string) Condition {
 	switch {
 	case len(bad) > 0:
-		return Condition{Name: name, Status: ConditionFalse, Reason: listed(slices.Concat(bad, unsure))}
+		return Condition{Name: name, Status: False, Reason: listed(slices.Concat(bad, unsure))}
 	case len(unsure) > 0:
-		return Condition{Name: name, Status: ConditionUnknown, Reason: listed(unsure)}
+		return Condition{Name: name, Status: Unknown, Reason: listed(unsure)}
 	default:
-		return Condition{Name: name, Status: ConditionTrue, Reason: good}
+		return Condition{Name: name, Status: True, Reason: good}
 	}
 }
 

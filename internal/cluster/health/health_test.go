@@ -1,4 +1,4 @@
-package cluster_test
+package health_test
 
 import (
 	"maps"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 )
 
 // watched is a cluster of three control planes, a worker and an etcd, of which two are in
@@ -275,7 +276,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			w := newWatched()
 			test.breaks(w)
 
-			got := cluster.HealthOf(w.want, w.have)
+			got := health.Of(w.want, w.have)
 
 			var wrong []string
 
@@ -284,7 +285,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 					t.Errorf("%s has no reason", c.Name)
 				}
 
-				if c.Status != cluster.ConditionTrue {
+				if c.Status != health.True {
 					wrong = append(wrong, c.Name+" "+string(c.Status)+": "+c.Reason)
 				}
 			}
@@ -309,8 +310,8 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 		"KubernetesAPI", "NodesReady", "NodesSchedulable",
 	}
 
-	for _, h := range []cluster.Health{cluster.HealthOf(cluster.Spec{}, cluster.Snapshot{}),
-		cluster.HealthOf(newWatched().want, newWatched().have)} {
+	for _, h := range []health.Cluster{health.Of(cluster.Spec{}, cluster.Snapshot{}),
+		health.Of(newWatched().want, newWatched().have)} {
 		var names []string
 		for _, c := range h.Conditions {
 			names = append(names, c.Name)
@@ -336,7 +337,7 @@ func TestHealth_isStable(t *testing.T) {
 	second.have.Time = newest
 	slices.Reverse(second.have.Etcd.Members)
 
-	a, b := cluster.HealthOf(first.want, first.have), cluster.HealthOf(second.want, second.have)
+	a, b := health.Of(first.want, first.have), health.Of(second.want, second.have)
 	if diff := cmp.Diff(a.Conditions, b.Conditions); diff != "" {
 		t.Errorf("the second reading differs:\n%s", diff)
 	}
@@ -372,7 +373,7 @@ func TestHealth_knowsSinceWhen(t *testing.T) {
 			test.breaks(w.have.Kubernetes.Nodes)
 
 			since := map[string]time.Time{}
-			for _, c := range cluster.HealthOf(w.want, w.have).Conditions {
+			for _, c := range health.Of(w.want, w.have).Conditions {
 				if !c.Since.IsZero() {
 					since[c.Name] = c.Since
 				}
@@ -394,7 +395,7 @@ func TestEtcdHealth_ofASilentMember(t *testing.T) {
 	w := newWatched()
 	w.silent("10.0.0.1", "a1")
 
-	got := cluster.EtcdHealthOf(w.want, w.have)
+	got := health.OfEtcd(w.want, w.have)
 	if !got.Reachable || got.Cause != "" || got.Quorum != 2 || got.Healthy() {
 		t.Errorf("etcd is %+v", got)
 	}
@@ -415,7 +416,7 @@ func TestEtcdHealth_ofASilentMember(t *testing.T) {
 	lost := newWatched()
 	lost.leaderless()
 
-	if got := cluster.EtcdHealthOf(lost.want, lost.have); !got.Reachable || got.Quorum != 0 || len(got.Members) > 0 ||
+	if got := health.OfEtcd(lost.want, lost.have); !got.Reachable || got.Quorum != 0 || len(got.Members) > 0 ||
 		got.Cause == "" {
 		t.Errorf("etcd without a quorum is %+v", got)
 	}
@@ -423,7 +424,7 @@ func TestEtcdHealth_ofASilentMember(t *testing.T) {
 	dead := newWatched()
 	dead.allSilent()
 
-	if got := cluster.EtcdHealthOf(dead.want, dead.have); got.Reachable || got.Cause != noAnswerOfEtcd ||
+	if got := health.OfEtcd(dead.want, dead.have); got.Reachable || got.Cause != noAnswerOfEtcd ||
 		len(got.Silent) != 2 {
 		t.Errorf("a silent etcd is %+v", got)
 	}
