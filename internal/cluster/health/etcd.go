@@ -209,7 +209,8 @@ func silentPlanes(planes []plane, etcd cluster.EtcdState) []string {
 // etcdQuorum is True when the members were listed: such an answer is a read that needs the
 // quorum (etcd 3.6, clientv3 MemberList is linearizable).
 func etcdQuorum(h Etcd, etcd cluster.EtcdState) Condition {
-	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)), func(v cluster.EtcdView) bool { return v.Leader != "" })
+	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)),
+		func(v cluster.EtcdView) bool { return v.Leader != "" })
 
 	var bad, unsure []string
 

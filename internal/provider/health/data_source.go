@@ -75,8 +75,8 @@ var ConditionMeanings = []struct{ Name, meaning string }{
 		"and those that only etcd knows"},
 	{clusterhealth.ControlPlanesReady, "Talos runs and is ready on each of them"},
 	{clusterhealth.EtcdQuorum, "etcd lists its members, which takes a quorum of them"},
-	{clusterhealth.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and reports " +
-		"no error, and every control plane has a member"},
+	{clusterhealth.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and " +
+		"reports no error, and every control plane has a member"},
 	{clusterhealth.EtcdAgreement, "all members that answer follow the same leader and know the same members"},
 	{clusterhealth.EtcdNoAlarms, "no alarm is raised in etcd, such as `NOSPACE` or `CORRUPT`"},
 	{clusterhealth.KubernetesAPI, "the Kubernetes API lists the nodes, at `endpoint` or at one of the control planes"},
