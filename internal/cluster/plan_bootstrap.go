@@ -39,14 +39,16 @@ func OtherNodes(want Spec, have Snapshot) []Node {
 		return nil
 	}
 
-	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes), func(node Node) bool {
-		known := slices.ContainsFunc(want.Known(), func(m Machine) bool {
-			own, registered := have.NodeOf(m)
+	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
+		func(node Node) bool { return !node.ControlPlane || isKnown(want, have, node) })
+}
 
-			return registered && own.Name == node.Name || m.NodeName == node.Name
-		})
+// isKnown reports whether a node is that of a machine of the spec.
+func isKnown(want Spec, have Snapshot, node Node) bool {
+	return slices.ContainsFunc(want.Known(), func(m Machine) bool {
+		own, registered := have.NodeOf(m)
 
-		return known || !node.ControlPlane
+		return registered && own.Name == node.Name || m.NodeName == node.Name
 	})
 }
 

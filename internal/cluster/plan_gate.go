@@ -124,18 +124,34 @@ func memberUnfit(want Spec, have Snapshot, member EtcdMember, name string, s Mac
 	}
 }
 
-// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not
-// Ready, or a node that a run of another resource left cordoned.
+// nodesUnfit names a control plane that Kubernetes has, but for one, and that is not Ready, or a node that a run of
+// another resource left cordoned. A node whose machine is in etcd no more holds nobody.
 func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	own, _ := have.NodeOf(m)
 
 	for _, node := range have.Kubernetes.Nodes {
-		if node.ControlPlane && !node.Ready && nodesBecomeReady(want, have) && own.Name != node.Name {
-			return fmt.Sprintf("control plane node %s is not Ready", node.Name)
+		if node.ControlPlane && !node.Ready && nodesBecomeReady(want, have) && own.Name != node.Name &&
+			!leftBehind(want, have, node) {
+			return fmt.Sprintf("control plane node %s is not Ready; when its machine is gone for good, "+
+				"`kubectl delete node %s` goes on without it", node.Name, node.Name)
 		}
 	}
 
 	return cordonedElsewhere(want, have)
+}
+
+// leftBehind is true for the node of somebody's control plane that left etcd, and that nobody deleted: a run was
+// interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
+func leftBehind(want Spec, have Snapshot, node Node) bool {
+	if !have.Etcd.Known || isKnown(want, have, node) {
+		return false
+	}
+
+	_, member := have.memberWith(func(e EtcdMember) bool {
+		return e.Name == node.Name || slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
+	})
+
+	return !member
 }
 
 // othersCordon is how long a node that another resource cordoned holds this one: its run is
@@ -158,12 +174,7 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 			continue
 		}
 
-		ours := slices.ContainsFunc(want.Known(), func(m Machine) bool {
-			own, ok := have.NodeOf(m)
-
-			return ok && own.Name == node.Name || m.NodeName == node.Name
-		})
-		if !ours {
+		if !isKnown(want, have, node) {
 			return cordonOf(node, since)
 		}
 	}

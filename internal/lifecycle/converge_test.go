@@ -409,6 +409,32 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 	}
 }
 
+// TestRunner_interruptedStepKeepsItsCause: a step failed before an interrupt cut it off, which is what people have to know.
+func TestRunner_interruptedStepKeepsItsCause(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	ctx, interrupt := context.WithCancel(bounded(t))
+
+	var asked atomic.Int64
+
+	s.sim.SetOnCall(func(c sim.Call) error {
+		switch {
+		case c.Method != "ApplyConfiguration":
+			return nil
+		case asked.Add(1) > 1:
+			interrupt() // in the middle of a step
+		}
+
+		return status.Error(codes.Unavailable, "the disk is busy")
+	})
+
+	_, err := s.runner().Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), "the disk is busy") {
+		t.Errorf("error %v, want what the machine said", err)
+	}
+}
+
 func TestConfiguration_changesOneControlPlaneAtATime(t *testing.T) {
 	t.Parallel()
 

@@ -44,6 +44,8 @@ type work struct {
 type outcome struct {
 	step cluster.Step
 	err  error
+	// cutOff is true for a step that did not end before the run did.
+	cutOff bool
 }
 
 type failure struct {
@@ -115,7 +117,8 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		}
 
 		go func() {
-			w.ended <- outcome{step, w.carryOut(ctx, o, watch, have)}
+			err := w.carryOut(ctx, o, watch, have)
+			w.ended <- outcome{step, err, ctx.Err() != nil}
 		}()
 	}
 
@@ -331,8 +334,14 @@ func (w *work) record(end outcome, watch *observer) {
 
 	delete(w.finished, name)
 
-	w.failed[name] = failure{end.err, time.Now()}
 	w.runner.tell("step failed", map[string]any{"step": end.step.String(), "error": end.err.Error()})
+
+	// One that was cut off says less than the one before it.
+	if before, again := w.failed[name]; again && end.cutOff {
+		end.err = before.err
+	}
+
+	w.failed[name] = failure{end.err, time.Now()}
 }
 
 // resting is true for a machine whose last step failed just now: it is given the

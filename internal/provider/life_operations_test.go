@@ -84,7 +84,7 @@ func (w *lifeWorld) operation() lifeOperation {
 		op.Kill = w.sometimes(50)
 	}
 
-	if len(op.Config.Planes) == 0 || w.identity == "" {
+	if len(op.Config.Planes) == 0 || w.identity == "" || len(w.addressesOf(w.states[i], false)) == 0 {
 		return w.recreate(op)
 	}
 

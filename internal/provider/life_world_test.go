@@ -320,14 +320,16 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 	}
 
 	for _, c := range plan.Changes {
-		if c.Prior == nil || c.Kind == "talosop_secrets" || text(w.t, c.Prior.Value, "on_destroy") == "preserve" {
+		if c.Prior == nil || c.Kind == "talosop_secrets" {
 			continue
 		}
+
+		preserved := c.Action != actUpdate && text(w.t, c.Prior.Value, "on_destroy") == "preserve"
 
 		leaving := addressesIn(w.t, c.Kind, c.Prior.Value)
 
 		switch c.Action {
-		case actUpdate:
+		case actUpdate, actReplaceCreated:
 			for address := range addressesIn(w.t, c.Kind, c.Planned) {
 				delete(leaving, address)
 			}
@@ -342,7 +344,7 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 
 		for address := range leaving {
 			mark := w.marks[address]
-			if made[address] || mark != "" && mark != text(w.t, c.Prior.Value, "owner_id") {
+			if preserved || made[address] || mark != "" && mark != text(w.t, c.Prior.Value, "owner_id") {
 				continue
 			}
 
