@@ -148,7 +148,9 @@ func leftBehind(want Spec, have Snapshot, node Node) bool {
 	}
 
 	_, member := have.memberWith(func(e EtcdMember) bool {
-		return e.Name == node.Name || slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
+		at := slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
+
+		return at || e.Name == node.Name
 	})
 
 	return !member

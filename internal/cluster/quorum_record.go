@@ -121,7 +121,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; without etcd data: %s. Unless it left etcd in order, etcd has lost its quorum for good: then "+
+	return fmt.Sprintf("; without etcd data: %s. Unless they left etcd in order, it has lost its quorum for good: then "+
 		"restore a snapshot (bootstrap.restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
 }
 
