@@ -40,12 +40,12 @@ func OtherNodes(want Spec, have Snapshot) []Node {
 	}
 
 	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
-		func(node Node) bool { return !node.ControlPlane || isKnown(want, have, node) })
+		func(node Node) bool { return !node.ControlPlane || isNodeOf(want.Known(), have, node) })
 }
 
-// isKnown reports whether a node is that of a machine of the spec.
-func isKnown(want Spec, have Snapshot, node Node) bool {
-	return slices.ContainsFunc(want.Known(), func(m Machine) bool {
+// isNodeOf reports whether a node is that of one of the machines.
+func isNodeOf(machines []Machine, have Snapshot, node Node) bool {
+	return slices.ContainsFunc(machines, func(m Machine) bool {
 		own, registered := have.NodeOf(m)
 
 		return registered && own.Name == node.Name || m.NodeName == node.Name

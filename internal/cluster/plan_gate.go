@@ -143,14 +143,16 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 // leftBehind is true for the node of somebody's control plane that left etcd, and that nobody deleted: a run was
 // interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
 func leftBehind(want Spec, have Snapshot, node Node) bool {
-	if !have.Etcd.Known || isKnown(want, have, node) {
+	if !have.Etcd.Known || isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
 		return false
 	}
 
+	// A machine that joined anew under another name has a node of that name.
 	_, member := have.memberWith(func(e EtcdMember) bool {
+		named := slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == e.Name })
 		at := slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
 
-		return at || e.Name == node.Name
+		return e.Name == node.Name || at && !named
 	})
 
 	return !member
@@ -176,7 +178,7 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 			continue
 		}
 
-		if !isKnown(want, have, node) {
+		if !isNodeOf(want.Known(), have, node) {
 			return cordonOf(node, since)
 		}
 	}
