@@ -409,6 +409,65 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 	}
 }
 
+// lateContext is a context whose deadline has passed, from some moment on, and whose timer has not fired yet.
+type lateContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	late func() bool
+}
+
+func (c lateContext) Deadline() (time.Time, bool) {
+	if c.late() {
+		return time.Now().Add(-time.Second), true
+	}
+
+	return c.Context.Deadline()
+}
+
+// TestRunner_deadlineIsNoCause: connections end at the deadline of a run a moment before its context does, which says
+// nothing of the machines.
+func TestRunner_deadlineIsNoCause(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.create()
+	s.sim.SetOnCall(func(c sim.Call) error {
+		if c.Method == "EtcdMemberList" {
+			return status.Error(codes.Unavailable, "etcdserver: no leader")
+		}
+
+		return nil
+	})
+
+	ctx, end := context.WithCancel(bounded(t))
+
+	var (
+		told atomic.Bool
+		asks atomic.Int64
+	)
+
+	late := lateContext{ctx, func() bool {
+		const enough = 100 // for a few observations
+		if told.Load() && asks.Add(1) > enough {
+			end()
+		}
+
+		return told.Load()
+	}}
+
+	runner := s.runner()
+	runner.Progress = func(message string, fields map[string]any) {
+		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), "no leader") {
+			told.Store(true)
+		}
+	}
+
+	_, err := runner.Converge(late, s.want)
+	if err == nil || strings.Contains(err.Error(), "no answer from") || !strings.Contains(err.Error(), "no leader") {
+		t.Errorf("error %v, want what the machine said last", err)
+	}
+}
+
 // TestRunner_interruptedStepKeepsItsCause: a step failed before an interrupt cut it off, which is what people have to know.
 func TestRunner_interruptedStepKeepsItsCause(t *testing.T) {
 	t.Parallel()

@@ -187,7 +187,7 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 
 		delete(o.asking, "")
 
-		if ctx.Err() == nil {
+		if !over(ctx) {
 			nodes.Since = time.Now()
 			if o.nodes != nil && o.nodes.Reachable == nodes.Reachable {
 				nodes.Since = o.nodes.Since
@@ -251,7 +251,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 
 	delete(o.asking, name)
 
-	if o.epoch[name] != epoch || ctx.Err() != nil {
+	if o.epoch[name] != epoch || over(ctx) {
 		return
 	}
 
@@ -314,7 +314,7 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 		}
 
 		// An interrupt that cuts the question off is no cause.
-		if ctx.Err() != nil {
+		if over(ctx) {
 			return have.Etcd
 		}
 
@@ -322,6 +322,13 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	}
 
 	return state
+}
+
+// over reports whether a context has ended, or is about to: the timers of connections may be a moment ahead of its own.
+func over(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
 // rest waits until nothing is being asked any more.
