@@ -411,7 +411,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 
 // lateContext is a context whose deadline has passed, from some moment on, and whose timer has not fired yet.
 type lateContext struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context
 
 	late func() bool
 }
