@@ -194,12 +194,12 @@ func beginEtcd(want Spec, m Machine) Step {
 	return Bootstrap{Machine: m.Name}
 }
 
-// asked is the one machine that this run already asked to bootstrap, else all of
-// them. Nobody knows what became of a call whose answer was lost, so it is only ever
-// repeated on the same machine, which knows whether it accepted the first one.
+// asked is the one machine that this run already asked to bootstrap, or is about to ask, else all of them. Nobody knows
+// what became of a call whose answer was lost, so it is only ever repeated on the same machine, which knows whether it
+// accepted the first one.
 func asked(machines []Machine, have Snapshot) []Machine {
 	for _, m := range machines {
-		if have.Machines[m.Name].BootstrapSent {
+		if s := have.Machines[m.Name]; s.BootstrapSent || s.BeginsEtcd {
 			return []Machine{m}
 		}
 	}

@@ -140,10 +140,11 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 	return cordonedElsewhere(want, have)
 }
 
-// leftBehind is true for the node of somebody's control plane that left etcd, and that nobody deleted: a run was
-// interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
+// leftBehind is true for the node of somebody's control plane that left etcd, is not Ready, and that nobody deleted: a
+// run was interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
 func leftBehind(want Spec, have Snapshot, node Node) bool {
-	if !have.Etcd.Known || isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
+	if !node.ControlPlane || node.Ready || !have.Etcd.Known ||
+		isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
 		return false
 	}
 
@@ -174,7 +175,7 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 			since = node.UnschedulableSince
 		}
 
-		if !node.HeldBack() || !since.IsZero() && have.Time.Sub(since) > othersCordon {
+		if !node.HeldBack() || !since.IsZero() && have.Time.Sub(since) > othersCordon || leftBehind(want, have, node) {
 			continue
 		}
 

@@ -382,6 +382,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.BootstrapSent = true
 	case "busy":
 		s.Busy = "in progress"
+	case "beginning":
+		s.Busy, s.BeginsEtcd = "in progress", true
 	case "in-upgrade":
 		s.Busy, s.InUpgrade = "in progress", true
 	case "kubelet-restarted":

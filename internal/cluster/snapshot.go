@@ -137,6 +137,9 @@ type MachineState struct {
 	NodeMissing bool
 	// KubeletRestarted is true once this run restarted the kubelet in this boot.
 	KubeletRestarted bool
+	// BeginsEtcd is true while a step of this run is under way with which etcd begins on the machine: it looks at all
+	// others again, and then calls.
+	BeginsEtcd bool
 	// BootstrapSent is true once this run began to ask the machine to bootstrap
 	// etcd, whatever became of the call. No other machine is asked then.
 	BootstrapSent bool

@@ -381,6 +381,8 @@ func (o *observer) busy(name string, step cluster.Step) {
 		switch step := step.(type) {
 		case cluster.ApplyConfig:
 			s.FirstBoot = s.FirstBoot || step.Access != cluster.Member
+		case cluster.Bootstrap, cluster.Restore:
+			s.BeginsEtcd = true
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
 		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
@@ -399,7 +401,7 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 	}
 
 	o.update(name, func(s *cluster.MachineState) {
-		s.Busy, s.InUpgrade = "", false
+		s.Busy, s.InUpgrade, s.BeginsEtcd = "", false, false
 
 		if err != nil {
 			return
