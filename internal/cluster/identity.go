@@ -48,7 +48,7 @@ func (m Mismatch) String() string {
 		return fmt.Sprintf("%s and %s answer as the same machine: UUID %s",
 			strings.Join(m.Names[:last], ", "), m.Names[last], m.State.UUID)
 	default:
-		return "answers, but not as a machine of this cluster" + because(m.State.Cause)
+		return "answers, but not as a machine of this cluster" + Because(m.State.Cause)
 	}
 }
 

@@ -53,7 +53,7 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 
 	if !u.have.Kubernetes.Reachable {
 		d.hold("", "the bootstrap manifests of Kubernetes %s wait for the Kubernetes API%s", u.target,
-			because(u.have.Kubernetes.Cause))
+			Because(u.have.Kubernetes.Cause))
 
 		return
 	}

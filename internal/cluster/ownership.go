@@ -95,7 +95,7 @@ func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 		if have.Machines[m.Name].Access == Member {
 			d.hold(m.Name,
 				"is not reset before the Kubernetes API says whether another resource owns it, or was silent for %s%s",
-				p.DeadAfter, because(have.Kubernetes.Cause))
+				p.DeadAfter, Because(have.Kubernetes.Cause))
 		}
 	}
 

@@ -62,7 +62,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 // already holds, or that are about to act, are not named twice.
 func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 	if etcdExpected(want) && len(d.Steps) == 0 && !have.Etcd.Known {
-		d.hold("", "etcd does not answer yet%s%s", because(have.Etcd.Cause), tooFewVoters(want, have))
+		d.hold("", "etcd does not answer yet%s%s", Because(have.Etcd.Cause), tooFewVoters(want, have))
 	}
 
 	for _, m := range want.all() {
@@ -110,7 +110,7 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 	}
 
 	if s.Stage != StageRunning {
-		return fmt.Sprintf("is %s%s", s.Stage, because(strings.Join(s.Unmet, ", ")))
+		return fmt.Sprintf("is %s%s", s.Stage, Because(strings.Join(s.Unmet, ", ")))
 	}
 
 	if m.Role == ControlPlane {
@@ -124,7 +124,7 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 
 func memberNotReady(have Snapshot, m Machine) string {
 	if !have.Etcd.Known {
-		return "waits for etcd" + because(have.Etcd.Cause)
+		return "waits for etcd" + Because(have.Etcd.Cause)
 	}
 
 	member, ok := have.MemberOf(m)
@@ -147,7 +147,7 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
 	if !have.Kubernetes.Reachable {
-		return "waits for the Kubernetes API" + because(have.Kubernetes.Cause)
+		return "waits for the Kubernetes API" + Because(have.Kubernetes.Cause)
 	}
 
 	node, ok := have.NodeOf(m)
@@ -195,7 +195,7 @@ func unready(want Spec, have Snapshot, s MachineState) string {
 	}
 
 	if !s.Ready && len(unmet) > 0 {
-		return "is running but not ready" + because(strings.Join(unmet, ", "))
+		return "is running but not ready" + Because(strings.Join(unmet, ", "))
 	}
 
 	return ""
@@ -215,7 +215,8 @@ func conditionName(condition string) string {
 	return name
 }
 
-func because(cause string) string {
+// Because is a cause in brackets, to be put after what it explains; empty without one.
+func Because(cause string) string {
 	if cause == "" {
 		return ""
 	}

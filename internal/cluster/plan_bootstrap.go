@@ -22,10 +22,14 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 			"restored before, or destroy the resource and create the cluster anew")
 }
 
-// withoutData is true for a control plane that holds no etcd data, and was not told to begin with any.
+// WithoutEtcd is true for a machine that proves to hold no etcd data.
+func (s MachineState) WithoutEtcd() bool {
+	return s.Access == Maintenance || s.Access == Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
+}
+
+// withoutData is true for a control plane that holds no etcd data, and that this run did not tell to begin with any.
 func withoutData(s MachineState) bool {
-	return s.Access == Maintenance ||
-		s.Access == Member && s.EtcdService.WithoutData() && !s.BootstrapRequested && !s.BootstrapSent
+	return s.WithoutEtcd() && (s.Access == Maintenance || !s.BootstrapSent)
 }
 
 // OtherNodesAtWork are the nodes of [OtherNodes] that are ready.
@@ -236,7 +240,7 @@ func mayHoldEtcd(s MachineState) string {
 	case s.Access == Member:
 		return "its etcd is " + string(s.EtcdService)
 	default:
-		return "it does not answer" + because(s.Cause)
+		return "it does not answer" + Because(s.Cause)
 	}
 }
 
@@ -256,7 +260,7 @@ func stageOf(s MachineState) string {
 		return "is in maintenance mode"
 	}
 
-	return "does not answer yet" + because(s.Cause)
+	return "does not answer yet" + Because(s.Cause)
 }
 
 // holdOnce adds a hold, or only the consequence where the machine is held

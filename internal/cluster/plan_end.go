@@ -100,7 +100,7 @@ func neverBegan(want Spec, have Snapshot) bool {
 func protectedEnd(m Machine, have Snapshot) Refusal {
 	reason := "it is the last control plane, and the cluster and its etcd would end with it"
 	if !have.Etcd.Known {
-		reason = "etcd and the Kubernetes API do not answer, so that the cluster may end with it" + because(have.Etcd.Cause)
+		reason = "etcd and the Kubernetes API do not answer, so that the cluster may end with it" + Because(have.Etcd.Cause)
 	}
 
 	return Refusal{Machine: m.Name, Reason: reason,

@@ -22,7 +22,7 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 	}
 
 	if !have.Etcd.Known {
-		return "etcd does not answer" + because(have.Etcd.Cause), ""
+		return "etcd does not answer" + Because(have.Etcd.Cause), ""
 	}
 
 	if reason := othersUnfit(want, have, m); reason != "" {
@@ -64,13 +64,13 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 		case memberMoved(have, other) != "":
 			return other.Name + " " + memberMoved(have, other)
 		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
-			return other.Name + " was rebooted and is not back" + because(s.Cause)
+			return other.Name + " was rebooted and is not back" + Because(s.Cause)
 		case s.RebootedFrom != "" && NotReady(want, have, other) != "":
 			return other.Name + " was rebooted and " + NotReady(want, have, other)
 		case s.Access == Member && s.inSequence():
 			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
 		case (s.Access == Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
-			return other.Name + " may be about to come back" + because(s.Cause)
+			return other.Name + " may be about to come back" + Because(s.Cause)
 		}
 	}
 
@@ -112,7 +112,7 @@ func memberUnfit(want Spec, have Snapshot, member EtcdMember, name string, s Mac
 	case member.Learner:
 		return name + " is a learner in etcd, not promoted yet"
 	case s.Access != Member:
-		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, because(s.Cause))
+		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, Because(s.Cause))
 	case s.Busy != "":
 		return name + " is " + s.Busy
 	case s.Stage != StageRunning || s.goingDown():

@@ -56,7 +56,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	}
 
 	if versionUnknown(want, have, p) {
-		d.hold(m.Name, "joins once the Kubernetes API tells which version it has to have%s", because(have.Kubernetes.Cause))
+		d.hold(m.Name, "joins once the Kubernetes API tells which version it has to have%s", Because(have.Kubernetes.Cause))
 
 		return
 	}

@@ -256,7 +256,7 @@ func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 // itself that does not work.
 func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 	if !u.have.Kubernetes.Reachable && !u.mends(m, c) {
-		return "the Kubernetes API does not answer" + because(u.have.Kubernetes.Cause)
+		return "the Kubernetes API does not answer" + Because(u.have.Kubernetes.Cause)
 	}
 
 	if reason := u.beyondCure(m); reason != "" {

@@ -87,7 +87,7 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		case s.Busy != "":
 			return other.Name + " is " + s.Busy
 		case s.Access == Unreachable || s.Access == Unobserved:
-			return other.Name + " does not answer" + because(s.Cause)
+			return other.Name + " does not answer" + Because(s.Cause)
 		case guarded && other.Role == ControlPlane:
 			if reason := NotReady(want, have, other); reason != "" {
 				return other.Name + ": " + reason

@@ -78,7 +78,7 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up " +
 				"and replace the resource (-replace): with bootstrap.restore_from it begins with a snapshot of etcd"
 	case !have.Etcd.Known:
-		return "its data goes with its pod, and etcd does not answer" + because(have.Etcd.Cause), ""
+		return "its data goes with its pod, and etcd does not answer" + Because(have.Etcd.Cause), ""
 	case ok:
 		return q.without(member.ID), ""
 	default:
@@ -139,9 +139,9 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 
 		switch {
 		case reason != "":
-			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", because(s.Cause), reason)
+			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", Because(s.Cause), reason)
 		case inHand != "" || m.Role == ControlPlane && other != "":
-			d.hold(m.Name, "its data is lost%s, and its volumes are replaced after those of %s", because(s.Cause), inHand+other)
+			d.hold(m.Name, "its data is lost%s, and its volumes are replaced after those of %s", Because(s.Cause), inHand+other)
 		default:
 			d.step(ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause})
 
@@ -159,7 +159,7 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	}
 
 	if !have.Etcd.Known {
-		return "etcd does not answer" + because(have.Etcd.Cause)
+		return "etcd does not answer" + Because(have.Etcd.Cause)
 	}
 
 	member, ok := have.MemberOf(m)

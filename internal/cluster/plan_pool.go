@@ -127,7 +127,7 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 // the control plane has to be repaired first.
 func workersMustStay(want Spec, have Snapshot) string {
 	if !have.Kubernetes.Reachable {
-		return "the Kubernetes API does not answer" + because(have.Kubernetes.Cause)
+		return "the Kubernetes API does not answer" + Because(have.Kubernetes.Cause)
 	}
 
 	for _, m := range want.sorted(ControlPlane) {

@@ -56,9 +56,9 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case departed(want, have, m, p) && have.Etcd.Known:
 			planRemains(want, have, m, d)
 		case s.Access != Member && !departed(want, have, m, p):
-			d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
+			d.hold(m.Name, "is to be removed and does not answer%s", Because(s.Cause))
 		case !have.Etcd.Known:
-			d.hold(m.Name, "is removed once etcd answers%s", because(have.Etcd.Cause))
+			d.hold(m.Name, "is removed once etcd answers%s", Because(have.Etcd.Cause))
 		case isMember:
 			members = append(members, m)
 		case mayVote(have, s):
@@ -95,7 +95,7 @@ func (d *Decision) leaving(have Snapshot, m Machine, p Policy) bool {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting && TeardownLeft(m, have, p) == "" && !s.ended(m):
-		d.hold(m.Name, "%s%s", notEnded(m), because(s.Cause))
+		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
 	default:
 		return false
 	}
@@ -174,9 +174,9 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case departed(want, have, m, p):
 		planRemains(want, have, m, d)
 	case s.Access != Member:
-		d.hold(m.Name, "is to be removed and does not answer%s", because(s.Cause))
+		d.hold(m.Name, "is to be removed and does not answer%s", Because(s.Cause))
 	case !have.Kubernetes.Reachable:
-		d.hold(m.Name, "is removed once the Kubernetes API answers%s", because(have.Kubernetes.Cause))
+		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
@@ -204,7 +204,7 @@ func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 
 	switch {
 	case !have.Kubernetes.Reachable:
-		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", because(have.Kubernetes.Cause))
+		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case ok:
 		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
 	}

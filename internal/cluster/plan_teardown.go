@@ -69,13 +69,13 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 	case s.Busy != "":
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
-		d.hold(m.Name, "%s%s", notEnded(m), because(s.Cause))
+		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
 	case m.Container && s.Access != Unobserved:
 		d.step(Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
 	case s.Access == Member && m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
 		!kubernetesSilent(have, p):
 		d.hold(m.Name, "is reset once the Kubernetes API answers, which drains it, or was silent for %s%s", p.DeadAfter,
-			because(have.Kubernetes.Cause))
+			Because(have.Kubernetes.Cause))
 	case s.Access == Member:
 		d.step(Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
@@ -84,7 +84,7 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 			Graceful: m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
 	default:
-		d.hold(m.Name, "no answer from %s%s", m.Address, because(s.Cause))
+		d.hold(m.Name, "no answer from %s%s", m.Address, Because(s.Cause))
 	}
 }
 
@@ -120,7 +120,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	case s.Busy != "":
 		return ""
 	case s.Access == Foreign:
-		return "answers, but not as a machine of this cluster" + because(s.Cause)
+		return "answers, but not as a machine of this cluster" + Because(s.Cause)
 	case s.Access == Member && m.isOther(s):
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case m.isOtherNode(s):
@@ -128,11 +128,11 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	case m.hasOtherRole(s):
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
 	case AwayAfterReset(m, have, p):
-		return "was reset and did not come back within " + short(p.ResetTimeout) + because(s.Cause)
+		return "was reset and did not come back within " + short(p.ResetTimeout) + Because(s.Cause)
 	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
-		return "was deleted and is not gone" + because(s.Cause)
+		return "was deleted and is not gone" + Because(s.Cause)
 	case !m.Container && silentFor(have, m, p):
-		return "does not answer" + because(s.Cause)
+		return "does not answer" + Because(s.Cause)
 	default:
 		return ""
 	}

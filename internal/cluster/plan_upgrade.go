@@ -66,7 +66,7 @@ func (r *rollout) findHops() {
 
 		if done := s.Upgraded.Version; done != "" {
 			if reason := NotReady(r.want, r.have, m); reason != "" {
-				until := m.Name + " works with " + done + because(reason)
+				until := m.Name + " works with " + done + Because(reason)
 				r.reach(done, false, until)
 				r.reach(done, true, until)
 			}

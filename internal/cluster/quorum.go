@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -83,30 +81,6 @@ func Unowned(want Spec, have Snapshot) []EtcdMember {
 
 // PeerName names a control plane that the spec does not own.
 func PeerName(member EtcdMember) string { return "peer/" + member.NameOrID() }
-
-// NameOrID is the name of a member, or its ID while it has none.
-func (m EtcdMember) NameOrID() string { return cmp.Or(m.Name, m.ID) }
-
-// Host is where the machine of the member is, by the first address that it is announced
-// with.
-func (m EtcdMember) Host() string {
-	for _, peer := range m.PeerURLs {
-		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
-			return parsed.Hostname()
-		}
-	}
-
-	return ""
-}
-
-// Named is the name of a member, or its ID.
-func (s EtcdState) Named(id string) string {
-	if m, ok := s.member(id); ok {
-		return m.NameOrID()
-	}
-
-	return id
-}
 
 // leaving names a machine with a vote that is to be removed and can do so.
 func (q quorum) leaving(want Spec, have Snapshot) string {

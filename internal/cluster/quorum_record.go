@@ -74,7 +74,7 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 	}
 
 	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so that etcd cannot have a quorum again",
-		len(lost), of, whole, because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
+		len(lost), of, whole, Because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
 		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -269,6 +270,30 @@ func (s EtcdState) member(id string) (EtcdMember, bool) {
 	}
 
 	return EtcdMember{}, false
+}
+
+// NameOrID is the name of a member, or its ID while it has none.
+func (m EtcdMember) NameOrID() string { return cmp.Or(m.Name, m.ID) }
+
+// Host is where the machine of the member is, by the first address that it is announced
+// with.
+func (m EtcdMember) Host() string {
+	for _, peer := range m.PeerURLs {
+		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
+			return parsed.Hostname()
+		}
+	}
+
+	return ""
+}
+
+// Named is the name of a member, or its ID.
+func (s EtcdState) Named(id string) string {
+	if m, ok := s.member(id); ok {
+		return m.NameOrID()
+	}
+
+	return id
 }
 
 // EtcdView is etcd as one of its members sees it.

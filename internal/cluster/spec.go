@@ -185,7 +185,7 @@ func (s Spec) ordered() Spec {
 
 	o := &order{wanted: map[Role][]Machine{}, givenUp: map[Role][]Machine{}}
 	for _, role := range []Role{ControlPlane, Worker} {
-		o.wanted[role], o.givenUp[role] = ofRole(s.Machines, role), ofRole(s.Removed, role)
+		o.wanted[role], o.givenUp[role] = OfRole(s.Machines, role), OfRole(s.Removed, role)
 		o.all = append(o.all, o.wanted[role]...)
 	}
 
@@ -207,7 +207,8 @@ func (s Spec) all() []Machine { return s.ordered().order.all }
 // given up, and the other control planes.
 func (s Spec) Known() []Machine { return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes) }
 
-func ofRole(machines []Machine, role Role) []Machine {
+// OfRole are the machines of a role, ordered by name.
+func OfRole(machines []Machine, role Role) []Machine {
 	var out []Machine
 
 	for _, m := range machines {

@@ -372,6 +372,20 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s.create()
 }
 
+// runnerThatTells is a runner that notes when it waits for a reason.
+func (s *site) runnerThatTells(told *atomic.Bool, reason string) *lifecycle.Runner {
+	s.t.Helper()
+
+	runner := s.runner()
+	runner.Progress = func(message string, fields map[string]any) {
+		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), reason) {
+			told.Store(true)
+		}
+	}
+
+	return runner
+}
+
 // TestRunner_interruptIsNoCause: what etcd said last is why the run did not end, not that a question was cut off.
 func TestRunner_interruptIsNoCause(t *testing.T) {
 	t.Parallel()
@@ -395,14 +409,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 		return status.Error(codes.Unavailable, "etcdserver: no leader")
 	})
 
-	runner := s.runner()
-	runner.Progress = func(message string, fields map[string]any) {
-		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), "no leader") {
-			told.Store(true)
-		}
-	}
-
-	_, err := runner.Converge(ctx, s.want)
+	_, err := s.runnerThatTells(&told, "no leader").Converge(ctx, s.want)
 	if err == nil || !strings.Contains(err.Error(), "etcd does not answer yet") ||
 		!strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v, want what etcd said last", err)
@@ -455,14 +462,7 @@ func TestRunner_deadlineIsNoCause(t *testing.T) {
 		return told.Load()
 	}}
 
-	runner := s.runner()
-	runner.Progress = func(message string, fields map[string]any) {
-		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), "no leader") {
-			told.Store(true)
-		}
-	}
-
-	_, err := runner.Converge(late, s.want)
+	_, err := s.runnerThatTells(&told, "no leader").Converge(late, s.want)
 	if err == nil || strings.Contains(err.Error(), "no answer from") || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v, want what the machine said last", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 const (
@@ -187,7 +188,7 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 
 		delete(o.asking, "")
 
-		if !over(ctx) {
+		if !wait.Over(ctx) {
 			nodes.Since = time.Now()
 			if o.nodes != nil && o.nodes.Reachable == nodes.Reachable {
 				nodes.Since = o.nodes.Since
@@ -251,7 +252,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 
 	delete(o.asking, name)
 
-	if o.epoch[name] != epoch || over(ctx) {
+	if o.epoch[name] != epoch || wait.Over(ctx) {
 		return
 	}
 
@@ -265,9 +266,9 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
-	fresh.FirstBoot = old.FirstBoot && !withoutEtcd(fresh)
+	fresh.FirstBoot = old.FirstBoot && !fresh.WithoutEtcd()
 	unbroken := old.Fresh && (fresh.Answers() || fresh.FirstBoot)
-	fresh.Fresh = (unbroken || withoutEtcd(fresh)) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
+	fresh.Fresh = (unbroken || fresh.WithoutEtcd()) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
 	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
@@ -286,12 +287,6 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	}
 
 	o.states[name] = fresh
-}
-
-// withoutEtcd is true for a machine that proves to hold no etcd data.
-func withoutEtcd(s cluster.MachineState) bool {
-	return s.Access == cluster.Maintenance ||
-		s.Access == cluster.Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
 }
 
 // etcd asks the control planes for the member list, one after the other, until one answers. What was known before
@@ -314,7 +309,7 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 		}
 
 		// An interrupt that cuts the question off is no cause.
-		if over(ctx) {
+		if wait.Over(ctx) {
 			return have.Etcd
 		}
 
@@ -322,13 +317,6 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	}
 
 	return state
-}
-
-// over reports whether a context has ended, or is about to: the timers of connections may be a moment ahead of its own.
-func over(ctx context.Context) bool {
-	deadline, bounded := ctx.Deadline()
-
-	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
 // rest waits until nothing is being asked any more.
@@ -376,13 +364,11 @@ func (o *observer) state(name string) cluster.MachineState {
 // busy notes that a step runs on a machine; it is not asked until the step ends.
 func (o *observer) busy(name string, step cluster.Step) {
 	o.update(name, func(s *cluster.MachineState) {
-		s.Busy = "in progress: " + step.String()
+		s.Busy, s.BeginsEtcd = "in progress: "+step.String(), cluster.BeginsEtcd(step)
 
 		switch step := step.(type) {
 		case cluster.ApplyConfig:
 			s.FirstBoot = s.FirstBoot || step.Access != cluster.Member
-		case cluster.Bootstrap, cluster.Restore:
-			s.BeginsEtcd = true
 		case cluster.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
 		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:

@@ -118,7 +118,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 
 		go func() {
 			err := w.carryOut(ctx, o, watch, have)
-			w.ended <- outcome{step, err, over(ctx)}
+			w.ended <- outcome{step, err, wait.Over(ctx)}
 		}()
 	}
 

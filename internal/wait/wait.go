@@ -62,7 +62,7 @@ func Backoff(ctx context.Context, first, longest time.Duration, condition func(c
 		}
 
 		// A call cut off by the deadline says less than the one before it.
-		if reason == nil || ctx.Err() == nil {
+		if reason == nil || !Over(ctx) {
 			reason = err
 		}
 
@@ -76,6 +76,14 @@ func Backoff(ctx context.Context, first, longest time.Duration, condition func(c
 		case <-timer.C:
 		}
 	}
+}
+
+// Over reports whether ctx has ended, or its deadline has passed: the timers of connections may be a moment ahead of
+// its own. An error of such a moment says that time ran out, and nothing of who was asked.
+func Over(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
 func stopped(cause, reason error) error {

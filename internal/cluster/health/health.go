@@ -127,7 +127,7 @@ func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 
 	seen := map[string]bool{}
 
-	for _, m := range controlPlanes(want) {
+	for _, m := range cluster.OfRole(want.Machines, cluster.ControlPlane) {
 		state := have.Machines[m.Name]
 
 		if state.Access == cluster.Member && state.NodeName != "" {
@@ -152,24 +152,6 @@ func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 	slices.SortStableFunc(planes, func(a, b plane) int { return strings.Compare(a.title, b.title) })
 
 	return planes
-}
-
-// controlPlanes are those of the spec, ordered by name.
-func controlPlanes(want cluster.Spec) []cluster.Machine {
-	planes := slices.DeleteFunc(slices.Clone(want.Machines),
-		func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
-	slices.SortFunc(planes, func(a, b cluster.Machine) int { return strings.Compare(a.Name, b.Name) })
-
-	return planes
-}
-
-// because is a cause in brackets, if there is one.
-func because(cause string) string {
-	if cause == "" {
-		return ""
-	}
-
-	return " (" + cause + ")"
 }
 
 // titled names a machine by its name and address, as far as they are known.
@@ -235,7 +217,7 @@ func controlPlanesReady(planes []plane) Condition {
 		case s.Stage != cluster.StageRunning:
 			bad = append(bad, fmt.Sprintf("%s is in stage %s", p.title, s.Stage))
 		case !s.Ready:
-			bad = append(bad, p.title+" is not ready"+because(strings.Join(s.Unmet, ", ")))
+			bad = append(bad, p.title+" is not ready"+cluster.Because(strings.Join(s.Unmet, ", ")))
 		}
 	}
 
@@ -266,7 +248,7 @@ func nodesReady(k cluster.KubernetesState) Condition {
 		all = append(all, n.ReadySince)
 
 		if !n.Ready {
-			bad = append(bad, n.Name+because(n.ReadyReason))
+			bad = append(bad, n.Name+cluster.Because(n.ReadyReason))
 			wrong = append(wrong, n.ReadySince)
 		}
 	}
@@ -301,7 +283,7 @@ func nodesSchedulable(k cluster.KubernetesState) Condition {
 			by = "cordoned by talosop"
 		}
 
-		bad = append(bad, n.Name+because(by))
+		bad = append(bad, n.Name+cluster.Because(by))
 		wrong = append(wrong, n.UnschedulableSince)
 	}
 
