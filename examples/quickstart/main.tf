@@ -25,7 +25,7 @@ resource "talosop_control_plane" "this" {
   cluster_config_patches = var.config_patches
   deletion_protection    = var.deletion_protection
 
-  machines = { for name, address in var.control_planes : name => { address = address, hostname = name } }
+  machines = { for name, address in var.control_planes : name => { address = address } }
 
   # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
   lifecycle {
@@ -41,7 +41,7 @@ resource "talosop_worker" "this" {
   talos_version = var.talos_version
   install       = { disk = var.install_disk }
 
-  machines = { for name, address in var.workers : name => { address = address, hostname = name } }
+  machines = { for name, address in var.workers : name => { address = address } }
 
   lifecycle {
     postcondition {

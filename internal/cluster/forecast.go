@@ -244,7 +244,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	if fresh {
 		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing
 		state.TalosVersion, state.Schematic = m.TalosVersion, m.Schematic
-
+		state.NodeName = cmp.Or(m.WantedNode, state.NodeName)
 		state.Images = named
 	}
 

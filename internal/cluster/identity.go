@@ -177,6 +177,25 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 	refuseRenames(want, have, d)
 }
 
+// refuseNewNodeNames refuses to give another name to a machine whose node is at work: Kubernetes knows a node by its
+// name, so that another node would register, and the pods and volumes of the former would be left behind.
+func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
+	if len(d.Refusals) > 0 {
+		return // somebody else's node has another name anyway
+	}
+
+	for _, m := range want.Machines {
+		s := have.Machines[m.Name]
+		if s.Access != Member || m.Container || m.WantedNode == "" || s.NodeName == "" || s.NodeName == m.WantedNode {
+			continue
+		}
+
+		d.refuse(m.Name, fmt.Sprintf("it runs as the node %s, and would be called %s", s.NodeName, m.WantedNode),
+			fmt.Sprintf("A node does not change its name. Keep it: with hostname = %q, and without a patch that says another. "+
+				"For the other name take the machine out, apply, and add it again", s.NodeName))
+	}
+}
+
 // refuseRenames refuses to remove a machine that is wanted under another name: it would
 // be reset, and no one who renames a machine means that.
 func refuseRenames(want Spec, have Snapshot, d *Decision) {

@@ -136,6 +136,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.MemberID = value
 		case "node":
 			m.NodeName = value
+		case "wanted-node":
+			m.WantedNode = value
 		case "reinstall":
 			m.Reinstall = true
 		case "joined":

@@ -129,6 +129,9 @@ type Machine struct {
 	// InstallTarget is the disk or the disk selector that Talos installs to, as a
 	// person would name it; empty where nothing is installed. Shown in steps.
 	InstallTarget string
+	// WantedNode is the name that the wanted configuration gives to the machine's node; empty where it gives none, or is
+	// not known.
+	WantedNode string
 	// NodeName is the Kubernetes node that an earlier apply recorded together with
 	// UUID; empty when none is known or UUID comes from elsewhere.
 	NodeName string

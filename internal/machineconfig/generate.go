@@ -79,7 +79,7 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 		return Config{}, err
 	}
 
-	return Config{Bytes: encoded, Digest: digest, Warnings: warnings}, nil
+	return Config{Bytes: encoded, Digest: digest, Warnings: warnings, NodeName: nodeName(documents.known)}, nil
 }
 
 // patched is the base with all patches applied, in the order that is documented for users.
@@ -102,7 +102,7 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 		}
 	}
 
-	return base, base.settle(g.cluster.AirGapped, g.contract)
+	return base, base.settle(g.cluster.AirGapped, m.Hostname, g.contract)
 }
 
 // scope is a list of patches and the setting it comes from.

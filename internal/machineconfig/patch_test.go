@@ -131,6 +131,14 @@ func TestGenerate_hostnames(t *testing.T) {
 			[]string{`- HostnameConfig: auto = "stable"`, `+ v1alpha1: machine.network.hostname = "by-field"`}},
 		{"a setting and a patch", "v1.13", "by-setting", []string{document + "hostname: by-document\n"},
 			[]string{`~ HostnameConfig: auto: "stable" -> "off"`, `+ HostnameConfig: hostname = "by-document"`}},
+		{"a setting and a patch of both", "v1.13", "by-setting",
+			[]string{document + "hostname: by-document\nauto: stable\n"},
+			[]string{`~ HostnameConfig: auto: "stable" -> "off"`, `+ HostnameConfig: hostname = "by-document"`}},
+		{"a setting and Talos's own", "v1.13", "by-setting", []string{document + "auto: stable\n"}, nil},
+		{"a setting and the field of older versions", "v1.13", "by-setting", []string{field},
+			[]string{`- HostnameConfig: auto = "stable"`, `+ v1alpha1: machine.network.hostname = "by-field"`}},
+		{"a setting and the field, before 1.12", "v1.11", "by-setting", []string{field},
+			[]string{`+ v1alpha1: machine.network.hostname = "by-field"`, "- v1alpha1: machine.network = {}"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := generated(t, testCluster(test.contract), testMachine(Worker))

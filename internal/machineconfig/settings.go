@@ -146,7 +146,8 @@ type Machine struct {
 	Role Role
 	// Mode decides what the configuration is checked against. In a cluster of containers it is Container.
 	Mode Mode
-	// Hostname is a static host name. Empty means one derived from the machine's identity by Talos.
+	// Hostname is a static host name; one that a patch sets takes its place, and so does `auto: stable`. Empty means one
+	// derived from the machine's identity by Talos.
 	Hostname string
 	// CertSANs are further addresses and names of this machine alone, in the certificates of its Talos API and, on a
 	// control plane, of its API server: a container is reached by a name of its own.

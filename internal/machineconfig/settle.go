@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"fmt"
+	"strings"
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -12,15 +13,15 @@ import (
 )
 
 // settle lets generated defaults give way to what the patches set. It runs after the patches, because a
-// patch is free to delete or change the default itself.
-func (d *documents) settle(airGapped bool, contract *coreconfig.VersionContract) error {
+// patch is free to delete or change the default itself. hostname is the one of the machine's settings.
+func (d *documents) settle(airGapped bool, hostname string, contract *coreconfig.VersionContract) error {
 	main := d.known.RawV1Alpha1()
 	if main == nil || main.MachineConfig == nil {
 		// Nothing a machine could use; check says so.
 		return nil
 	}
 
-	settled := settleHostname(d.known.Documents(), main)
+	settled := settleHostname(d.known.Documents(), main, hostname)
 	if airGapped {
 		settled = settleTime(settled, main, contract)
 	}
@@ -35,34 +36,76 @@ func (d *documents) settle(airGapped bool, contract *coreconfig.VersionContract)
 	return nil
 }
 
-// settleHostname makes the generated `auto: stable` give way to a static host name, in either form: Talos
-// 1.13 refuses both together ("'auto' and 'hostname' cannot be set at the same time", "static hostname is
-// already set in v1alpha1 config"), and nobody who sets a host name wants the generated one.
-func settleHostname(documents []config.Document, main *v1alpha1.Config) []config.Document {
+// settleHostname makes the host name of the settings, and the generated `auto: stable`, give way to what patches
+// say, in either form: Talos 1.13 refuses both together ("'auto' and 'hostname' cannot be set at the same time",
+// "static hostname is already set in v1alpha1 config").
+func settleHostname(documents []config.Document, main *v1alpha1.Config, setting string) []config.Document {
 	var settled []config.Document
 
 	for _, document := range documents {
-		hostname, ok := document.(*network.HostnameConfigV1Alpha1)
-		if !ok || hostname.AutoHostname() != nethelpers.AutoHostnameKindStable {
-			settled = append(settled, document)
-
-			continue
-		}
+		found, ok := document.(*network.HostnameConfigV1Alpha1)
 
 		switch {
-		case hostname.ConfigHostname != "":
-			// A copy, because the document may be that of a patch, which is used again.
-			static := hostname.DeepCopy()
-			static.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
-			settled = append(settled, static)
-		case main.Hostname() != "":
+		case !ok:
+			settled = append(settled, document)
+		case main.Hostname() != "" && byDefault(found, setting):
 			// The main document has the name; this one is dropped.
 		default:
-			settled = append(settled, document)
+			settled = append(settled, settledHostname(found, setting))
 		}
 	}
 
 	return settled
+}
+
+// byDefault reports whether a document says nothing but what it was generated with.
+func byDefault(document *network.HostnameConfigV1Alpha1, setting string) bool {
+	if document.ConfigHostname == "" {
+		return document.AutoHostname() == nethelpers.AutoHostnameKindStable
+	}
+
+	return document.ConfigHostname == setting
+}
+
+// settledHostname decides between a static name and Talos's own: with the name of the settings, which was generated
+// with `auto: off`, a patch asks for Talos's own; any other name comes from a patch.
+func settledHostname(document *network.HostnameConfigV1Alpha1, setting string) *network.HostnameConfigV1Alpha1 {
+	if document.ConfigHostname == "" || document.AutoHostname() != nethelpers.AutoHostnameKindStable {
+		return document
+	}
+
+	// A copy, because the document may be that of a patch, which is used again.
+	settled := document.DeepCopy()
+
+	if document.ConfigHostname == setting {
+		settled.ConfigHostname = ""
+	} else {
+		settled.ConfigAuto = new(nethelpers.AutoHostnameKindOff)
+	}
+
+	return settled
+}
+
+// nodeName is the name of the Kubernetes node of a machine with a static host name (Talos 1.13, controllers/k8s,
+// nodename.go); empty when Talos or the platform makes it.
+func nodeName(machine coreconfig.Provider) string {
+	hostname := machine.NetworkHostnameConfig()
+	if hostname == nil || machine.Machine() == nil {
+		return ""
+	}
+
+	if machine.Machine().Kubelet().RegisterWithFQDN() {
+		return strings.ToLower(hostname.Hostname())
+	}
+
+	return NodeNameOf(hostname.Hostname())
+}
+
+// NodeNameOf is the name of the node of a machine with that host name, unless it registers with its domain.
+func NodeNameOf(hostname string) string {
+	name, _, _ := strings.Cut(strings.ToLower(hostname), ".")
+
+	return name
 }
 
 // settleTime switches time synchronisation off where no patch has configured it.

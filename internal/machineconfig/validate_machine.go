@@ -33,6 +33,9 @@ func checkMachine(found *problems, m Machine, s strictness) {
 	}
 }
 
+// IsHostName reports whether a machine can be called so.
+func IsHostName(name string) bool { return isDNSName(name) }
+
 func checkHostname(found *problems, hostname string) {
 	if hostname != "" && !isDNSName(hostname) {
 		found.add("machine.hostname", quoted(hostname),

@@ -27,7 +27,7 @@ type Examination struct {
 // NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, record Record) *Examination {
 	return &Examination{Places: map[string][]machineconfig.Place{},
-		Wanted: sync.OnceValues(p.WithPeers(record.Peers).Configurations)}
+		Wanted: sync.OnceValues(p.WithPeers(record.Peers).WithNames(record).Configurations)}
 }
 
 // Expect says which configuration each machine is taken to have: the recorded one, so that

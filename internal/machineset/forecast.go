@@ -50,6 +50,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record)}
 
 	recorded, conflicts := NewPriorState(record, p, prior)
+	p, prior = p.WithNames(recorded.Record), prior.WithNames(record)
 
 	var diags finding.List
 

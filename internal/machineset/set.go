@@ -67,6 +67,8 @@ type Machine struct {
 	Address     string
 	UUID        string
 	Fingerprint string
+	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
+	OwnHostname bool
 	// OwnInstall is true when the machine has install settings of its own.
 	OwnInstall bool
 	// OwnImage is true when the installer image is given, by the machine or its group.
@@ -92,6 +94,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Protected:        p.Protected,
 		Joins:            p.Single != nil && !p.Single.Bootstrap,
 		Removed:          recorded.Removed,
+		Machines:         []cluster.Machine{}, // nil before there is a spec at all
 		Pools:            map[string]cluster.Budget{},
 		Bootstrapped:     Bootstrapped(recorded.Phase),
 		NodesBecomeReady: p.Settings.CNI.Name != machineconfig.CNINone,
@@ -132,6 +135,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
 			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
 			InstallTarget: installTarget(m.Config.Install),
+			WantedNode:    files.Nodes[name],
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
 		})
@@ -238,12 +242,15 @@ type Rendered struct {
 	Digests map[string]string
 	// Images are those of Kubernetes in them.
 	Images map[string]cluster.Images
+	// Nodes are the names that they give to the Kubernetes nodes of the machines, where they give any.
+	Nodes map[string]string
 }
 
 // Render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
-	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{}}
+	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
+		Nodes: map[string]string{}}
 
 	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
 	if err != nil {
@@ -252,6 +259,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 
 	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
+		out.Nodes[name] = config.NodeName
 	})
 }
 
@@ -291,7 +299,20 @@ func (p Set) check() error {
 		return p.problems("", err)
 	}
 
-	return p.renderMachines(generator, func(string, renderedMachine) {})
+	var (
+		problems []error
+		nodes    = map[string]string{}
+	)
+
+	err = p.renderMachines(generator, func(name string, m renderedMachine) {
+		if other, taken := nodes[m.NodeName]; taken && m.NodeName != "" {
+			problems = append(problems, p.sameNode(name, other, m.NodeName))
+		}
+
+		nodes[m.NodeName] = name
+	})
+
+	return errors.Join(append(problems, err)...)
 }
 
 // renderedMachine is the configuration of one machine, and the images of Kubernetes in it.

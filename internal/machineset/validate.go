@@ -74,6 +74,7 @@ func validateMachines(p Set) finding.List {
 
 	for _, name := range names {
 		machine := p.Machines[name]
+		diags.Append(p.validateHostName(name)...)
 
 		if machine.Address != "" {
 			diags.Append(p.validateAddress(name, machine.Address, addresses)...)

@@ -473,6 +473,24 @@ func planScenarios() map[string]planScenario {
 				"/dev/nvme0n1",
 				"workers", "batch", "machines", "w-9", "install", "disk"), "workers", "gpu"),
 		},
+		"hostname-refused": {
+			says:   "A machine that runs is to have another host name.",
+			before: baseCluster(), after: with(baseCluster(), "store", "workers", "gpu", "machines", "w-1", "hostname"),
+		},
+		"hostname-by-patch-refused": {
+			says:   "The same by a patch.",
+			before: baseCluster(),
+			after: with(baseCluster(), []any{"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: store\n"},
+				"workers", "gpu", "machines", "w-1", "config_patches"),
+		},
+		"hostname-kept": {
+			says:   "The host name that a machine has is written down.",
+			before: baseCluster(), after: with(baseCluster(), "gpu-w-1", "workers", "gpu", "machines", "w-1", "hostname"),
+		},
+		"pool-emptied": {
+			says:   "A pool loses its machines, and stays.",
+			before: baseCluster(), after: with(baseCluster(), configuration{}, "workers", "batch", "machines"),
+		},
 		"role-refused": {
 			says:   "A control plane is listed as a worker.",
 			before: baseCluster(),

@@ -77,7 +77,9 @@ type lifeSite struct {
 func (s *lifeSite) named(c lifeConfig, role string, machines []*sim.Machine, indexes []int) configuration {
 	out := configuration{}
 	for _, i := range indexes {
-		out[fmt.Sprintf("%s%s-%d", c.Prefix, role, i+1)] = configuration{"address": machines[i].Address().String()}
+		// The name of a node outlives the keys, the pools and the resources that its machine is in.
+		out[fmt.Sprintf("%s%s-%d", c.Prefix, role, i+1)] = configuration{"address": machines[i].Address().String(),
+			"hostname": machines[i].Name()}
 	}
 
 	return out
@@ -237,6 +239,7 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 			Config: func(ref func(string, string) tftypes.Value) configuration {
 				config := c.patches(c.common(configuration{
 					"cluster": handle.Of(ref), "name": name, "role": role, "address": address["address"],
+					"hostname": address["hostname"],
 				}))
 				if founds {
 					config["bootstrap"] = true

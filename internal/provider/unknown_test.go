@@ -371,8 +371,8 @@ func replicasIn(config configuration, prefix string, block configuration) []stri
 	return names
 }
 
-// addressIn is the address of a machine in a configuration.
-func addressIn(config configuration, name string) any {
+// machineIn is what a configuration says of a machine.
+func machineIn(config configuration, name string) configuration {
 	block := config
 
 	if pool, key, inPool := strings.Cut(name, machineset.PoolSeparator); inPool {
@@ -386,18 +386,27 @@ func addressIn(config configuration, name string) any {
 	if machines, ok := block["machines"].(configuration); ok {
 		machine, _ := machines[name].(configuration)
 
-		return machine["address"]
+		return machine
 	}
 
-	return config["address"]
+	return config
+}
+
+// nodeIn is the node of a machine in a configuration.
+func nodeIn(config configuration, name string) any {
+	if hostname, ok := machineIn(config, name)["hostname"]; ok {
+		return hostname
+	}
+
+	return strings.ReplaceAll(name, machineset.PoolSeparator, "-")
 }
 
 // seenOf is what is observed of a machine that runs.
 func seenOf(name string, config configuration) configuration {
 	seen := configuration{
-		"address": addressIn(config, name), "stage": "running", "ready": true, "talos_version": config["talos_version"],
+		"address": machineIn(config, name)["address"], "stage": "running", "ready": true, "talos_version": config["talos_version"],
 		"platform":  "metal",
-		"node_name": name, "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
+		"node_name": nodeIn(config, name), "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
 		"kubernetes": configuration{"kubelet": kubernetesIn(config)},
 	}
 

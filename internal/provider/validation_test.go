@@ -301,9 +301,23 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 			}, "control_plane", "machines"),
 			At: plane + `.AttributeName("machines")`, says: []string{"2 control-plane machines", "1, 3 or 5"}, warning: true,
 		},
-		"zero workers in a pool": {
-			config: with(baseCluster(), configuration{}, "workers", "batch", "machines"),
+		"no list of workers in a pool": {
+			config: without(baseCluster(), "workers", "batch", "machines"),
 			At:     batch + `.AttributeName("machines")`, says: []string{"no machine", "worker"},
+		},
+		"no control plane": {
+			config: with(baseCluster(), configuration{}, "control_plane", "machines"),
+			At:     `AttributeName("control_plane").AttributeName("machines")`, says: []string{"no machine", "one or more"},
+		},
+		"a name that is no host name": {
+			config: with(baseCluster(), "10.0.0.99", "workers", "batch", "machines", "Rack_9", "address"),
+			At:     batch + `.AttributeName("machines").ElementKeyString("Rack_9")`,
+			says:   []string{`"batch-Rack_9"`, "lower-case letters", "Set hostname"},
+		},
+		"a host name twice": {
+			config: with(baseCluster(), "batch-w-1", "control_plane", "machines", "cp-2", "hostname"),
+			At:     `AttributeName("control_plane").AttributeName("machines").ElementKeyString("cp-2").AttributeName("hostname")`,
+			says:   []string{`"batch-w-1"`, "batch/w-1", "a name for each machine"},
 		},
 		"worker at the address of a control plane": {
 			config: with(baseCluster(), "10.0.0.12", "workers", "batch", "machines", "w-2", "address"),

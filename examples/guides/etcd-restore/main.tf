@@ -55,9 +55,9 @@ resource "talosop_cluster" "prod" {
     install = { disk = "/dev/sda" }
 
     machines = {
-      cp-1 = { address = "10.0.0.11", hostname = "cp-1" }
-      cp-2 = { address = "10.0.0.12", hostname = "cp-2" }
-      cp-3 = { address = "10.0.0.13", hostname = "cp-3" }
+      cp-1 = { address = "10.0.0.11" }
+      cp-2 = { address = "10.0.0.12" }
+      cp-3 = { address = "10.0.0.13" }
     }
   }
 

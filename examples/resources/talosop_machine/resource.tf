@@ -29,7 +29,6 @@ resource "talosop_machine" "prod" {
   name          = each.key
   role          = each.value.role
   address       = each.value.address
-  hostname      = each.key
   bootstrap     = each.key == "cp-1" # exactly one control plane begins etcd, the others join it
   talos_version = "v1.13.0"
   install       = { disk = "/dev/sda" }

@@ -16,9 +16,8 @@ resource "talosop_worker" "batch" {
 
   machines = {
     for name, address in var.batch_nodes : name => {
-      address  = address
-      hostname = name
-      meta     = { user_1 = "batch" } # outlives resets, and is readable in maintenance mode
+      address = address
+      meta    = { user_1 = "batch" } # outlives resets, and is readable in maintenance mode
     }
   }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -24,7 +25,7 @@ func clusterFrom(
 		return ClusterModel{}, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
-	plane, diags := poolFrom(ctx, request.ControlPlane, machines, planes, true)
+	plane, diags := poolFrom(ctx, machineset.Group{}, request.ControlPlane, machines, planes, true)
 	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
@@ -44,7 +45,8 @@ func clusterFrom(
 			return model, append(diags, clusterimport.ImportFailed("read the configurations of the workers", err, "")...)
 		}
 
-		pool, more := poolFrom(ctx, request.Workers[name], machines, pools[name], true)
+		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, request.Workers[name],
+			machines, pools[name], true)
 		diags.Append(more...)
 
 		workers := workersModel{machinesModel: pool.asBlock(), TalosVersion: pool.TalosVersion}

@@ -28,7 +28,7 @@ func controlPlaneFrom(
 		return ControlPlaneModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
-	pool, diags := poolFrom(ctx, request.Machines, machines, found, true)
+	pool, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, true)
 	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
@@ -75,7 +75,7 @@ func workersFrom(
 		return WorkerModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
-	pool, diags := poolFrom(ctx, request.Machines, machines, found, false)
+	pool, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, false)
 	object, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
 
@@ -91,7 +91,7 @@ func workersFrom(
 // poolFrom describes machines. Install settings that are the same on all of them
 // are those of the pool.
 func poolFrom(
-	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
+	ctx context.Context, of machineset.Group, addresses map[string]string, machines map[string]machineconfig.Machine,
 	found map[string]clusterimport.Recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(addresses))
@@ -131,7 +131,7 @@ func poolFrom(
 
 	var more diag.Diagnostics
 
-	model.Machines, more = importedMachines(ctx, addresses, machines,
+	model.Machines, more = importedMachines(ctx, of, addresses, machines,
 		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
 			if shared {
 				return types.ObjectNull(installType()), nil
@@ -145,7 +145,7 @@ func poolFrom(
 
 // importedMachines is the machines of a set, each with the install settings that own says are its own.
 func importedMachines(
-	ctx context.Context, addresses map[string]string, machines map[string]machineconfig.Machine,
+	ctx context.Context, of machineset.Group, addresses map[string]string, machines map[string]machineconfig.Machine,
 	own func(machineconfig.Install) (types.Object, diag.Diagnostics),
 ) (types.Map, diag.Diagnostics) {
 	values := map[string]attr.Value{}
@@ -156,8 +156,13 @@ func importedMachines(
 		install, more := own(machines[name].Install)
 		diags.Append(more...)
 
+		hostname := tf.TextOrNull(machines[name].Hostname)
+		if hostname.ValueString() == of.HostName(name) {
+			hostname = types.StringNull()
+		}
+
 		value, more := types.ObjectValueFrom(ctx, machineType(), machineModel{
-			Address: types.StringValue(addresses[name]), Hostname: tf.TextOrNull(machines[name].Hostname),
+			Address: types.StringValue(addresses[name]), Hostname: hostname,
 			Install:       install,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		})

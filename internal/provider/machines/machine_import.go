@@ -87,7 +87,7 @@ func oneMachineFrom(
 		return model, clusterimport.ImportFailed("read the configuration", err, "")
 	}
 
-	shared, diags := poolFrom(ctx, request.Machines, machines, found, false)
+	shared, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, false)
 	name := slices.Sorted(maps.Keys(found))[0]
 
 	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))

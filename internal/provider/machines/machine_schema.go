@@ -28,6 +28,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)
 
+	attributes["hostname"] = hostnameAttribute("`name`")
 	attributes["install"] = installAttribute("the machine", "Needed before it joins.")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
@@ -57,8 +58,8 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.RegexMatches(machineName,
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")},
-			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster. It is not the host " +
-				"name (see `hostname`), so `moved` blocks can rename the machine." + tf.TerraformOnly,
+			MarkdownDescription: "Name of the machine in plans, messages and `id`, unique in its cluster, and its `hostname` " +
+				"unless that is given. A machine that has joined keeps its host name when this changes." + tf.TerraformOnly,
 		},
 		"bootstrap": schema.BoolAttribute{
 			Optional: true,

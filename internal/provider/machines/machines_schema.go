@@ -42,8 +42,8 @@ type diskSelectorModel struct {
 	BusPath  types.String `tfsdk:"bus_path"`
 }
 
-// machineName is what a machine may be called: it ends up in messages, in the
-// names of its steps and, where the user says so, in host names.
+// machineName is what a machine may be called: it ends up in messages, in the names of its steps and, where it has no
+// hostname, in that, which the validation checks.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 func machinesAttribute(role string) schema.MapNestedAttribute {
@@ -55,11 +55,11 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 					"or digit")),
 		},
 		MarkdownDescription: "The " + role +
-			" machines, by a name of your choice. The name is the machine's identity in Terraform: it " +
-			"appears in plans and messages. A machine that is added joins the cluster; one that is taken out is drained, " +
-			"leaves etcd, is reset to maintenance mode, and its node is deleted. A machine that only gets another name stays " +
-			"as it is, as long as its `address` or its `uuid` says that it is the same. Required with mode `metal`; with " +
-			"`container` it is `replicas`.",
+			" machines, by a name of your choice. The name is the machine's identity in Terraform, and its `hostname` unless " +
+			"that is given: it appears in plans and messages. A machine that is added joins the cluster; one that is taken " +
+			"out is drained, leaves etcd, is reset to maintenance mode, and its node is deleted. A machine that only gets " +
+			"another name stays as it is, as long as its `address` or its `uuid` says that it is the same. Required with " +
+			"mode `metal`, where a pool of workers may be empty (`{}`); with `container` it is `replicas`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
@@ -81,12 +81,8 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 					"to that very machine. It changes with every boot, and is not used once the machine has " +
 					"joined." + tf.TerraformOnly,
 			},
-			"hostname": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Without it Talos derives " +
-					"a stable name from the hardware. Set it before the machine joins: a node does not change its " +
-					"name." + clusterhandle.AppliedLive,
-			},
+			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
+				"`talosop_cluster`"),
 			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
 			"config_patches": schema.ListAttribute{
 				Optional:    true,
@@ -97,6 +93,15 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 			},
 			"meta": metaAttribute(),
 		}},
+	}
+}
+
+func hostnameAttribute(otherwise string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Default: " + otherwise +
+			"; a patch that sets a host name, or `auto: stable` for one that Talos makes, goes before both. A node does not " +
+			"change its name: a machine that has joined keeps it whatever the default becomes, and another one is refused.",
 	}
 }
 

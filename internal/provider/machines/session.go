@@ -27,7 +27,7 @@ func openSession(
 		return nil, err
 	}
 
-	p = p.WithPeers(recorded.Peers)
+	p = p.WithPeers(recorded.Peers).WithNames(recorded.Record)
 
 	var files machineset.Rendered
 	if render {

@@ -47,6 +47,8 @@ func (g *writtenGroup) validateCount() finding.List {
 	count := len(g.machines.Machines.Elements())
 
 	switch {
+	case count == 0 && g.Role == cluster.Worker && !g.machines.Machines.IsNull():
+		return nil // a pool that is to have machines later
 	case count == 0:
 		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))

@@ -121,10 +121,11 @@ func machineSetOf(
 				Address:     named.Text(machine.Address),
 				UUID:        settings.Text(machine.UUID),
 				Fingerprint: settings.Text(machine.Fingerprint),
+				OwnHostname: !machine.Hostname.IsNull(),
 				OwnInstall:  !machine.Install.IsNull(),
 				OwnImage:    ownImage,
 				Meta:        readMeta(named, settings, machine.Meta),
-				Config:      g.machine(ctx, settings, machine),
+				Config:      g.machine(ctx, settings, key, machine),
 			}
 		}
 	}
@@ -136,14 +137,22 @@ func machineSetOf(
 	return p, append(settings.Diags, named.Diags...)
 }
 
-// machine reads the settings of one machine, with those of its group filled in.
-func (g *writtenGroup) machine(ctx context.Context, r *tf.Reader, one machineModel) machineconfig.Machine {
+// machine reads the settings of one machine, with those of its group filled in. Its key is its host name, unless that
+// is given, or the key cannot be one, which the validation says.
+func (g *writtenGroup) machine(
+	ctx context.Context, r *tf.Reader, key string, one machineModel,
+) machineconfig.Machine {
 	install, _ := g.installOf(ctx, r, one)
+
+	hostname := r.Text(one.Hostname)
+	if name := g.HostName(key); one.Hostname.IsNull() && machineconfig.IsHostName(name) {
+		hostname = name
+	}
 
 	return machineconfig.Machine{
 		Role:        machineconfig.Role(g.Role),
 		Mode:        machineconfig.Metal,
-		Hostname:    r.Text(one.Hostname),
+		Hostname:    hostname,
 		Install:     install,
 		PoolPatches: r.Texts(g.machines.ConfigPatches),
 		Patches:     r.Texts(one.ConfigPatches),

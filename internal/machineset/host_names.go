@@ -1,0 +1,71 @@
+package machineset
+
+import (
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// A machine on metal is called what its key says, unless its host name is given. That is so when it joins: from then on
+// it keeps the name of its node, which Kubernetes does not change, whatever its key becomes.
+
+// HostName is what the machine of a key is called that has no host name of its own: the key, with the pool in front in
+// pools of talosop_cluster.
+func (g *Group) HostName(key string) string {
+	return strings.ReplaceAll(g.Prefix, PoolSeparator, "-") + key
+}
+
+// chosenByTalos is the form of the names that Talos makes of the identity of a machine (Talos 1.13,
+// controllers/network, hostname_config.go).
+var chosenByTalos = regexp.MustCompile(`^talos-[0-9a-z]{3}-[0-9a-z]{3}$`)
+
+// WithNames is a set in which machines that joined under another name than that of their key keep it.
+func (p Set) WithNames(recorded Record) Set {
+	if p.Host != nil {
+		return p
+	}
+
+	machines := maps.Clone(p.Machines)
+
+	for name, m := range machines {
+		node := recorded.Machines[name].NodeName
+		if m.OwnHostname || !machineconfig.IsHostName(node) || node == machineconfig.NodeNameOf(m.Config.Hostname) {
+			continue
+		}
+
+		m.Config.Hostname = node
+		if chosenByTalos.MatchString(node) {
+			m.Config.Hostname = ""
+		}
+
+		machines[name] = m
+	}
+
+	p.Machines = machines
+
+	return p
+}
+
+// validateHostName checks that the key of a machine can be its host name where it has no other.
+func (p Set) validateHostName(name string) finding.List {
+	m := p.Machines[name]
+	if p.Host != nil || m.OwnHostname || machineconfig.IsHostName(m.Group.HostName(m.Key)) {
+		return nil
+	}
+
+	return finding.List{finding.Invalid(p.machinePath(name), "host name",
+		"found "+finding.Quote(m.Group.HostName(m.Key))+", after the name of the machine, because it has no hostname",
+		"allowed are lower-case letters, digits and dashes, at most 63 of them, with or without a domain",
+		"set hostname, or give the machine such a name")}
+}
+
+// sameNode is the mistake of a machine whose node would have the name of another one's.
+func (p Set) sameNode(name, other, node string) error {
+	return p.problems(name, &machineconfig.FieldError{
+		Field: "machine.hostname", Found: finding.Quote(node) + ", which is the host name of " + other + ", too",
+		Allowed: "a name for each machine: Kubernetes knows its node by it", Fix: "set another hostname for one of them",
+	})
+}
