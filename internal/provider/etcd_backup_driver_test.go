@@ -82,13 +82,12 @@ func (d *driven) proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 
 	out := fieldsOf(t, config)
 
-	if !d.state.IsNull() {
-		was := fieldsOf(t, d.state)
-
-		for _, a := range schemas(t).ResourceSchemas[d.Name].Block.Attributes {
-			if a.Computed && out[a.Name].IsNull() {
-				out[a.Name] = was[a.Name]
-			}
+	for _, a := range schemas(t).ResourceSchemas[d.Name].Block.Attributes {
+		switch {
+		case a.WriteOnly:
+			out[a.Name] = tftypes.NewValue(out[a.Name].Type(), nil)
+		case !d.state.IsNull() && a.Computed && out[a.Name].IsNull():
+			out[a.Name] = fieldsOf(t, d.state)[a.Name]
 		}
 	}
 

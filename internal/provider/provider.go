@@ -78,7 +78,7 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 	return []func() resource.Resource{
 		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource,
 		machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
-		addon.NewResource,
+		addon.NewResource, credentials.NewKubeconfigFile, credentials.NewTalosconfigFile,
 	}
 }
 

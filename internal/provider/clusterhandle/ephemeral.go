@@ -4,16 +4,29 @@ package clusterhandle
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
+const issuesCredentials = "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
+	"object written by hand with at least `name`, `endpoint` and `secrets`."
+
+// HandleWriteOnly is the cluster handle as an argument of a resource that keeps nothing of it in state.
+func HandleWriteOnly() resource.SingleNestedAttribute {
+	return resource.SingleNestedAttribute{
+		Required: true, WriteOnly: true,
+		MarkdownDescription: issuesCredentials + " Write-only: it is in neither state nor plan, and a plan that follows a " +
+			"change of it says so.",
+		Attributes: tf.WriteOnlyAttributes(ObservedHandle()),
+	}
+}
+
 // HandleForEphemerals is the cluster handle as an argument of an ephemeral resource.
 func HandleForEphemerals() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		Required: true,
-		MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
-			"object written by hand with at least `name`, `endpoint` and `secrets`.",
-		Attributes: tf.EphemeralAttributes(ObservedHandle()),
+		Required:            true,
+		MarkdownDescription: issuesCredentials,
+		Attributes:          tf.EphemeralAttributes(ObservedHandle()),
 	}
 }

@@ -1,4 +1,5 @@
-// Package credentials is the ephemeral resources talosop_kubeconfig and talosop_talosconfig.
+// Package credentials is what programs and people connect to a cluster with: the ephemeral resources talosop_kubeconfig
+// and talosop_talosconfig for other providers, and talosop_kubeconfig_file and talosop_talosconfig_file for a person.
 package credentials
 
 import (
@@ -9,8 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -129,23 +128,6 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	user := config.User.ValueString()
-	if config.User.IsNull() {
-		user = providerdata.ClientName
-	}
-
-	groups, _ := tf.KnownStrings(config.Groups)
-	if config.Groups.IsNull() {
-		groups = []string{providerdata.AdminGroup}
-	}
-
-	credentials, err := bundle.KubernetesClient(user, groups, lifetime)
-	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", finding.Report{Cause: []string{err.Error()}}))
-
-		return
-	}
-
 	way, diags := e.EndpointTo(ctx, handle, bundle)
 	resp.Diagnostics.Append(diags...)
 	way.Remember(ctx, resp, e.ProviderData)
@@ -154,34 +136,23 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 		return
 	}
 
-	if err := config.Fill(credentials, handle, way, user); err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "kubeconfig", finding.Report{Cause: []string{err.Error()}}))
+	out, err := issueKubeconfig(bundle, handle, way,
+		kubernetesIdentityOf(&tf.Reader{}, config.User, config.Groups), lifetime)
+	if err != nil {
+		resp.Diagnostics.Append(notIssued("kubeconfig", err))
 
 		return
 	}
 
+	config.fill(out)
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *kubeconfigModel) Fill(
-	c pki.Credentials, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, user string,
-) error {
-	server, name := handle.Endpoint.ValueString(), ""
-	if way != nil {
-		server, name = "https://"+way.Address, way.Name
-	}
-
-	file, err := c.KubeconfigFor(handle.Name.ValueString(), server, name, user)
-	if err != nil {
-		return err
-	}
-
-	m.Kubeconfig = types.StringValue(string(file))
-	m.Host, m.TLSServerName = types.StringValue(server), tf.TextOrNull(name)
-	m.ClusterCACertificate = types.StringValue(string(c.CA))
-	m.ClientCertificate = types.StringValue(string(c.Certificate))
-	m.ClientKey = types.StringValue(string(c.Key))
-	m.NotAfter = timetypes.NewRFC3339TimeValue(c.NotAfter)
-
-	return nil
+func (m *kubeconfigModel) fill(out issued) {
+	m.Kubeconfig = types.StringValue(string(out.file))
+	m.Host, m.TLSServerName = types.StringValue(out.server), tf.TextOrNull(out.serverName)
+	m.ClusterCACertificate = types.StringValue(string(out.CA))
+	m.ClientCertificate = types.StringValue(string(out.Certificate))
+	m.ClientKey = types.StringValue(string(out.Key))
+	m.NotAfter = timetypes.NewRFC3339TimeValue(out.NotAfter)
 }

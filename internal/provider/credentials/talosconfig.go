@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -46,6 +45,13 @@ type talosconfigModel struct {
 	NotAfter          timetypes.RFC3339    `tfsdk:"not_after"`
 }
 
+// What the ephemeral resource and the file have in common.
+const (
+	rolesDescription = "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
+		"`os:etcd:backup`, `os:admin`. Default: `[\"" + providerdata.AdminRole + "\"]`."
+	nodesDescription = "Machines that commands act on when they name none. Default: none."
+)
+
 func (e *talosconfigEphemeral) Metadata(
 	_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse,
 ) {
@@ -62,10 +68,9 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"roles": schema.ListAttribute{
-				Optional:    true,
-				ElementType: types.StringType,
-				MarkdownDescription: "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
-					"`os:etcd:backup`, `os:admin`. Default: `[\"" + providerdata.AdminRole + "\"]`.",
+				Optional:            true,
+				ElementType:         types.StringType,
+				MarkdownDescription: rolesDescription,
 			},
 			"ttl": schema.StringAttribute{
 				Optional:            true,
@@ -83,7 +88,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 			"nodes": schema.ListAttribute{
 				Optional:            true,
 				ElementType:         types.StringType,
-				MarkdownDescription: "Machines that commands act on when they name none. Default: none.",
+				MarkdownDescription: nodesDescription,
 			},
 			"talosconfig": schema.StringAttribute{
 				Computed: true, Sensitive: true,
@@ -125,11 +130,6 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	roles, _ := tf.KnownStrings(config.Roles)
-	if config.Roles.IsNull() {
-		roles = []string{providerdata.AdminRole}
-	}
-
 	if config.Endpoints.IsNull() {
 		way, diags := e.TalosEndpointTo(ctx, handle, bundle)
 		resp.Diagnostics.Append(diags...)
@@ -144,40 +144,30 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 		}
 	}
 
-	credentials, err := bundle.TalosClient(roles, lifetime)
-	if err == nil {
-		err = config.Fill(credentials, handle)
+	if config.Endpoints.IsNull() {
+		config.Endpoints = handle.TalosEndpoints
 	}
 
+	r := &tf.Reader{}
+
+	out, err := issueTalosconfig(bundle, handle, r.Texts(config.Endpoints), r.Texts(config.Nodes),
+		rolesOf(r, config.Roles), lifetime)
 	if err != nil {
-		resp.Diagnostics.Append(tf.Unable("make", "talosconfig", finding.Report{Cause: []string{err.Error()}}))
+		resp.Diagnostics.Append(notIssued("talosconfig", err))
 
 		return
 	}
 
+	config.fill(out)
 	resp.Diagnostics.Append(resp.Result.Set(ctx, &config)...)
 }
 
-func (m *talosconfigModel) Fill(c pki.Credentials, handle clusterhandle.HandleModel) error {
-	if m.Endpoints.IsNull() {
-		m.Endpoints = handle.TalosEndpoints
-	}
-
-	endpoints, _ := tf.KnownStrings(m.Endpoints)
-	nodes, _ := tf.KnownStrings(m.Nodes)
-
-	file, err := c.Talosconfig(handle.Name.ValueString(), endpoints, nodes)
-	if err != nil {
-		return err
-	}
-
-	m.Talosconfig = types.StringValue(string(file))
-	m.CACertificate = types.StringValue(string(c.CA))
-	m.ClientCertificate = types.StringValue(string(c.Certificate))
-	m.ClientKey = types.StringValue(string(c.Key))
-	m.NotAfter = timetypes.NewRFC3339TimeValue(c.NotAfter)
-
-	return nil
+func (m *talosconfigModel) fill(out issued) {
+	m.Talosconfig = types.StringValue(string(out.file))
+	m.CACertificate = types.StringValue(string(out.CA))
+	m.ClientCertificate = types.StringValue(string(out.Certificate))
+	m.ClientKey = types.StringValue(string(out.Key))
+	m.NotAfter = timetypes.NewRFC3339TimeValue(out.NotAfter)
 }
 
 // defaultTTL is the lifetime of credentials when the user says nothing.

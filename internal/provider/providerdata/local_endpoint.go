@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -37,28 +38,76 @@ type LocalEndpoint struct {
 func (m *ProviderData) EndpointTo(
 	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
+	hidden, exposed, diags := m.exposure(ctx, handle, bundle)
+	if hidden == nil {
+		return exposed, diags
+	}
+
+	return m.openTunnel(ctx, hidden.Route, hidden.endpoint.Hostname(), hidden.endpoint.Host,
+		withPort(hidden.controlPlanes, "6443")...)
+}
+
+// ExposedEndpointTo is EndpointTo for what is used when the provider has ended, and its tunnels with it.
+func (m *ProviderData) ExposedEndpointTo(
+	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) (*LocalEndpoint, diag.Diagnostics) {
+	hidden, exposed, diags := m.exposure(ctx, handle, bundle)
+	if hidden == nil {
+		return exposed, diags
+	}
+
+	hidden.Leave()
+
+	return nil, append(diags, tf.Invalid(path.Root("cluster"), "cluster",
+		"found a cluster in containers whose Kubernetes API is not exposed by its host cluster",
+		"allowed is one that programs outside of the host cluster reach",
+		"give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral resource "+
+			"talosop_kubeconfig, which opens a way there for the time of a run"))
+}
+
+// TalosIsHidden is whether programs on this machine cannot reach the Talos API of a cluster by the addresses in its
+// handle.
+func (m *ProviderData) TalosIsHidden(handle clusterhandle.HandleModel) bool {
+	p := OfHandle(handle, "cluster", &diag.Diagnostics{})
+
+	return m != nil && p.Host != nil && !m.Host.Under(p.Host.Connection).InCluster
+}
+
+// hiddenEndpoint is a Kubernetes API that nothing exposes. Its route has to be left.
+type hiddenEndpoint struct {
+	Route
+
+	endpoint      *url.URL
+	controlPlanes []string
+}
+
+// exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the endpoint
+// of the handle is to be taken as it is.
+func (m *ProviderData) exposure(
+	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) (*hiddenEndpoint, *LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
 	if m == nil || p.Host == nil || diags.HasError() {
-		return nil, diags
+		return nil, nil, diags
 	}
 
 	endpoint, err := url.Parse(p.Settings.Endpoint)
 	if err != nil {
-		return nil, nil // which is told of where it is used
+		return nil, nil, nil // which is told of where it is used
 	}
 
 	way, err := m.RouteTo(ctx, p, machineset.PriorState{}, bundle)
 	if err != nil {
-		return nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
+		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}
 
 	// An endpoint that the user chose is one that the user reaches; and so are names of the host in the host.
 	if endpoint.Hostname() != way.Spec.EndpointHost() || m.Host.Under(p.Host.Connection).InCluster {
 		way.Leave()
 
-		return nil, nil
+		return nil, nil, nil
 	}
 
 	// The handle does not tell of what kind the Service is. Without an answer there is the tunnel all the same.
@@ -69,26 +118,24 @@ func (m *ProviderData) EndpointTo(
 
 	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
 	case err != nil:
-		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster, and a local port leads there",
-			map[string]any{"reason": err.Error()})
+		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster", map[string]any{"reason": err.Error()})
 	case address != "":
 		way.Leave()
 
-		return &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
+		return nil, &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
 	}
 
-	return m.openTunnel(ctx, way, endpoint.Hostname(), endpoint.Host, withPort(p.Endpoints, "6443")...)
+	return &hiddenEndpoint{Route: way, endpoint: endpoint, controlPlanes: p.Endpoints}, nil, nil
 }
 
-// TalosEndpointTo is entranceTo for the Talos API of the control planes.
+// TalosEndpointTo is EndpointTo for the Talos API of the control planes.
 func (m *ProviderData) TalosEndpointTo(
 	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	p := OfHandle(handle, "cluster", &diags)
-	if m == nil || p.Host == nil || len(p.Endpoints) == 0 || m.Host.Under(p.Host.Connection).InCluster ||
-		diags.HasError() {
+	if !m.TalosIsHidden(handle) || len(p.Endpoints) == 0 || diags.HasError() {
 		return nil, diags
 	}
 

@@ -57,6 +57,43 @@ func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.At
 	return out
 }
 
+// WriteOnlyAttributes are the same attributes, kept in neither state nor plan.
+func WriteOnlyAttributes(in map[string]resource.Attribute) map[string]resource.Attribute {
+	out := map[string]resource.Attribute{}
+
+	for name, a := range in {
+		switch a := a.(type) {
+		case resource.StringAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			out[name] = a
+		case resource.BoolAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			out[name] = a
+		case resource.ListAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			out[name] = a
+		case resource.MapAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			out[name] = a
+		case resource.SingleNestedAttribute:
+			a.WriteOnly, a.PlanModifiers, a.Attributes = true, nil, WriteOnlyAttributes(a.Attributes)
+			out[name] = a
+		case resource.MapNestedAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			a.NestedObject.Attributes = WriteOnlyAttributes(a.NestedObject.Attributes)
+			out[name] = a
+		case resource.ListNestedAttribute:
+			a.WriteOnly, a.PlanModifiers = true, nil
+			a.NestedObject.Attributes = WriteOnlyAttributes(a.NestedObject.Attributes)
+			out[name] = a
+		default:
+			panic(Unconverted(name, a))
+		}
+	}
+
+	return out
+}
+
 // EphemeralAttributes are the same attributes on an ephemeral resource.
 func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.Attribute {
 	out := map[string]ephemeral.Attribute{}

@@ -1,0 +1,147 @@
+package credentials
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// credentialsFile is the model of one kind of file.
+type credentialsFile interface {
+	// common is what all kinds have.
+	common() *fileModel
+	// validate checks the arguments that are this kind's alone.
+	validate() diag.Diagnostics
+	// ordered reads the arguments that are this kind's alone.
+	ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order)
+	// issue makes the credentials.
+	issue(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+		o order) (issued, diag.Diagnostics)
+}
+
+// fileModel is what the files of all kinds have in common.
+type fileModel struct {
+	Cluster     types.Object `tfsdk:"cluster"`
+	Path        types.String `tfsdk:"path"`
+	TTL         tf.Duration  `tfsdk:"ttl"`
+	RenewBefore tf.Duration  `tfsdk:"renew_before"`
+
+	writtenModel
+}
+
+// writtenModel is what is known of a file that was written.
+type writtenModel struct {
+	Status      types.String      `tfsdk:"status"`
+	NotAfter    timetypes.RFC3339 `tfsdk:"not_after"`
+	Fingerprint types.String      `tfsdk:"fingerprint"`
+}
+
+// The values of status.
+const (
+	statusValid   = "valid"
+	statusDue     = "due"
+	statusMissing = "missing"
+	statusChanged = "changed"
+)
+
+func (m *fileModel) common() *fileModel { return m }
+
+// toBeWritten is what a plan knows of a file that is written anew.
+func toBeWritten() writtenModel {
+	return writtenModel{Status: types.StringValue(statusValid), NotAfter: timetypes.NewRFC3339Unknown(),
+		Fingerprint: types.StringUnknown()}
+}
+
+// written is what state keeps of a file.
+func written(out issued) writtenModel {
+	return writtenModel{Status: types.StringValue(statusValid), NotAfter: timetypes.NewRFC3339TimeValue(out.NotAfter),
+		Fingerprint: types.StringValue(pki.ConfigFingerprint(out.file))}
+}
+
+// orderOf reads the order of a configuration and the cluster it is about, as far as they are known. The bundle is nil
+// while the secrets are not known.
+func orderOf(
+	ctx context.Context, config credentialsFile, authority string, diags *diag.Diagnostics,
+) (o order, bundle *pki.Bundle, known bool) {
+	r, m := &tf.Reader{}, config.common()
+
+	handle, more := clusterhandle.HandleFrom(ctx, m.Cluster)
+	diags.Append(more...)
+
+	if !handle.Secrets.IsUnknown() && !more.HasError() {
+		var err error
+		if bundle, err = pki.Parse([]byte(handle.Secrets.ValueString())); err != nil {
+			diags.Append(tf.InvalidSecrets(path.Root("cluster").AtName("secrets"), err))
+		}
+	}
+
+	o.clusterOf(r, handle, bundle, authority)
+	o.timesOf(r, m.TTL, m.RenewBefore)
+	config.ordered(r, handle, &o)
+	diags.Append(r.Diags...)
+
+	return o, bundle, !r.Unknown
+}
+
+// validateCommon checks what all kinds have.
+func (m *fileModel) validateCommon() diag.Diagnostics {
+	diags := m.validatePath()
+	r := &tf.Reader{}
+
+	var o order
+	o.timesOf(r, m.TTL, m.RenewBefore)
+
+	if r.Diags.HasError() { // their type speaks of mistakes
+		return diags
+	}
+
+	if !m.TTL.IsUnknown() && o.TTL < time.Minute {
+		return append(diags, tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(m.TTL.ValueString()),
+			"allowed is a duration of at least 1m, such as 8h", "give the credentials a lifetime that a person can use"))
+	}
+
+	if m.RenewBefore.IsNull() || r.Unknown {
+		return diags
+	}
+
+	if o.RenewBefore < 0 || o.RenewBefore >= o.TTL {
+		diags.Append(tf.Invalid(path.Root("renew_before"), "renew_before",
+			"found "+finding.Quote(m.RenewBefore.ValueString())+" with a ttl of "+o.TTL.String(),
+			"allowed is a duration from 0s to less than ttl", "make it shorter, or give the credentials a longer ttl"))
+	}
+
+	return diags
+}
+
+func (m *fileModel) validatePath() diag.Diagnostics {
+	if m.Path.IsUnknown() {
+		return nil
+	}
+
+	invalid := func(allowed, remedy string) diag.Diagnostics {
+		return diag.Diagnostics{tf.Invalid(path.Root("path"), "path", "found "+finding.Quote(m.Path.ValueString()), allowed,
+			remedy)}
+	}
+
+	switch text := m.Path.ValueString(); {
+	case strings.TrimSpace(text) == "":
+		return invalid("allowed is the path of a file", "name one, such as ./kubeconfig")
+	case strings.HasPrefix(text, "~"):
+		return invalid("allowed is a path without ~, which only shells resolve", "write pathexpand("+finding.Quote(text)+")")
+	case strings.HasSuffix(text, "/"):
+		return invalid("allowed is the path of a file, not of a folder", "add the name of the file")
+	default:
+		return nil
+	}
+}

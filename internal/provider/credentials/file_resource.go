@@ -1,0 +1,376 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*fileResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*fileResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*fileResource)(nil)
+)
+
+// fileKind is what one kind of file has of its own.
+type fileKind struct {
+	// name is kubeconfig or talosconfig.
+	name string
+	// authority is the one that signs its certificates.
+	authority string
+	// only reports whether content holds nothing but credentials of the authorities.
+	only  func(content []byte, authorities ...string) bool
+	model func() credentialsFile
+	// attributes are the arguments that this kind has alone.
+	attributes map[string]schema.Attribute
+	// use and others are for texts: what the file is for, and how its program takes several of them.
+	use, others string
+}
+
+// fileResource is a file with short-lived credentials for a person. State has its path, when it ends and what it can be
+// recognised by.
+type fileResource struct {
+	providerdata.ConfiguredResource
+
+	kind fileKind
+}
+
+// orderKey is where private state keeps the order of the file.
+const orderKey = "order"
+
+// rewritten ends the description of arguments.
+const rewritten = " A change writes new credentials."
+
+func (r *fileResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.kind.name + "_file"
+}
+
+func (r *fileResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	attributes := fileAttributes()
+	maps.Copy(attributes, r.kind.attributes)
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ". They are made from the " +
+			"secrets of the cluster without asking any machine, and only path, end and fingerprint of the file are in state. " +
+			"An apply writes new ones when they are due (`renew_before`), when the file is gone or was changed, and when an " +
+			"argument or the cluster changes.\n\nThe file is readable by its owner alone, and deleted with the resource. What " +
+			"holds anything but credentials of this cluster is neither overwritten nor deleted, so that no file of a person is " +
+			"lost. The file belongs to the computer where Terraform runs: an apply on another one writes it there, and other " +
+			"providers take the ephemeral resource `talosop_" + r.kind.name + "` instead.\n\nThe credentials cannot be revoked " +
+			"before they end. There is no import: a file with credentials of this cluster is replaced by the create. Requires " +
+			"Terraform 1.11 or OpenTofu 1.11.",
+		Attributes: attributes,
+	}
+}
+
+func fileAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cluster": clusterhandle.HandleWriteOnly(),
+		"path": schema.StringAttribute{
+			Required:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			MarkdownDescription: "Path of the file, as seen from the folder where Terraform runs. Folders that are missing are " +
+				"made, and stay. A change writes the file anew and removes the one before.",
+		},
+		"ttl": schema.StringAttribute{
+			Optional: true, CustomType: tf.DurationType{},
+			MarkdownDescription: "How long the credentials are valid, such as `8h`, though never longer than the authority " +
+				"that signs them. Default: `24h`." + rewritten,
+		},
+		"renew_before": schema.StringAttribute{
+			Optional: true, CustomType: tf.DurationType{},
+			MarkdownDescription: "How much of `ttl` is left when the credentials are due: plans from then on write new ones. " +
+				"Shorter than `ttl`; a third of it by default." + rewritten,
+		},
+		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else plans " +
+			"new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
+			"content or others may read it."),
+		"not_after": schema.StringAttribute{
+			Computed: true, CustomType: timetypes.RFC3339Type{},
+			MarkdownDescription: "When the credentials end (RFC 3339, UTC).",
+		},
+		"fingerprint": tf.ToldByResource("SHA-256 of the file without its private key, in hexadecimal: what " +
+			"`grep -vE '^ +(client-key-data|key):' FILE | sha256sum` prints."),
+	}
+}
+
+// ValidateConfig implements resource.ResourceWithValidateConfig.
+func (r *fileResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	config := r.kind.model()
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(config.common().validateCommon()...)
+	resp.Diagnostics.Append(config.validate()...)
+}
+
+// ModifyPlan says whether the file is written. It decides by configuration and state alone, so that both planning passes
+// of an apply agree whatever time does meanwhile; but what must not be lost is refused as it is.
+func (r *fileResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+
+	plan, config, state := r.kind.model(), r.kind.model(), r.kind.model()
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	}
+
+	var was order
+
+	resp.Diagnostics.Append(tf.ReadPrivate(ctx, req.Private, orderKey, &was)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	want, _, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics)
+	p, had := plan.common(), state.common()
+
+	// A file that is there as it was written, or goes before this one comes, is no hindrance.
+	replaces := req.State.Raw.IsNull() && was.Authority != ""
+	if !replaces && (had.Status.ValueString() != statusValid || !p.Path.Equal(had.Path)) {
+		resp.Diagnostics.Append(r.refuseForeign(ctx, p.Path, want, was)...)
+	}
+
+	switch {
+	case resp.Diagnostics.HasError():
+		return
+	case req.State.Raw.IsNull(), !known, !want.same(was), had.Status.ValueString() != statusValid:
+		p.writtenModel = toBeWritten()
+	default:
+		p.writtenModel = had.writtenModel
+	}
+
+	if changed := want.clusterChanges(was); known && !req.State.Raw.IsNull() && len(changed) > 0 {
+		resp.Diagnostics.Append(tf.Warn("Credentials are written anew", fmt.Sprintf("Of the cluster of the %s %s, %s changed "+
+			"since the file was written. The credentials in it stay valid until %s, where they are accepted at all.",
+			r.kind.name, p.Path.ValueString(), finding.Describe(changed), had.NotAfter.ValueString())))
+	}
+
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// Create implements resource.Resource.
+func (r *fileResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	plan, config := r.kind.model(), r.kind.model()
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(r.write(ctx, plan.common(), config, order{}, resp.Private)...)
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	}
+}
+
+// Update writes the file anew, unless what was not known to the plan turned out to be as it was.
+func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	plan, config, state := r.kind.model(), r.kind.model(), r.kind.model()
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+
+	var was order
+
+	resp.Diagnostics.Append(tf.ReadPrivate(ctx, req.Private, orderKey, &was)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	had := state.common().writtenModel
+
+	if want, _, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics); known && want.same(was) &&
+		had.Status.ValueString() == statusValid {
+		plan.common().writtenModel = had
+	} else if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(r.write(ctx, plan.common(), config, was, resp.Private)...)
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+	}
+}
+
+// write makes credentials and puts them into the file. was is the order of the file that there may be.
+func (r *fileResource) write(
+	ctx context.Context, plan *fileModel, config credentialsFile, was order, private tf.PrivateStore,
+) diag.Diagnostics {
+	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.common().Cluster)
+	if diags.HasError() {
+		return diags
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	want, _, _ := orderOf(ctx, config, r.kind.authority, &diags)
+
+	out, more := config.issue(ctx, r.ProviderData, handle, bundle, want)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return diags
+	}
+
+	switch err := r.placeOf(plan.Path, want, was).write(ctx, out.file); {
+	case errors.Is(err, errForeign):
+		return append(diags, r.foreign(plan.Path, err))
+	case err != nil:
+		return append(diags, tf.UnableAt(path.Root("path"), "write", r.kind.name, finding.Report{
+			Attempted: "write " + plan.Path.ValueString(), Cause: []string{err.Error()},
+			Now:  []string{"what was there is as it was"},
+			Next: "See that the folder can be written to, and apply again.",
+		}))
+	}
+
+	plan.writtenModel = written(out)
+
+	return append(diags, tf.StorePrivate(ctx, private, orderKey, want)...)
+}
+
+// Read looks at the file.
+func (r *fileResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	state := r.kind.model()
+
+	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+
+	var was order
+
+	resp.Diagnostics.Append(tf.ReadPrivate(ctx, req.Private, orderKey, &was)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	m := state.common()
+
+	status, err := r.observe(ctx, m, was)
+	if err != nil {
+		resp.Diagnostics.Append(tf.Warn("Unable to read "+r.kind.name, finding.Report{
+			Attempted: "read " + m.Path.ValueString(), Cause: []string{err.Error()},
+			Now:  []string{"the file is taken to be as it was"},
+			Next: "See that it can be read, and plan again.",
+		}.String()))
+	} else {
+		m.Status = types.StringValue(status)
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// observe tells the status of a file.
+func (r *fileResource) observe(ctx context.Context, m *fileModel, was order) (string, error) {
+	content, mode, err := r.placeOf(m.Path, was).read(ctx)
+
+	ends, diags := m.NotAfter.ValueRFC3339Time()
+	if diags.HasError() {
+		return statusDue, nil
+	}
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return statusMissing, nil
+	case errors.Is(err, errForeign):
+		return statusChanged, nil
+	case err != nil:
+		return "", err
+	case pki.ConfigFingerprint(content) != m.Fingerprint.ValueString(), readByOthers(mode):
+		return statusChanged, nil
+	case was.due(time.Now(), ends):
+		return statusDue, nil
+	default:
+		return statusValid, nil
+	}
+}
+
+// Delete removes the file, but for one that is not the cluster's alone.
+func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	state := r.kind.model()
+
+	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+
+	var was order
+
+	resp.Diagnostics.Append(tf.ReadPrivate(ctx, req.Private, orderKey, &was)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	at := state.common().Path
+
+	switch err := r.placeOf(at, was).remove(ctx); {
+	case errors.Is(err, errForeign):
+		resp.Diagnostics.Append(tf.Warn("A file stays", fmt.Sprintf("%s is not deleted: it %s.", at.ValueString(), err)))
+	case err != nil:
+		resp.Diagnostics.Append(tf.Unable("delete", r.kind.name, finding.Report{
+			Attempted: "delete " + at.ValueString(), Cause: []string{err.Error()},
+			Next: "Delete it by hand, and destroy again.",
+		}))
+	}
+}
+
+// placeOf is where a file is whose credentials are those of any of the orders.
+func (r *fileResource) placeOf(at types.String, orders ...order) place {
+	var authorities []string
+
+	for _, o := range orders {
+		if o.Authority != "" {
+			authorities = append(authorities, o.Authority)
+		}
+	}
+
+	return place{path: at.ValueString(), own: func(content []byte) bool { return r.kind.only(content, authorities...) }}
+}
+
+// refuseForeign refuses to write where something is that must not be lost.
+func (r *fileResource) refuseForeign(ctx context.Context, at types.String, orders ...order) diag.Diagnostics {
+	if at.IsUnknown() {
+		return nil
+	}
+
+	if err := r.placeOf(at, orders...).check(ctx); errors.Is(err, errForeign) {
+		return diag.Diagnostics{r.foreign(at, err)}
+	}
+
+	return nil // whoever writes says what else is wrong
+}
+
+func (r *fileResource) foreign(at types.String, err error) diag.Diagnostic {
+	return tf.Invalid(path.Root("path"), "path", fmt.Sprintf("what is at %s %s, and would be lost", at.ValueString(), err),
+		"allowed is a path where nothing is, or a "+r.kind.name+" with nothing but credentials of this cluster",
+		"choose another path, or move the file away"+r.kind.others)
+}

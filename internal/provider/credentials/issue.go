@@ -1,0 +1,94 @@
+package credentials
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// issued is a client certificate, and the file that programs read it from. It prints without its contents.
+type issued struct {
+	pki.Credentials
+
+	// file is a kubeconfig or a talosconfig.
+	file []byte
+	// server is the URL of a Kubernetes API; serverName the name in its certificate, where that is another one.
+	server, serverName string
+}
+
+// kubernetesIdentity is whom a kubeconfig is for.
+type kubernetesIdentity struct {
+	user   string
+	groups []string
+}
+
+// kubernetesIdentityOf fills in what a configuration leaves out.
+func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) kubernetesIdentity {
+	who := kubernetesIdentity{user: r.Text(user), groups: r.Texts(groups)}
+	if user.IsNull() {
+		who.user = providerdata.ClientName
+	}
+
+	if groups.IsNull() {
+		who.groups = []string{providerdata.AdminGroup}
+	}
+
+	return who
+}
+
+// issueKubeconfig signs a certificate for the Kubernetes API. It asks nobody. way is where the API is, nil for the
+// endpoint of the handle.
+func issueKubeconfig(
+	bundle *pki.Bundle, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, who kubernetesIdentity,
+	lifetime time.Duration,
+) (issued, error) {
+	credentials, err := bundle.KubernetesClient(who.user, who.groups, lifetime)
+	if err != nil {
+		return issued{}, err
+	}
+
+	out := issued{Credentials: credentials, server: handle.Endpoint.ValueString()}
+	if way != nil {
+		out.server, out.serverName = "https://"+way.Address, way.Name
+	}
+
+	out.file, err = credentials.KubeconfigFor(handle.Name.ValueString(), out.server, out.serverName, who.user)
+
+	return out, err
+}
+
+// rolesOf fills in what a configuration leaves out.
+func rolesOf(r *tf.Reader, roles types.List) []string {
+	if roles.IsNull() {
+		return []string{providerdata.AdminRole}
+	}
+
+	return r.Texts(roles)
+}
+
+// issueTalosconfig signs a certificate for the Talos API. It asks nobody.
+func issueTalosconfig(
+	bundle *pki.Bundle, handle clusterhandle.HandleModel, endpoints, nodes, roles []string, lifetime time.Duration,
+) (issued, error) {
+	credentials, err := bundle.TalosClient(roles, lifetime)
+	if err != nil {
+		return issued{}, err
+	}
+
+	file, err := credentials.Talosconfig(handle.Name.ValueString(), endpoints, slices.Clone(nodes))
+
+	return issued{Credentials: credentials, file: file}, err
+}
+
+// notIssued is the diagnostic about credentials that could not be made.
+func notIssued(what string, err error) diag.Diagnostic {
+	return tf.Unable("make", what, finding.Report{Cause: []string{err.Error()}})
+}

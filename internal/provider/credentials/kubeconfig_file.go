@@ -1,0 +1,84 @@
+package credentials
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// NewKubeconfigFile is the constructor of talosop_kubeconfig_file.
+func NewKubeconfigFile() resource.Resource {
+	return &fileResource{kind: fileKind{
+		name: "kubeconfig", authority: "kubernetes", only: pki.OnlyKubeconfigOf,
+		model:  func() credentialsFile { return &kubeconfigFileModel{} },
+		use:    "Kubernetes API of a cluster, for `kubectl --kubeconfig` typed by a person",
+		others: "; kubectl takes several files at once from KUBECONFIG, separated by colons",
+		attributes: map[string]schema.Attribute{
+			"user": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "User name in the certificate, as audit logs show it. Default: `" + providerdata.ClientName +
+					"`." + rewritten,
+			},
+			"groups": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
+					providerdata.AdminGroup + "\"]`, the group that may do everything." + rewritten,
+			},
+		},
+	}}
+}
+
+type kubeconfigFileModel struct {
+	fileModel
+
+	User   types.String `tfsdk:"user"`
+	Groups types.List   `tfsdk:"groups"`
+}
+
+func (m *kubeconfigFileModel) validate() diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	if !m.User.IsNull() && !m.User.IsUnknown() && m.User.ValueString() == "" {
+		diags.Append(tf.Invalid(path.Root("user"), "user", "found an empty one", "allowed is any other name",
+			"name whom the file is for, or leave user out"))
+	}
+
+	for i, element := range m.Groups.Elements() {
+		if group, ok := element.(types.String); ok && !group.IsUnknown() && group.ValueString() == "" {
+			diags.Append(tf.Invalid(path.Root("groups").AtListIndex(i), "group", "found an empty one",
+				"allowed is the name of a group", "leave it out"))
+		}
+	}
+
+	return diags
+}
+
+func (m *kubeconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order) {
+	who := kubernetesIdentityOf(r, m.User, m.Groups)
+	o.User, o.Groups, o.Endpoints = who.user, who.groups, []string{r.Text(handle.Endpoint)}
+}
+
+func (m *kubeconfigFileModel) issue(
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
+) (issued, diag.Diagnostics) {
+	way, diags := p.ExposedEndpointTo(ctx, handle, bundle)
+	if diags.HasError() {
+		return issued{}, diags
+	}
+
+	out, err := issueKubeconfig(bundle, handle, way, kubernetesIdentity{user: o.User, groups: o.Groups}, o.TTL)
+	if err != nil {
+		diags.Append(notIssued("kubeconfig", err))
+	}
+
+	return out, diags
+}

@@ -1,0 +1,102 @@
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// place is where a file of credentials is.
+type place struct {
+	path string
+	// own reports whether content is nothing but credentials of the cluster, which can be made again at any time.
+	own func(content []byte) bool
+}
+
+// errForeign is that what is at a path must not be lost.
+var errForeign = errors.New("holds something else than credentials of this cluster")
+
+// read returns the content of the file. fs.ErrNotExist is that there is none, errForeign that it is no file.
+func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
+	info, err := os.Lstat(p.path)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%w: it is no regular file", errForeign)
+	}
+
+	content, err := os.ReadFile(p.path)
+
+	return content, info.Mode().Perm(), err
+}
+
+// check returns errForeign when what is at the path is not the cluster's alone. An empty file is nobody's.
+func (p place) check(ctx context.Context) error {
+	content, _, err := p.read(ctx)
+
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(bytes.TrimSpace(content)) > 0 && !p.own(content):
+		return errForeign
+	default:
+		return nil
+	}
+}
+
+// write puts content in the place of what is there, unless that is foreign. The file is its owner's alone, and whole at
+// any time; folders that are missing are made for their owner alone.
+func (p place) write(ctx context.Context, content []byte) (err error) {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
+
+	folder := filepath.Dir(p.path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+
+	// Temporary files are made for their owner alone.
+	file, err := os.CreateTemp(folder, ".talosop-partial-*")
+	if err != nil {
+		return err
+	}
+
+	defer func() {
+		if left := os.Remove(file.Name()); !errors.Is(left, fs.ErrNotExist) {
+			err = errors.Join(err, left)
+		}
+	}()
+
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+
+	return os.Rename(file.Name(), p.path)
+}
+
+// remove deletes the file, unless it is foreign. It is content with none.
+func (p place) remove(ctx context.Context) error {
+	if err := p.check(ctx); err != nil {
+		return err
+	}
+
+	if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
+}
+
+// readByOthers is whether somebody else than the owner may read a file. Windows keeps no such bits.
+func readByOthers(mode fs.FileMode) bool { return runtime.GOOS != "windows" && mode&0o077 != 0 }

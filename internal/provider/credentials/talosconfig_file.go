@@ -1,0 +1,109 @@
+package credentials
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// NewTalosconfigFile is the constructor of talosop_talosconfig_file.
+func NewTalosconfigFile() resource.Resource {
+	return &fileResource{kind: fileKind{
+		name: "talosconfig", authority: "talos", only: pki.OnlyTalosconfigOf,
+		model:  func() credentialsFile { return &talosconfigFileModel{} },
+		use:    "Talos API of a cluster's machines, for `talosctl --talosconfig` typed by a person",
+		others: "; talosctl config merge puts one file into another",
+		attributes: map[string]schema.Attribute{
+			"roles": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: rolesDescription + rewritten,
+			},
+			"endpoints": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Addresses that talosctl connects to. Default: `talos_endpoints` of the handle, the control " +
+					"planes; needed for a cluster in containers, whose addresses are known to its host cluster alone." + rewritten,
+			},
+			"nodes": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: nodesDescription + rewritten,
+			},
+		},
+	}}
+}
+
+type talosconfigFileModel struct {
+	fileModel
+
+	Roles     types.List `tfsdk:"roles"`
+	Endpoints types.List `tfsdk:"endpoints"`
+	Nodes     types.List `tfsdk:"nodes"`
+}
+
+func (m *talosconfigFileModel) validate() diag.Diagnostics {
+	at := path.Root("roles")
+
+	if m.Roles.IsNull() || m.Roles.IsUnknown() {
+		return nil
+	}
+
+	var diags diag.Diagnostics
+
+	_, known := pki.UnknownRoles(nil)
+	allowed := "allowed are " + finding.Describe(known)
+
+	if len(m.Roles.Elements()) == 0 {
+		diags.Append(tf.Invalid(at, "roles", "found none", allowed, "list at least one, or leave roles out"))
+	}
+
+	for i, element := range m.Roles.Elements() {
+		role, ok := element.(types.String)
+		if !ok || role.IsUnknown() {
+			continue
+		}
+
+		text := role.ValueString()
+		if unknown, _ := pki.UnknownRoles([]string{text}); len(unknown) > 0 || strings.TrimSpace(text) == "" {
+			diags.Append(tf.Invalid(at.AtListIndex(i), "role", "found "+finding.Quote(text), allowed, "name one of them"))
+		}
+	}
+
+	return diags
+}
+
+func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order) {
+	o.Roles, o.Nodes = rolesOf(r, m.Roles), r.Texts(m.Nodes)
+
+	o.Endpoints = r.Texts(m.Endpoints)
+	if m.Endpoints.IsNull() {
+		o.Endpoints = r.Texts(handle.TalosEndpoints)
+	}
+}
+
+func (m *talosconfigFileModel) issue(
+	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
+) (issued, diag.Diagnostics) {
+	if m.Endpoints.IsNull() && (len(o.Endpoints) == 0 || p.TalosIsHidden(handle)) {
+		return issued{}, diag.Diagnostics{tf.Invalid(path.Root("endpoints"), "endpoints",
+			"found none, and none in the handle of the cluster that this computer reaches",
+			"allowed are addresses where the Talos API of control planes answers",
+			"list at least one; the ephemeral resource talosop_talosconfig opens a way to machines in containers")}
+	}
+
+	out, err := issueTalosconfig(bundle, handle, o.Endpoints, o.Nodes, o.Roles, o.TTL)
+	if err != nil {
+		return out, diag.Diagnostics{notIssued("talosconfig", err)}
+	}
+
+	return out, nil
+}

@@ -1,0 +1,362 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// credentialsFile is a file for a person, of the cluster of all tests.
+func credentialsFile(path string) configuration {
+	return configuration{
+		"path": path,
+		"cluster": configuration{"name": "prod", "endpoint": "https://10.0.0.10:6443", "secrets": bundleOnce(),
+			"talos_endpoints": []any{"10.0.0.11", "10.0.0.12"}},
+	}
+}
+
+// credentialFiles are the kinds of files for a person.
+var credentialFiles = []string{"talosop_kubeconfig_file", "talosop_talosconfig_file"}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+
+	content, err := os.ReadFile(path)
+	must(t, err)
+
+	return string(content)
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+// nothingSecretIn checks that no state and no plan holds what the file keeps.
+func nothingSecretIn(t *testing.T, file string, outcomes ...outcome) {
+	t.Helper()
+
+	var hidden []string
+
+	for line := range strings.Lines(file) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if name == "client-key-data" || name == "key" || name == "crt" || name == "client-certificate-data" {
+			hidden = append(hidden, value)
+		}
+	}
+
+	if len(hidden) != 2 {
+		t.Fatalf("the file has %d parts of a key pair", len(hidden))
+	}
+
+	for _, o := range outcomes {
+		text := o.Value.String() + string(o.private)
+		for _, secret := range append(hidden, tf.MasksOf(bundleOnce())...) {
+			if strings.Contains(text, secret) {
+				t.Errorf("a secret of %d characters is in %s", len(secret), text)
+			}
+		}
+	}
+}
+
+// A file is written once, for its owner alone, and written anew for each reason that there is.
+func TestCredentialsFile_isKeptInOrder(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range credentialFiles {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "made", "for it", "config")
+			config := credentialsFile(path)
+			d := drive(t, kind, nil)
+			planned := d.plan(t, config).must(t)
+			created := d.apply(t, config).must(t)
+			file := readFile(t, path)
+
+			nothingSecretIn(t, file, planned, created)
+			d.expectEmpty(t, "after the create", config)
+
+			for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
+				if info, err := os.Stat(at); err != nil || info.Mode() != want {
+					t.Errorf("%s: %s, %v", at, info.Mode(), err)
+				}
+			}
+
+			for _, reason := range []struct {
+				status string
+				change func()
+			}{
+				{"missing", func() { must(t, os.Remove(path)) }},
+				{"changed", func() { writeFile(t, path, file+"# mine\n") }},
+				{"changed", func() { writeFile(t, path, "") }},
+				{"changed", func() { must(t, os.Chmod(path, 0o644)) }},
+				{"due", func() { d.with(t, "not_after", "2026-01-01T00:00:00Z") }},
+			} {
+				reason.change()
+
+				before := text(t, d.state, "fingerprint")
+				if got := text(t, d.refresh(t).must(t).Value, "status"); got != reason.status {
+					t.Errorf("the status is %s, not %s", got, reason.status)
+				}
+
+				done := d.apply(t, config).must(t)
+				nothingSecretIn(t, readFile(t, path), done)
+				d.expectEmpty(t, "after it was "+reason.status, config)
+
+				if text(t, d.state, "fingerprint") == before {
+					t.Errorf("%s: the fingerprint is the same", reason.status)
+				}
+			}
+
+			d.apply(t, nil).must(t)
+
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Errorf("the file is there after the destroy: %v", err)
+			}
+		})
+	}
+}
+
+// Arguments and the cluster write a file anew; what means the same does not.
+func TestCredentialsFile_followsItsArguments(t *testing.T) {
+	t.Parallel()
+
+	for kind, changes := range map[string][]struct {
+		at      []string
+		value   any
+		warning string
+		same    bool
+	}{
+		"talosop_kubeconfig_file": {
+			{at: []string{"ttl"}, value: "1440m", same: true},
+			{at: []string{"renew_before"}, value: "8h", same: true},
+			{at: []string{"user"}, value: "talosop", same: true},
+			{at: []string{"cluster", "phase"}, value: "Degraded", same: true},
+			{at: []string{"user"}, value: "jane"},
+			{at: []string{"groups"}, value: []any{"viewers"}},
+			{at: []string{"renew_before"}, value: "1h"},
+			{at: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443", warning: "the addresses changed"},
+			{at: []string{"cluster", "name"}, value: "other", warning: "the name changed"},
+			{at: []string{"cluster", "secrets"}, value: "another bundle", warning: "the secrets changed"},
+		},
+		"talosop_talosconfig_file": {
+			{at: []string{"roles"}, value: []any{"os:admin"}, same: true},
+			{at: []string{"cluster", "endpoint"}, value: "https://10.0.0.20:6443", same: true},
+			{at: []string{"roles"}, value: []any{"os:reader"}},
+			{at: []string{"nodes"}, value: []any{"10.0.0.11"}},
+			{at: []string{"cluster", "talos_endpoints"}, value: []any{"10.0.0.13"}, warning: "the addresses changed"},
+			{at: []string{"endpoints"}, value: []any{"lb.example.com"}, warning: "the addresses changed"},
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "config")
+			config := credentialsFile(path)
+			d := drive(t, kind, nil)
+			d.apply(t, config).must(t)
+
+			for _, change := range changes {
+				before := readFile(t, path)
+
+				if change.value == "another bundle" {
+					change.value = newBundle(t)
+				}
+
+				with(config, change.value, change.at...)
+
+				done := d.apply(t, config).must(t)
+				if rewritten := readFile(t, path) != before; rewritten == change.same {
+					t.Errorf("%v: the file was written anew: %t", change.at, rewritten)
+				}
+
+				if said := show(done.diagnostics); !strings.Contains(said, change.warning) || change.warning == "" && said != "" {
+					t.Errorf("%v: the plan says: %s", change.at, said)
+				}
+
+				d.expectEmpty(t, "after "+strings.Join(change.at, "."), config)
+			}
+		})
+	}
+}
+
+// What holds anything but credentials of the cluster is neither overwritten nor deleted.
+func TestCredentialsFile_losesNoFileOfAPerson(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range credentialFiles {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "config")
+			config := credentialsFile(path)
+			d := drive(t, kind, nil)
+
+			refused := func(when, content string) {
+				t.Helper()
+
+				writeFile(t, path, content)
+
+				planned := d.plan(t, config)
+				if said := show(planned.diagnostics); !planned.failed() || !strings.Contains(said, `AttributeName("path")`) ||
+					!strings.Contains(said, "move the file away") {
+					t.Errorf("%s: the plan says: %s", when, said)
+				}
+
+				if readFile(t, path) != content {
+					t.Errorf("%s: the file is lost", when)
+				}
+			}
+
+			refused("before the create", "apiVersion: v1\nkind: Config\n")
+			must(t, os.Remove(path))
+
+			// It turns up between plan and apply.
+			planned := d.plan(t, config).must(t)
+			writeFile(t, path, "mine")
+
+			if done := d.applyPlanned(t.Context(), t, config, planned); !done.failed() || readFile(t, path) != "mine" {
+				t.Errorf("the apply says: %s", show(done.diagnostics))
+			}
+
+			must(t, os.Remove(path))
+			d.apply(t, config).must(t)
+			own := readFile(t, path)
+
+			writeFile(t, path, "merged by a person")
+			d.refresh(t).must(t)
+			refused("after the create", "merged by a person")
+
+			done := d.apply(t, nil).must(t)
+			if said := show(done.diagnostics); !strings.Contains(said, "A file stays") || readFile(t, path) == "" {
+				t.Errorf("the destroy says: %s", said)
+			}
+
+			// A folder and a link are no files of ours, and what a lost state wrote is.
+			must(t, os.Remove(path))
+			writeFile(t, path+".elsewhere", own)
+			must(t, os.Symlink(path+".elsewhere", path))
+
+			if !d.plan(t, config).failed() {
+				t.Error("a link is replaced")
+			}
+
+			must(t, os.Remove(path))
+			writeFile(t, path, own)
+			d.apply(t, config).must(t)
+
+			if readFile(t, path) == own {
+				t.Error("the file was not written anew")
+			}
+		})
+	}
+}
+
+// Mistakes are found before anything is made.
+func TestCredentialsFile_validates(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		kind, attribute string
+		value           any
+		says            string
+	}{
+		{"talosop_kubeconfig_file", "path", " ", "Allowed is the path of a file"},
+		{"talosop_kubeconfig_file", "path", "~/.kube/talosop", `Write pathexpand("~/.kube/talosop")`},
+		{"talosop_kubeconfig_file", "path", "kube/", "Add the name of the file"},
+		{"talosop_kubeconfig_file", "ttl", "0s", "allowed is a duration of at least 1m"},
+		{"talosop_kubeconfig_file", "ttl", "a day", "there is no unit for days"},
+		{"talosop_kubeconfig_file", "renew_before", "24h", `found "24h" with a ttl of 24h0m0s`},
+		{"talosop_kubeconfig_file", "renew_before", "-1s", "from 0s to less than ttl"},
+		{"talosop_kubeconfig_file", "user", "", "leave user out"},
+		{"talosop_kubeconfig_file", "groups", []any{"a", ""}, "allowed is the name of a group"},
+		{"talosop_talosconfig_file", "roles", []any{"os:reader", "admin"}, `found "admin". Allowed are os:admin`},
+		{"talosop_talosconfig_file", "roles", []any{}, "leave roles out"},
+	} {
+		config := credentialsFile("config")
+		config[test.attribute] = test.value
+
+		said := show(validate(t, test.kind, config))
+		if !strings.Contains(strings.ToLower(said), strings.ToLower(test.says)) || strings.Count(said, "\n") != 1 ||
+			!strings.Contains(said, `AttributeName("`+test.attribute+`")`) {
+			t.Errorf("%s = %v: %s", test.attribute, test.value, said)
+		}
+	}
+
+	for _, kind := range credentialFiles {
+		if said := show(validate(t, kind, credentialsFile("config"))); said != "" {
+			t.Errorf("%s: %s", kind, said)
+		}
+	}
+}
+
+// Every value may be unknown while planning: nothing is refused for it, and what a plan says then comes true.
+func TestCredentialsFile_unknownValues(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range credentialFiles {
+		config := credentialsFile(filepath.Join(t.TempDir(), "config"))
+		config["ttl"], config["renew_before"] = "12h", "1h"
+		full := valueOf(t, typeOf(t, kind), config)
+
+		created, settled := drive(t, kind, nil), drive(t, kind, nil)
+
+		for when, d := range map[string]*driven{"create": created, "update": settled} {
+			if when == "update" {
+				d.apply(t, config).must(t)
+			}
+
+			final := d.planValue(t, full).must(t).Value
+
+			everyUnknown(t, full, func(at *tftypes.AttributePath, v tftypes.Value) {
+				validated, err := d.Server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+					TypeName: d.Name, Config: dynamic(t, v),
+					ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+				})
+				if err != nil || len(validated.Diagnostics) > 0 {
+					t.Errorf("validate with unknown %s: %v %s", at, err, show(validated.Diagnostics))
+				}
+
+				keepsItsWord(t, when, at, d.planValue(t, v).must(t).Value, final)
+			})
+		}
+	}
+}
+
+// A cluster that was changed in ways that the file does not show keeps it, also where the plan could not know.
+func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "config")
+	config := credentialsFile(path)
+	d := drive(t, "talosop_kubeconfig_file", nil)
+	d.apply(t, config).must(t)
+	file := readFile(t, path)
+
+	unknown := credentialsFile(path)
+	unknown["cluster"] = unknownValue{}
+
+	planned := d.plan(t, unknown).must(t)
+	if got := text(t, planned.Value, "fingerprint"); got != "unknown" {
+		t.Errorf("the fingerprint is planned as %s", got)
+	}
+
+	d.applyPlanned(t.Context(), t, config, planned).must(t)
+
+	if readFile(t, path) != file {
+		t.Error("the file was written anew")
+	}
+
+	rest, err := clientcmd.RESTConfigFromKubeConfig([]byte(file))
+	if err != nil || rest.Host != "https://10.0.0.10:6443" {
+		t.Errorf("the file leads to %v: %v", rest, err)
+	}
+}
