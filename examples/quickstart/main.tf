@@ -50,3 +50,9 @@ resource "talosop_worker" "this" {
     }
   }
 }
+
+# Credentials for kubectl, valid for a day. The next apply writes new ones when less than a third of it is left.
+resource "talosop_kubeconfig_file" "this" {
+  cluster = talosop_control_plane.this.cluster
+  path    = "${path.root}/kubeconfig"
+}

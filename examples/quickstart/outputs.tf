@@ -14,3 +14,8 @@ output "nodes" {
     }
   }
 }
+
+output "kubectl" {
+  description = "What to type next."
+  value       = "kubectl --kubeconfig ${talosop_kubeconfig_file.this.path} get nodes"
+}

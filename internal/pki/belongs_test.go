@@ -60,16 +60,18 @@ func TestOnlyKubeconfigOf_oneCluster(t *testing.T) {
 		file string
 		want bool
 	}{
-		"as it was written":     {file, true},
-		"with a namespace":      {strings.Replace(file, "namespace: default", "namespace: web", 1), true},
-		"with another server":   {strings.Replace(file, "10.0.0.10", "localhost", 1), true},
-		"of another cluster":    {foreign, false},
-		"with another cluster":  {strings.Replace(file, "users:\n", "users:\n"+part(foreign, "users", "\x00"), 1), false},
-		"another one's context": {strings.Replace(file, "clusters:\n", "clusters:\n"+part(foreign, "clusters", "contexts:"), 1), false},
-		"with a token":          {strings.Replace(file, "client-key-data:", "token: abc\n        client-key-data:", 1), false},
-		"no YAML":               {"a: [", false},
-		"of another kind":       {talosconfigOf(t, bundle), false},
-		"empty":                 {"", false},
+		"as it was written":    {file, true},
+		"with a namespace":     {strings.Replace(file, "namespace: default", "namespace: web", 1), true},
+		"with another server":  {strings.Replace(file, "10.0.0.10", "localhost", 1), true},
+		"of another cluster":   {foreign, false},
+		"with another cluster": {strings.Replace(file, "users:\n", "users:\n"+part(foreign, "users", "\x00"), 1), false},
+		"another one's server": {strings.Replace(file, "clusters:\n", "clusters:\n"+
+			part(foreign, "clusters", "contexts:"), 1), false},
+		"with a token": {strings.Replace(file, "client-key-data:",
+			"token: abc\n        client-key-data:", 1), false},
+		"no YAML":         {"a: [", false},
+		"of another kind": {talosconfigOf(t, bundle), false},
+		"empty":           {"", false},
 	} {
 		if got := OnlyKubeconfigOf([]byte(test.file), own, "another"); got != test.want {
 			t.Errorf("%s: %t\n%s", name, got, test.file)

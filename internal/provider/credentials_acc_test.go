@@ -80,7 +80,7 @@ resource "echo" "this" {}
 					Config: config,
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("kubeconfig"),
-							use(t, func(file string) { kubeconfigWorks(t, file) })),
+							use(t, func(file string) { kubeconfigWorks(t, file, 2) })),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("host"),
 							knownvalue.StringExact(s.endpoint)),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("not_after"), knownvalue.NotNull()),
@@ -93,7 +93,7 @@ resource "echo" "this" {}
 	})
 }
 
-func kubeconfigWorks(t *testing.T, file string) {
+func kubeconfigWorks(t *testing.T, file string, want int) {
 	t.Helper()
 
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(file))
@@ -111,7 +111,7 @@ func kubeconfigWorks(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 
-	if len(nodes.Items) != 2 {
+	if len(nodes.Items) != want {
 		t.Errorf("the kubeconfig shows %d nodes", len(nodes.Items))
 	}
 }

@@ -69,15 +69,16 @@ func written(out issued) writtenModel {
 		Fingerprint: types.StringValue(pki.ConfigFingerprint(out.file))}
 }
 
-// orderOf reads the order of a configuration and the cluster it is about, as far as they are known. The bundle is nil
-// while the secrets are not known.
+// orderOf reads the order of a configuration, as far as it is known.
 func orderOf(
 	ctx context.Context, config credentialsFile, authority string, diags *diag.Diagnostics,
-) (o order, bundle *pki.Bundle, known bool) {
+) (o order, known bool) {
 	r, m := &tf.Reader{}, config.common()
 
 	handle, more := clusterhandle.HandleFrom(ctx, m.Cluster)
 	diags.Append(more...)
+
+	var bundle *pki.Bundle // nil while the secrets are not known
 
 	if !handle.Secrets.IsUnknown() && !more.HasError() {
 		var err error
@@ -91,7 +92,7 @@ func orderOf(
 	config.ordered(r, handle, &o)
 	diags.Append(r.Diags...)
 
-	return o, bundle, !r.Unknown
+	return o, !r.Unknown
 }
 
 // validateCommon checks what all kinds have.

@@ -71,12 +71,12 @@ func (r *fileResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ". They are made from the " +
 			"secrets of the cluster without asking any machine, and only path, end and fingerprint of the file are in state. " +
 			"An apply writes new ones when they are due (`renew_before`), when the file is gone or was changed, and when an " +
-			"argument or the cluster changes.\n\nThe file is readable by its owner alone, and deleted with the resource. What " +
-			"holds anything but credentials of this cluster is neither overwritten nor deleted, so that no file of a person is " +
-			"lost. The file belongs to the computer where Terraform runs: an apply on another one writes it there, and other " +
-			"providers take the ephemeral resource `talosop_" + r.kind.name + "` instead.\n\nThe credentials cannot be revoked " +
-			"before they end. There is no import: a file with credentials of this cluster is replaced by the create. Requires " +
-			"Terraform 1.11 or OpenTofu 1.11.",
+			"argument or the cluster changes.\n\nThe file is readable by its owner alone, and deleted with the resource. " +
+			"What holds anything but credentials of this cluster is neither overwritten nor deleted, so that no file of a " +
+			"person is lost. The file belongs to the computer where Terraform runs: an apply on another one writes it there, " +
+			"and other providers take the ephemeral resource `talosop_" + r.kind.name + "` instead.\n\nThe credentials " +
+			"cannot be revoked before they end. There is no import: a file with credentials of this cluster is replaced by " +
+			"the create. Requires Terraform 1.11 or OpenTofu 1.11.",
 		Attributes: attributes,
 	}
 }
@@ -87,8 +87,8 @@ func fileAttributes() map[string]schema.Attribute {
 		"path": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			MarkdownDescription: "Path of the file, as seen from the folder where Terraform runs. Folders that are missing are " +
-				"made, and stay. A change writes the file anew and removes the one before.",
+			MarkdownDescription: "Path of the file, as seen from the folder where Terraform runs. Folders that are missing " +
+				"are made, and stay. A change writes the file anew and removes the one before.",
 		},
 		"ttl": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
@@ -100,8 +100,8 @@ func fileAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "How much of `ttl` is left when the credentials are due: plans from then on write new ones. " +
 				"Shorter than `ttl`; a third of it by default." + rewritten,
 		},
-		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else plans " +
-			"new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
+		"status": tf.ToldByResource("`valid` when the file was last looked at and held what was written. Anything else " +
+			"plans new credentials: `due` when they end soon, `missing` when the file is gone, `changed` when it has another " +
 			"content or others may read it."),
 		"not_after": schema.StringAttribute{
 			Computed: true, CustomType: timetypes.RFC3339Type{},
@@ -128,9 +128,11 @@ func (r *fileResource) ValidateConfig(
 	resp.Diagnostics.Append(config.validate()...)
 }
 
-// ModifyPlan says whether the file is written. It decides by configuration and state alone, so that both planning passes
-// of an apply agree whatever time does meanwhile; but what must not be lost is refused as it is.
-func (r *fileResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+// ModifyPlan says whether the file is written. It decides by configuration and state alone, so that both planning
+// passes of an apply agree whatever time does meanwhile; but what must not be lost is refused as it is.
+func (r *fileResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	if req.Plan.Raw.IsNull() {
 		return
 	}
@@ -152,7 +154,7 @@ func (r *fileResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRe
 		return
 	}
 
-	want, _, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics)
+	want, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics)
 	p, had := plan.common(), state.common()
 
 	// A file that is there as it was written, or goes before this one comes, is no hindrance.
@@ -171,8 +173,8 @@ func (r *fileResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRe
 	}
 
 	if changed := want.clusterChanges(was); known && !req.State.Raw.IsNull() && len(changed) > 0 {
-		resp.Diagnostics.Append(tf.Warn("Credentials are written anew", fmt.Sprintf("Of the cluster of the %s %s, %s changed "+
-			"since the file was written. The credentials in it stay valid until %s, where they are accepted at all.",
+		resp.Diagnostics.Append(tf.Warn("Credentials are written anew", fmt.Sprintf("Of the cluster of the %s %s, %s "+
+			"changed since the file was written. The credentials in it stay valid until %s, where they are accepted at all.",
 			r.kind.name, p.Path.ValueString(), finding.Describe(changed), had.NotAfter.ValueString())))
 	}
 
@@ -213,7 +215,7 @@ func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, r
 
 	had := state.common().writtenModel
 
-	if want, _, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics); known && want.same(was) &&
+	if want, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics); known && want.same(was) &&
 		had.Status.ValueString() == statusValid {
 		plan.common().writtenModel = had
 	} else if !resp.Diagnostics.HasError() {
@@ -236,7 +238,7 @@ func (r *fileResource) write(
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	want, _, _ := orderOf(ctx, config, r.kind.authority, &diags)
+	want, _ := orderOf(ctx, config, r.kind.authority, &diags)
 
 	out, more := config.issue(ctx, r.ProviderData, handle, bundle, want)
 	diags.Append(more...)
@@ -370,7 +372,7 @@ func (r *fileResource) refuseForeign(ctx context.Context, at types.String, order
 }
 
 func (r *fileResource) foreign(at types.String, err error) diag.Diagnostic {
-	return tf.Invalid(path.Root("path"), "path", fmt.Sprintf("what is at %s %s, and would be lost", at.ValueString(), err),
+	return tf.Invalid(path.Root("path"), "path", fmt.Sprintf("found %q, and what is there %s", at.ValueString(), err),
 		"allowed is a path where nothing is, or a "+r.kind.name+" with nothing but credentials of this cluster",
 		"choose another path, or move the file away"+r.kind.others)
 }

@@ -79,7 +79,9 @@ func (o order) clusterChanges(was order) []string {
 }
 
 // due is whether it is time for new credentials in the place of those that end then.
-func (o order) due(now, end time.Time) bool { return now.After(end.Add(-o.RenewBefore)) && end.Before(o.Ends) }
+func (o order) due(now, end time.Time) bool {
+	return now.After(end.Add(-o.RenewBefore)) && end.Before(o.Ends)
+}
 
 // same is whether a file for one order is also one for the other.
 func (o order) same(was order) bool {

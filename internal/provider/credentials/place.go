@@ -19,9 +19,12 @@ type place struct {
 }
 
 // errForeign is that what is at a path must not be lost.
-var errForeign = errors.New("holds something else than credentials of this cluster")
+var (
+	errForeign = errors.New("holds something else than credentials of this cluster")
+	errNoFile  = fmt.Errorf("is no regular file, and %w", errForeign)
+)
 
-// read returns the content of the file. fs.ErrNotExist is that there is none, errForeign that it is no file.
+// read returns the content of the file. fs.ErrNotExist is that there is none, errNoFile that it is something else.
 func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
 	info, err := os.Lstat(p.path)
 	if err != nil {
@@ -29,7 +32,7 @@ func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
 	}
 
 	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%w: it is no regular file", errForeign)
+		return nil, 0, errNoFile
 	}
 
 	content, err := os.ReadFile(p.path)
@@ -37,7 +40,7 @@ func (p place) read(_ context.Context) ([]byte, fs.FileMode, error) {
 	return content, info.Mode().Perm(), err
 }
 
-// check returns errForeign when what is at the path is not the cluster's alone. An empty file is nobody's.
+// check returns an errForeign when what is at the path is not the cluster's alone. An empty file is nobody's.
 func (p place) check(ctx context.Context) error {
 	content, _, err := p.read(ctx)
 

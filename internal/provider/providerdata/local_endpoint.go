@@ -81,8 +81,8 @@ type hiddenEndpoint struct {
 	controlPlanes []string
 }
 
-// exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the endpoint
-// of the handle is to be taken as it is.
+// exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the
+// endpoint of the handle is to be taken as it is.
 func (m *ProviderData) exposure(
 	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
 ) (*hiddenEndpoint, *LocalEndpoint, diag.Diagnostics) {
