@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// savedPlan makes a plan file, and returns what `show -json` says of it and what the file holds.
+func savedPlan(t *testing.T, w *clitest.Workspace, file string, args ...string) (shown, content string) {
+	t.Helper()
+
+	w.MustRun(append([]string{"plan", "-out", file}, args...)...)
+
+	return w.MustRun("show", "-json", file).Stdout, w.PlanFile(file)
+}
+
+// withoutSensitive is what a plan in JSON says beside the values that it marks as sensitive.
+func withoutSensitive(t *testing.T, shown string) string {
+	t.Helper()
+
+	var plan any
+	must(t, json.Unmarshal([]byte(shown), &plan))
+
+	return encoded(t, hideSensitive(plan))
+}
+
+func hideSensitive(node any) any {
+	switch node := node.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, child := range node {
+			out[name] = hideSensitive(child)
+		}
+
+		for name, marks := range map[string]string{
+			"before": "before_sensitive", "after": "after_sensitive", "values": "sensitive_values",
+		} {
+			if hidden, marked := node[marks]; marked {
+				out[name] = visible(node[name], hidden)
+			}
+		}
+
+		return out
+	case []any:
+		out := make([]any, len(node))
+		for i, child := range node {
+			out[i] = hideSensitive(child)
+		}
+
+		return out
+	default:
+		return node
+	}
+}
+
+// privateIn is all that the provider keeps in the private part of a state.
+func privateIn(t *testing.T, state string) string {
+	t.Helper()
+
+	var parsed struct {
+		Resources []struct {
+			Instances []struct {
+				Private []byte `json:"private"`
+			} `json:"instances"`
+		} `json:"resources"`
+	}
+
+	must(t, json.Unmarshal([]byte(state), &parsed))
+
+	var text strings.Builder
+
+	for _, r := range parsed.Resources {
+		for _, i := range r.Instances {
+			var values map[string]string
+			if len(i.Private) == 0 || json.Unmarshal(i.Private, &values) != nil {
+				continue
+			}
+
+			for name, value := range values {
+				decoded, err := base64.StdEncoding.DecodeString(value)
+				must(t, err)
+				text.WriteString(name + "=" + string(decoded) + "\n")
+			}
+		}
+	}
+
+	return text.String()
+}
+
+// holdsNone checks that texts have no secret of a bundle in them.
+func holdsNone(t *testing.T, bundle string, texts map[string]string) {
+	t.Helper()
+
+	for where, text := range texts {
+		for _, secret := range secretsIn(bundle) {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s holds a secret of %d characters", where, len(secret))
+			}
+		}
+	}
+}
+
+// Plans of every resource with machines are saved and applied. A plan that makes a cluster holds no secret; later ones
+// hold those of the state, which are marked as sensitive, and no others. A plan that something else was applied since
+// ends before a machine hears of it.
+func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
+	t.Parallel()
+
+	for name, config := range map[string]func(s *site, patch string) string{
+		"control plane and workers": func(s *site, patch string) string {
+			return s.controlPlaneHCL(patch) + s.workersHCL(patch)
+		},
+		"cluster": func(s *site, patch string) string {
+			return s.clusterHCL(poolHCL("batch", s.workers, patch), "")
+		},
+		"single machines": func(s *site, patch string) string {
+			single := strings.TrimPrefix(s.oneByOneHCL(s.Machines()), secretsHCL)
+
+			return strings.Replace(single, "deletion_protection = false", "deletion_protection = false\n"+patch, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+				s := newSite(t, 1, 1)
+				w := clitest.NewWorkspace(t, cli)
+				write := func(patch string) { w.Write("main.tf", secretsProvider+secretsHCL+config(s, patch)) }
+
+				write("")
+				w.Init()
+
+				shown, content := savedPlan(t, w, "create.plan")
+				w.MustRun("apply", "create.plan")
+
+				bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+				holdsNone(t, bundle, map[string]string{
+					"the plan of the create": shown, "its file": content, "private state": privateIn(t, w.Read("terraform.tfstate")),
+				})
+
+				if !strings.Contains(content, s.endpoint) || !strings.Contains(w.Read("terraform.tfstate"), secretsIn(bundle)[0]) {
+					t.Error("the search would find nothing")
+				}
+
+				write(`config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]`)
+
+				shown, _ = savedPlan(t, w, "change.plan")
+				holdsNone(t, bundle, map[string]string{"the plan of the change": withoutSensitive(t, shown)})
+
+				s.ForgetCalls()
+				says(t, fails(t, w, "apply", "create.plan"), "Saved plan is stale")
+				s.nothingWasSent(t)
+
+				w.MustRun("apply", "change.plan")
+				expectNoChanges(t, w, "after the change")
+				s.ForgetCalls()
+				says(t, fails(t, w, "apply", "change.plan"), "Saved plan is stale")
+				s.nothingWasSent(t)
+
+				shown, _ = savedPlan(t, w, "destroy.plan", "-destroy")
+				holdsNone(t, bundle, map[string]string{"the plan of the destroy": withoutSensitive(t, shown),
+					"private state": privateIn(t, w.Read("terraform.tfstate"))})
+				w.MustRun("apply", "destroy.plan")
+
+				for _, m := range s.Machines() {
+					if m.Configured() || m.Stage() != sim.StageMaintenance {
+						t.Errorf("after the destroy %s is %s", m.Name(), m.Stage())
+					}
+				}
+			})
+		})
+	}
+}
