@@ -18,7 +18,7 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 	}
 
 	d.refuse("", "every control plane is without etcd data, but this cluster was bootstrapped before",
-		"Its data cannot come back by bootstrapping again. Set bootstrap.restore_from to a snapshot of it that was not "+
+		"Its data cannot come back by bootstrapping again. Set restore_from to a snapshot of it that was not "+
 			"restored before, or destroy the resource and create the cluster anew")
 }
 
@@ -80,7 +80,7 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 
 	if holder != "" {
 		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
-			"Take bootstrap.restore_from away, or name again what restored_from says. To go back all the same, which loses "+
+			"Take restore_from away, or name again what restored_from says. To go back all the same, which loses "+
 				"what was written since the snapshot, reset every control plane with talosctl reset first")
 	}
 }

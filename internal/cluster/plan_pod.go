@@ -76,7 +76,7 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole " +
 				"cluster would be lost",
 			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up " +
-				"and replace the resource (-replace): with bootstrap.restore_from it begins with a snapshot of etcd"
+				"and replace the resource (-replace): with restore_from it begins with a snapshot of etcd"
 	case !have.Etcd.Known:
 		return "its data goes with its pod, and etcd does not answer" + Because(have.Etcd.Cause), ""
 	case ok:

@@ -75,7 +75,7 @@ func refuseLostQuorum(want Spec, have Snapshot, d *Decision) {
 
 	d.refuse("", fmt.Sprintf("the data of %d of %d %s is lost%s, so that etcd cannot have a quorum again",
 		len(lost), of, whole, Because(strings.TrimSuffix(lost[0]+": "+have.Machines[lost[0]].Cause, ": "))),
-		"Set bootstrap.restore_from to a snapshot of the cluster, or bring the volumes back")
+		"Set restore_from to a snapshot of the cluster, or bring the volumes back")
 }
 
 // quorumLost names the control planes that have lost their data, and says of how many, when
@@ -122,7 +122,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 	}
 
 	return fmt.Sprintf("; without etcd data: %s. Unless they left etcd in order, it has lost its quorum for good: then "+
-		"restore a snapshot (bootstrap.restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
+		"restore a snapshot (restore_from), or destroy the cluster and create it anew", strings.Join(without, ", "))
 }
 
 // votersOnRecord are the control planes that etcd counts, as far as anybody knows who cannot

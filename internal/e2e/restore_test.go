@@ -48,10 +48,8 @@ resource "talosop_etcd_backup" "this" {
 // restoring asks for the snapshot of the variable.
 const restoring = `
 resource "talosop_control_plane" "this" {
-  bootstrap = {
-    restore_from = {
-      s3 = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, key = var.restore }
-    }
+  restore_from = {
+    s3 = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, key = var.restore }
   }
 }
 `
@@ -188,7 +186,7 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace) {
 // restoringFile asks for a snapshot beside the configuration.
 const restoringFile = `
 resource "talosop_control_plane" "this" {
-  bootstrap = { restore_from = { file = { path = "etcd.snapshot" } } }
+  restore_from = { file = { path = "etcd.snapshot" } }
 }
 `
 

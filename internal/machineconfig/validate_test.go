@@ -67,11 +67,8 @@ func TestValidateCluster_badSettings(t *testing.T) {
 			[]string{`endpoint: found a URL with a user name; ` + endpointShape + `remove the part before the @`}},
 		{"a mistyped address", func(c *Cluster) { c.Endpoint = "https://10.0.0:6443" },
 			[]string{`endpoint: found "https://10.0.0:6443"; ` + endpointShape + `use an IP address or a DNS name as host`}},
-		{"a Kubernetes version without v", func(c *Cluster) { c.KubernetesVersion = "1.33.1" }, []string{
-			`kubernetes_version: found "1.33.1"; allowed: a version with a leading v, such as v1.35.2; write v1.33.1`,
-		}},
 		{"a Kubernetes version of two numbers", func(c *Cluster) { c.KubernetesVersion = "v1.33" }, []string{
-			`kubernetes_version: found "v1.33"; allowed: a version with a leading v, such as v1.35.2; write all three numbers, such as v1.35.2`,
+			`kubernetes_version: found "v1.33"; allowed: a version, such as v1.35.2; write all three numbers`,
 		}},
 		{"a contract that is too new", func(c *Cluster) { c.Contract = "v1.14" }, []string{
 			`talos_version_contract: found "v1.14"; allowed: v1.10 to v1.13, without a patch level; write the Talos minor version the cluster was created with, such as v1.13`,

@@ -61,7 +61,7 @@ func ParseTalosVersion(s string) (TalosVersion, error) {
 	return TalosVersion{parsed}, nil
 }
 
-// ParseKubernetesVersion reads the setting kubernetes_version, which has a leading v. Whether Talos
+// ParseKubernetesVersion reads the setting kubernetes_version, with or without a leading v. Whether Talos
 // supports the version is the question of CheckKubernetesSupported. Errors are *FieldError.
 func ParseKubernetesVersion(s string) (KubernetesVersion, error) {
 	parsed, err := parseVersion("kubernetes_version", s, "v1.35.2")
@@ -166,24 +166,27 @@ func parseContract(s string) (*config.VersionContract, error) {
 }
 
 func parseVersion(field, s, example string) (semver.Version, error) {
-	bare, prefixed := strings.CutPrefix(s, "v")
-
-	parsed, err := semver.Parse(bare)
-	if err == nil && prefixed {
-		return parsed, nil
-	}
-
-	fix := "write all three numbers, such as " + example
+	parsed, err := semver.Parse(strings.TrimPrefix(s, "v"))
 	if err == nil {
-		fix = "write v" + s
+		return parsed, nil
 	}
 
 	return semver.Version{}, &FieldError{
 		Field:   field,
 		Found:   quoted(s),
-		Allowed: "a version with a leading v, such as " + example,
-		Fix:     fix,
+		Allowed: "a version, such as " + example,
+		Fix:     "write all three numbers",
 	}
+}
+
+// CanonicalVersion is a version as talosop and machines write it, with a leading v, of one that a user wrote with or
+// without it. Anything else stays as it is.
+func CanonicalVersion(s string) string {
+	if s != "" && s[0] >= '0' && s[0] <= '9' {
+		return "v" + s
+	}
+
+	return s
 }
 
 func talosRange() string {

@@ -23,14 +23,17 @@ func TestParseTalosVersion_goodAndBad(t *testing.T) {
 		t.Errorf("contract %s, known %v, %v", version.Contract(), version.Known(), err)
 	}
 
-	const shape = `; allowed: a version with a leading v, such as v1.13.0; `
+	const shape = `; allowed: a version, such as v1.13.0; write all three numbers`
+
+	if version, err := ParseTalosVersion("1.13.0"); err != nil || version.String() != "v1.13.0" {
+		t.Errorf("without its v it is %s, %v", version, err)
+	}
 
 	for bad, want := range map[string]string{
-		"1.13.0":   `talos_version: found "1.13.0"` + shape + `write v1.13.0`,
-		"v1.13":    `talos_version: found "v1.13"` + shape + `write all three numbers, such as v1.13.0`,
-		"":         `talos_version: found ""` + shape + `write all three numbers, such as v1.13.0`,
-		"latest":   `talos_version: found "latest"` + shape + `write all three numbers, such as v1.13.0`,
-		"v01.13.0": `talos_version: found "v01.13.0"` + shape + `write all three numbers, such as v1.13.0`,
+		"v1.13":    `talos_version: found "v1.13"` + shape,
+		"":         `talos_version: found ""` + shape,
+		"latest":   `talos_version: found "latest"` + shape,
+		"v01.13.0": `talos_version: found "v01.13.0"` + shape,
 		"v1.9.5":   `talos_version: found "v1.9.5"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
 		"v2.11.0":  `talos_version: found "v2.11.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
 		"v0.12.0":  `talos_version: found "v0.12.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,

@@ -26,7 +26,7 @@ type Restoration struct {
 }
 
 // RestorePath is the attribute.
-func RestorePath() finding.Path { return finding.Root("bootstrap").AtName("restore_from") }
+func RestorePath() finding.Path { return finding.Root("restore_from") }
 
 // Asked names the snapshot that is to be restored: the configured one, unless it is the one
 // that was restored last.

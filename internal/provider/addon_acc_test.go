@@ -87,8 +87,8 @@ func (r *realAddons) chart(t *testing.T, namespace string, sample kubetest.Sampl
 		"cluster": configuration{"name": "prod", "endpoint": r.Endpoint(), "secrets": r.Secrets(t),
 			"kubernetes_version": "v1.36.3"},
 		"name":      string(sample),
-		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "timeout": "5m",
-		"registry": configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA},
+		"namespace": namespace, "chart": string(sample), "repository": r.repository.URL, "version": version, "wait_timeout": "5m",
+		"registry": configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA},
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *realAddons) testLife(t *testing.T) {
 	}
 
 	// What changes no input runs no Helm.
-	config = with(with(config, "2m", "timeout"), 3, "max_history")
+	config = with(with(config, "2m", "wait_timeout"), 3, "max_history")
 	d.apply(t, config).must(t)
 
 	if revision := text(t, d.state, "revision"); revision != "1" {
@@ -214,7 +214,7 @@ func (r *realAddons) nothingLeft(t *testing.T, namespace string) {
 func (r *realAddons) testRegistry(t *testing.T) {
 	config := r.chart(t, "registry", kubetest.Simple, "1.0.0")
 	config["chart"], config["registry"] = r.registry.URL+"/simple",
-		configuration{"username": chartUser, "password": chartPassword, "ca": r.registry.CA}
+		configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.registry.CA}
 	delete(config, "repository")
 
 	d := r.drive(t)
@@ -305,7 +305,7 @@ func (r *realAddons) testImport(t *testing.T) {
 	}
 
 	config := r.chart(t, "import", kubetest.Simple, "1.0.0")
-	for _, name := range []string{"cluster", "registry", "timeout"} {
+	for _, name := range []string{"cluster", "registry", "wait_timeout"} {
 		delete(config, name)
 	}
 
@@ -332,7 +332,7 @@ func (r *realAddons) testImport(t *testing.T) {
 
 	d.apply(t, with(config, []any{"message: ours\n"}, "values")).tells(t, "Unable to fetch chart", "registry.ca")
 
-	config["registry"] = configuration{"username": chartUser, "password": chartPassword, "ca": r.repository.CA}
+	config["registry"] = configuration{"username": chartUser, "password_wo": chartPassword, "ca": r.repository.CA}
 	d.apply(t, with(config, []any{"message: ours\n"}, "values")).must(t)
 
 	if got := text(t, d.state, "revision"); got != "2" {

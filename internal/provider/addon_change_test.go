@@ -23,7 +23,7 @@ func TestAddon_failedCreate(t *testing.T) {
 	s := newAddonSite(t)
 	s.cluster.failing = errors.New("not ready, a-secret-token")
 
-	failed := s.apply(t, without(fullAddon(), "on_incomplete"))
+	failed := s.apply(t, with(fullAddon(), "error", "on_incomplete"))
 	failed.tells(t, "ImagePullBackOff", "back-off", "It stays failed.", "done: made revision 1", "revision 1 is failed",
 		"tainted")
 
@@ -118,7 +118,7 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 			s.expectEmpty(t, "after the create", config)
 
 			// What touches nothing in the cluster forgets nothing either.
-			config = with(config, "9m", "timeout")
+			config = with(config, "9m", "wait_timeout")
 			s.apply(t, config).must(t)
 			s.cluster.change(func() { test.do(s.cluster, &s.cluster.releases[metricsServer][0]) })
 

@@ -53,7 +53,7 @@ resource "talosop_addon" "this" {
   chart      = "simple"
   repository = %q
   version    = "1.0.0"
-  timeout    = "2m"
+  wait_timeout = "2m"
 
   values            = ["message: ${var.message}", yamlencode({ replicas = 1 })]
   set_sensitive     = [{ name = "token", value = %q }]

@@ -18,7 +18,7 @@ func (r *realAddons) testTroubles(t *testing.T) {
 		config configuration
 		says   []string
 	}{
-		"credentials": {with(base(kubetest.Simple), "wrong-password", "registry", "password"),
+		"credentials": {with(base(kubetest.Simple), "wrong-password", "registry", "password_wo"),
 			[]string{"credentials", `"registry"`}},
 		"version":    {with(base(kubetest.Simple), "9.9.9", "version"), []string{"9.9.9", "1.1.0", `"version"`}},
 		"chart":      {with(base(kubetest.Simple), "complex", "chart"), []string{"complex", `"chart"`}},
@@ -64,7 +64,7 @@ const failingFor = "8s"
 // A pod and a hook that fail are named with what they say; what was begun goes on, or is undone.
 func (r *realAddons) testFailures(t *testing.T) {
 	failing := fmt.Sprintf("podAnnotations: {%s: \"true\"}\n", kubetest.MissingImageAnnotation)
-	config := with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "timeout")
+	config := with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor, "wait_timeout")
 
 	d := r.drive(t)
 	d.apply(t, with(config, "warn", "on_incomplete")).must(t).tells(t, "Incomplete addon", "Deployment failures/simple",
@@ -76,7 +76,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	d.expectEmpty(t, "after the recovery", mended)
 
 	broken := with(with(with(r.chart(t, "failures", kubetest.Simple, "1.0.0"), []any{failing}, "values"), failingFor,
-		"timeout"), true, "atomic")
+		"wait_timeout"), true, "atomic")
 	failed := d.apply(t, broken)
 	failed.tells(t, "Unable to upgrade addon", "ImagePullBackOff", "rolled back")
 

@@ -46,7 +46,7 @@ func TestAddon_changesThatUpgrade(t *testing.T) {
 		"version":      {Path: []string{"version"}, Value: "3.13", asks: true},
 		"credentials":  {Path: []string{"registry", "username"}, Value: "somebody"},
 		"wait":         {Path: []string{"wait_for_jobs"}, Value: false},
-		"timeout":      {Path: []string{"timeout"}, Value: "9m"},
+		"wait_timeout": {Path: []string{"wait_timeout"}, Value: "9m"},
 		"history":      {Path: []string{"max_history"}, Value: 3},
 		"handle":       {Path: []string{"cluster", "talos_version"}, Value: "v1.13.1"},
 		"address":      {Path: []string{"cluster", "endpoint"}, Value: "https://10.0.0.20:6443"},

@@ -97,7 +97,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 				t.Parallel()
 
 				began := time.Now()
-				state, diagnostics := look(t, name, configuration{"cluster": handle, "timeout": "200ms"})
+				state, diagnostics := look(t, name, configuration{"cluster": handle, "timeouts": configuration{"read": "200ms"}})
 
 				// The connections alone would be waited for longer.
 				if took := time.Since(began); took > lookPatience/2 {
@@ -147,8 +147,9 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 		says   []string
 	}{
 		"no time": {
-			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeout": "0s"}, At: `AttributeName("timeout")`,
-			says: []string{`"0s"`, "10s"},
+			config: configuration{"cluster": writtenHandle("10.0.0.1"), "timeouts": configuration{"read": "0s"}},
+			At:     `AttributeName("timeouts").AttributeName("read")`,
+			says:   []string{`"0s"`, "10s"},
 		},
 		"a port": {
 			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:50000")},

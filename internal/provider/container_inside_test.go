@@ -87,7 +87,7 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 
 	config := func(greeting string) configuration {
 		return configuration{"cluster": handle, "name": "echo", "namespace": "echo", "chart": chart,
-			"values": []any{"greeting: " + greeting}, "timeout": "1m"}
+			"values": []any{"greeting: " + greeting}, "wait_timeout": "1m"}
 	}
 
 	d.plan(t, config("hello")).must(t).tells(t, "Release echo/echo", "1 object added")

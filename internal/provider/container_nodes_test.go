@@ -135,7 +135,7 @@ func (s *hostSite) losesAll(t *testing.T) {
 
 	done := d.apply(t, config)
 	for _, words := range []string{"the data of 1 of 1 control planes is lost",
-		"is on a node that does not exist any more", "bootstrap.restore_from"} {
+		"is on a node that does not exist any more", "restore_from"} {
 		if !done.failed() || !strings.Contains(show(done.diagnostics), words) {
 			t.Errorf("the apply does not say %q: %s", words, show(done.diagnostics))
 		}

@@ -81,7 +81,7 @@ resource "echo" "this" {}
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("kubeconfig"),
 							use(t, func(file string) { kubeconfigWorks(t, file, 2) })),
-						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("host"),
+						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("endpoint"),
 							knownvalue.StringExact(s.endpoint)),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("kubeconfig").AtMapKey("not_after"), knownvalue.NotNull()),
 						statecheck.ExpectKnownValue("echo.this", data.AtMapKey("talosconfig").AtMapKey("talosconfig"),

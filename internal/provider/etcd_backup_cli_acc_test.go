@@ -33,13 +33,13 @@ resource "talosop_etcd_backup" "this" {
   s3 = {
     bucket            = %q
     endpoint          = %q
-    access_key_id     = var.key.id
-    secret_access_key = var.key.secret
+    access_key_id_wo     = var.key.id
+    secret_access_key_wo = var.key.secret
     ca                = <<-EOT
 %s    EOT
   }
 
-  encryption = { passphrase = var.key.passphrase }
+  encryption = { passphrase_wo = var.key.passphrase }
   triggers   = { run = var.run }
   retain     = { count = 5 }
 }

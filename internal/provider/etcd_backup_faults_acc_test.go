@@ -16,10 +16,10 @@ func testBackupWrongCredentials(t *testing.T, b *backups) {
 	const wrong = "not-the-secret-of-the-bucket"
 
 	for name, bucket := range map[string]configuration{
-		"a wrong key":    {"access_key_id": storetest.AccessKey, "secret_access_key": wrong},
-		"an unknown key": {"access_key_id": "nobody", "secret_access_key": wrong},
-		"no such bucket": {"bucket": "missing", "access_key_id": storetest.AccessKey,
-			"secret_access_key": storetest.SecretKey},
+		"a wrong key":    {"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": wrong},
+		"an unknown key": {"access_key_id_wo": "nobody", "secret_access_key_wo": wrong},
+		"no such bucket": {"bucket": "missing", "access_key_id_wo": storetest.AccessKey,
+			"secret_access_key_wo": storetest.SecretKey},
 	} {
 		d := drive(t, "talosop_etcd_backup", nil)
 		bucket["prefix"] = "wrong"

@@ -24,15 +24,15 @@ func fullBackup() configuration {
 		"s3": configuration{
 			"bucket": "prod-backups", "region": "eu-central-1", "endpoint": "https://s3.example.org:9000",
 			"prefix": "talos/backups", "path_style": true,
-			"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "the-secret-key", "session_token": "the-token",
+			"access_key_id_wo": "AKIAIOSFODNN7EXAMPLE", "secret_access_key_wo": "the-secret-key", "session_token_wo": "the-token",
 			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s",
 				"endpoint": "https://sts.example.org"},
 			"ca": testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
-			"object_lock": configuration{"mode": "GOVERNANCE", "days": 30},
+			"object_lock": configuration{"retention": "GOVERNANCE", "days": 30},
 		},
 		"encryption": configuration{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
 		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"},
-		"schedule":          "0 3 * * *",
+		"schedule": "0 3 * * *", "time_zone": "Europe/Berlin",
 		"delete_on_destroy": true, "timeouts": configuration{"create": "1h", "read": "10s", "update": "1h", "delete": "1m"},
 	}
 }
@@ -110,6 +110,43 @@ func TestBackup_unknownValues(t *testing.T) {
 		if tried < 40 {
 			t.Errorf("only %d values were tried", tried)
 		}
+	}
+}
+
+// Another passphrase, which no state knows, is told by its version.
+func TestBackup_versionOfThePassphrase(t *testing.T) {
+	t.Parallel()
+
+	sealed := func(version any) configuration {
+		return with(fileBackup(), configuration{"passphrase_wo": "correct horse", "passphrase_wo_version": version}, "encryption")
+	}
+
+	for version, want := range map[string]bool{"1": false, "2": true} {
+		d := settledBackup(t, sealed("1"))
+		if key := text(t, d.plan(t, sealed(version)).must(t).Value, "key"); (key == "unknown") != want {
+			t.Errorf("version %s: the key is %s", version, key)
+		}
+	}
+}
+
+// A schedule is in its time zone.
+func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
+	t.Parallel()
+
+	summer := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+	for zone, want := range map[string]string{"": "2026-07-02T03:00:00Z", "Europe/Berlin": "2026-07-02T01:00:00Z"} {
+		table, err := etcdbackup.ReadTimetable("0 3 * * *", zone)
+		if got := table.After(summer).Format(time.RFC3339); err != nil || got != want {
+			t.Errorf("in %q it is %s, %v", zone, got, err)
+		}
+	}
+
+	config := fullBackup()
+	config["time_zone"] = "Europe/Nowhere"
+
+	if said := show(validate(t, "talosop_etcd_backup", config)); !strings.Contains(said, "IANA") {
+		t.Errorf("a zone that is none: %s", said)
 	}
 }
 
@@ -201,14 +238,15 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 			[]string{"private key"}},
 		"an unknown sse":    {inBucket("sse", "AES"), "sse", []string{`"AES"`, "AES256"}},
 		"a key without kms": {inBucket("sse", "AES256"), "kms_key", []string{"without an sse"}},
-		"a lock": {inBucket("object_lock", configuration{"mode": "NONE", "days": 1}), "mode",
+		"a lock": {inBucket("object_lock", configuration{"retention": "NONE", "days": 1}), "retention",
 			[]string{`"NONE"`, "GOVERNANCE"}},
-		"a lock of no day": {inBucket("object_lock", configuration{"mode": "GOVERNANCE", "days": 0}), "days",
+		"a lock of no day": {inBucket("object_lock", configuration{"retention": "GOVERNANCE", "days": 0}), "days",
 			[]string{"Found 0"}},
-		"a key without id":    {inBucket("access_key_id", nil), "secret_access_key", []string{"without access_key_id"}},
+		"a key without id":    {inBucket("access_key_id_wo", nil), "secret_access_key_wo", []string{"without access_key_id_wo"}},
 		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
 		"a token alone": {
-			func(c configuration) { inBucket("access_key_id", nil)(c); inBucket("secret_access_key", nil)(c) }, "session_token",
+			func(c configuration) { inBucket("access_key_id_wo", nil)(c); inBucket("secret_access_key_wo", nil)(c) },
+			"session_token_wo",
 			[]string{"without an access key"},
 		},
 		"no role": {inBucket("role", configuration{"arn": "backups"}), "arn", []string{`"backups"`}},
@@ -218,16 +256,16 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 			c["encryption"] = configuration{"recipients": []any{testRecipient, "ssh-ed25519 A"}}
 		}, "recipients", []string{"recipients[1]"}},
 		"no key at all": {func(c configuration) { c["encryption"] = configuration{} }, "encryption",
-			[]string{"neither recipients nor passphrase"}},
+			[]string{"neither recipients nor passphrase_wo"}},
 		"a secret key of age": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{testIdentity}} },
 			"recipients", []string{"not the secret one"}},
 		"no recipient": {func(c configuration) { c["encryption"] = configuration{"recipients": []any{}} },
 			"recipients", []string{"Found none"}},
 		"two keys": {
 			func(c configuration) {
-				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase": secret}
+				c["encryption"] = configuration{"recipients": []any{testRecipient}, "passphrase_wo": secret}
 			}, "encryption",
-			[]string{"both recipients and passphrase", "exactly one"},
+			[]string{"both recipients and passphrase_wo", "exactly one"},
 		},
 		"clear secrets": {func(c configuration) { delete(c, "encryption") }, "include_secrets",
 			[]string{"without encryption"}},
@@ -240,7 +278,7 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 		"four fields": {func(c configuration) { c["schedule"] = "0 3 * *" }, "schedule",
 			[]string{`"0 3 * *": expected exactly 5 fields, found 4. `, "@every"}},
 		"a time zone": {func(c configuration) { c["schedule"] = "TZ=Europe/Berlin 0 3 * * *" }, "schedule",
-			[]string{"time zone", "UTC"}},
+			[]string{"time zone", "time_zone"}},
 		"the 30th February": {func(c configuration) { c["schedule"] = "0 3 30 2 *" }, "schedule",
 			[]string{"names no time"}},
 		"no control plane": {func(c configuration) { delete(c["cluster"].(configuration), "talos_endpoints") },

@@ -59,8 +59,8 @@ resource "talosop_etcd_backup_schedule" "this" {
     endpoint          = %q
     prefix            = "talos"
     ca                = file("ca.pem")
-    access_key_id     = "in-the-cluster"
-    secret_access_key = "THE-KEY-OF-THE-CLUSTER"
+    access_key_id_wo     = "in-the-cluster"
+    secret_access_key_wo = "THE-KEY-OF-THE-CLUSTER"
   }
 %s
 }

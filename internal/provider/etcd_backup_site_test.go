@@ -72,7 +72,7 @@ func (b *backups) Bucket(more configuration) configuration {
 	return out
 }
 
-var ownKey = configuration{"access_key_id": storetest.AccessKey, "secret_access_key": storetest.SecretKey}
+var ownKey = configuration{"access_key_id_wo": storetest.AccessKey, "secret_access_key_wo": storetest.SecretKey}
 
 // credentialed is a configuration of the provider with the key of the bucket.
 var credentialed = configuration{

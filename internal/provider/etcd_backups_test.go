@@ -150,7 +150,7 @@ func TestBackups_ofASilentServer(t *testing.T) {
 	t.Parallel()
 
 	_, said := look(t, "talosop_etcd_backups", configuration{
-		"cluster": writtenHandle(), "timeout": "10s",
+		"cluster": writtenHandle(), "timeouts": configuration{"read": "10s"},
 		"s3": configuration{"bucket": "backups", "endpoint": "http://127.0.0.1:1", "insecure_skip_tls_verify": true},
 	})
 	if len(said) != 1 || said[0].Summary != "Unable to list backups of etcd" ||

@@ -164,7 +164,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	must(t, err)
 
 	config := with(s.container("dev", newBundle(t)), 1, "replicas")
-	config["host"] = configuration{"kubeconfig": string(content), "namespace": s.namespace}
+	config["host"] = configuration{"kubeconfig_wo": string(content), "namespace": s.namespace}
 
 	planned := d.plan(t, config).must(t)
 	if said := show(planned.diagnostics); !strings.Contains(said, "write-only") {

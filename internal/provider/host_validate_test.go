@@ -81,7 +81,7 @@ func TestContainer_validConfiguration(t *testing.T) {
 		"all of workers": {"talosop_worker", fullContainerWorkers()},
 		"no workers":     {"talosop_worker", with(baseContainerWorkers(), 0, "replicas")},
 		"content": {"talosop_control_plane",
-			with(without(baseContainerPlane(), "host", "kubeconfig_path"), hostKubeconfigFile, "host", "kubeconfig")},
+			with(without(baseContainerPlane(), "host", "kubeconfig_path"), hostKubeconfigFile, "host", "kubeconfig_wo")},
 		"of a provider's host": {"talosop_control_plane", without(baseContainerPlane(), "host", "kubeconfig_path")},
 	} {
 		if got := validate(t, test.resource, test.config); len(got) > 0 {
@@ -167,8 +167,8 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 		},
 		"no kubeconfig": {
 			func(c configuration) configuration {
-				return with(without(c, "host", "kubeconfig_path"), "very-secret", "host", "kubeconfig")
-			}, host + `.AttributeName("kubeconfig")`, []string{"reaches the host cluster"}, false,
+				return with(without(c, "host", "kubeconfig_path"), "very-secret", "host", "kubeconfig_wo")
+			}, host + `.AttributeName("kubeconfig_wo")`, []string{"reaches the host cluster"}, false,
 		},
 		"access": {func(c configuration) configuration { return with(c, "tunnel", "host", "access") },
 			host + `.AttributeName("access")`, []string{"tunnel"}, false},
@@ -274,8 +274,8 @@ func TestContainer_withoutAHostCluster(t *testing.T) {
 		"a create":                {nowhere(), false, true},
 		"a change":                {with(nowhere(), 3, "workers", "batch", "replicas"), true, true},
 		"a context alone":         {with(nowhere(), "kind", "host", "context"), false, true},
-		"a kubeconfig":            {with(nowhere(), hostKubeconfigFile, "host", "kubeconfig"), false, false},
-		"an unknown kubeconfig":   {with(nowhere(), unknownValue{}, "host", "kubeconfig"), false, false},
+		"a kubeconfig":            {with(nowhere(), hostKubeconfigFile, "host", "kubeconfig_wo"), false, false},
+		"an unknown kubeconfig":   {with(nowhere(), unknownValue{}, "host", "kubeconfig_wo"), false, false},
 		"an unknown path":         {with(nowhere(), unknownValue{}, "host", "kubeconfig_path"), false, false},
 		"an unknown in_cluster":   {with(nowhere(), unknownValue{}, "host", "in_cluster"), false, false},
 		"from within the cluster": {with(nowhere(), true, "host", "in_cluster"), false, false},

@@ -109,6 +109,46 @@ func TestPlan_create(t *testing.T) {
 	}
 }
 
+// A version is the same one with and without its v: state keeps what was written first.
+func TestPlan_versionsWithoutV(t *testing.T) {
+	t.Parallel()
+
+	bare := func(config configuration) configuration {
+		for _, name := range []string{"talos_version", "kubernetes_version"} {
+			if version, ok := config[name].(string); ok {
+				config[name] = strings.TrimPrefix(version, "v")
+			}
+		}
+
+		return config
+	}
+
+	for kind, config := range map[string]func() configuration{
+		"talosop_control_plane": baseControlPlane, "talosop_worker": fullWorker, "talosop_cluster": baseCluster,
+	} {
+		with, without := settledState(t, kind, config()), settledState(t, kind, bare(config()))
+
+		if plan := planOf(t, kind, &with, bare(config())); !plan.Equal(with) {
+			diff, err := with.Diff(plan)
+			t.Errorf("%s: without the v it plans %v %v", kind, diff, err)
+		}
+
+		if plan := planOf(t, kind, &without, config()); !plan.Equal(without) {
+			diff, err := without.Diff(plan)
+			t.Errorf("%s: with the v it plans %v %v", kind, diff, err)
+		}
+
+		if got := text(t, without, "talos_version"); got != "1.13.0" {
+			t.Errorf("%s: state has %s", kind, got)
+		}
+	}
+
+	if got := text(t, attributeOf(t, settledState(t, "talosop_cluster", bare(baseCluster())), "cluster"),
+		"talos_version"); got != "v1.13.0" {
+		t.Errorf("the handle has %s", got)
+	}
+}
+
 // A plan without a difference changes nothing, and one that touches no machine
 // leaves what was observed alone.
 func TestPlan_withoutChanges(t *testing.T) {

@@ -54,7 +54,7 @@ func newRestorable(t *testing.T, opts sim.Options, controlPlanes int) *restorabl
 func (r *restorable) plane(restoreFrom string) string {
 	extra := ""
 	if restoreFrom != "" {
-		extra = "  bootstrap = { restore_from = {\n" + restoreFrom + "\n  } }\n"
+		extra = "  restore_from = {\n" + restoreFrom + "\n  }\n"
 	}
 
 	return strings.Replace(r.controlPlaneHCL(extra), "talosop_secrets.this.bundle", fmt.Sprintf("file(%q)", r.Secrets), 1)
@@ -222,7 +222,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 
 		identity := newIdentity(t)
-		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities = [%q]", identity)))
+		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities_wo = [%q]", identity)))
 		byHand := r.plane(fmt.Sprintf("    file = { path = %q }", plain))
 
 		unitTest(t, cli, resource.TestCase{
@@ -312,7 +312,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
 		file := func(path string) string { return r.plane(fmt.Sprintf("    file = { path = %q }", path)) }
-		right := encrypted(fmt.Sprintf("identities = [%q]", identity))
+		right := encrypted(fmt.Sprintf("identities_wo = [%q]", identity))
 		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets),
 			"secrets            = talosop_secrets.this.bundle")
 
@@ -334,11 +334,11 @@ func TestAccRestore_isRefused(t *testing.T) {
 				},
 				{
 					PreConfig:   r.ForgetCalls,
-					Config:      encrypted(fmt.Sprintf("identities = [%q]", other)),
+					Config:      encrypted(fmt.Sprintf("identities_wo = [%q]", other)),
 					ExpectError: message("none of the identities opens it"),
 				},
-				refused(encrypted(`passphrase = "correct horse battery staple"`), "the passphrase does not open it"),
-				refused(encrypted(""), "Set identities or passphrase beside it"),
+				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
+				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
 				refused(file(filepath.Join(r.Folder, "none")), "there is no such file"),
 				refused(file(cut), "the snapshot is not complete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
@@ -347,7 +347,7 @@ func TestAccRestore_isRefused(t *testing.T) {
 				{
 					PreConfig: func() { r.nothingWasSent(t) }, Config: right, ConfigPlanChecks: again,
 					ConfigStateChecks: append(restoredFrom(knownvalue.NotNull()), statecheck.ExpectKnownValue(thePlane,
-						tfjsonpath.New("bootstrap").AtMapKey("restore_from").AtMapKey("identities"), knownvalue.Null())),
+						tfjsonpath.New("restore_from").AtMapKey("identities_wo"), knownvalue.Null())),
 				},
 				{
 					PreConfig: func() {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -16,7 +15,7 @@ import (
 // restoringFrom asks for a snapshot of a bucket; without a key for nothing.
 func restoringFrom(config configuration, key any) configuration {
 	return with(config, configuration{"s3": configuration{"bucket": "backups", "key": key, "region": "eu-central-1"}},
-		"bootstrap", "restore_from")
+		"restore_from")
 }
 
 // lostEtcd is a state in which all control planes were seen without their configuration.
@@ -50,7 +49,7 @@ func restoreScenarios() map[string]planScenario {
 		"restore-create": {says: "A cluster is made from a snapshot.", after: restored()},
 		"restore-create-from-a-file": {
 			says:  "A cluster is made from a file that talosctl wrote.",
-			after: with(baseCluster(), "./etcd.snapshot", "bootstrap", "restore_from", "file", "path"),
+			after: with(baseCluster(), "./etcd.snapshot", "restore_from", "file", "path"),
 		},
 		"restore-create-from-an-unknown-key": {
 			says:  "A cluster is made from a snapshot that is known after the apply.",
@@ -129,16 +128,16 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 	}
 
 	opened := func(config configuration, name string, value any) configuration {
-		return with(config, value, "bootstrap", "restore_from", name)
+		return with(config, value, "restore_from", name)
 	}
 
 	const (
-		atKey      = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("s3").AttributeName("key")`
+		atKey      = `AttributeName("restore_from").AttributeName("s3").AttributeName("key")`
 		foreign    = "0123456789abcdef"
 		identity   = "AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ"
-		list       = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("identities")`
+		list       = `AttributeName("restore_from").AttributeName("identities_wo")`
 		identities = list + `.ElementKeyInt(0)`
-		passphrase = `AttributeName("bootstrap").AttributeName("restore_from").AttributeName("passphrase")`
+		passphrase = `AttributeName("restore_from").AttributeName("passphrase_wo")`
 	)
 
 	for name, test := range map[string]struct {
@@ -148,19 +147,19 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		"of this cluster":    {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
 		"of another":         {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
 		"of unknown secrets": {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
-		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase", ""), passphrase,
+		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""), passphrase,
 			"Found an empty one"},
-		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{}), list,
+		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
 			"Found none"},
-		"with an identity": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities",
+		"with an identity": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{identity})},
-		"with a file of one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities",
+		"with a file of one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo",
 			[]any{"# created: today\n" + identity + "\n"})},
-		"with a recipient": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities", []any{"age1abc"}),
+		"with a recipient": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{"age1abc"}),
 			identities, "is the public key"},
-		"with a passphrase": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase",
+		"with a passphrase": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			"correct horse")},
-		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase",
+		"with an unknown one": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo",
 			unknownValue{})},
 	} {
 		got := validate(t, "talosop_cluster", test.config)
@@ -197,13 +196,13 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 		needs  bool
 	}{
 		"a create":              {nil, locked(), true},
-		"a create with a key":   {nil, with(locked(), unknownValue{}, "bootstrap", "restore_from", "passphrase"), false},
+		"a create with a key":   {nil, with(locked(), unknownValue{}, "restore_from", "passphrase_wo"), false},
 		"a restore":             {&lost, locked(), true},
 		"what was restored":     {&lives, locked(), false},
 		"what came from others": {nil, restoringFrom(baseCluster(), "talos/prod/older.db"), false},
 	} {
 		said := show(planned(t, "talosop_cluster", test.state, valueOf(t, typ, test.config)).Diagnostics)
-		if strings.Contains(said, "Set identities or passphrase") != test.needs || !test.needs &&
+		if strings.Contains(said, "Set identities_wo or passphrase_wo") != test.needs || !test.needs &&
 			strings.Contains(said, "ERROR") {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -218,7 +217,7 @@ func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 	const key = "talos/prod/older.db"
 
 	at := func(endpoint string) configuration {
-		return with(restoringFrom(baseCluster(), key), endpoint, "bootstrap", "restore_from", "s3", "endpoint")
+		return with(restoringFrom(baseCluster(), key), endpoint, "restore_from", "s3", "endpoint")
 	}
 	typ := typeOf(t, "talosop_cluster")
 	state := lostEtcd(t, settledState(t, "talosop_cluster", at("https://s3.example.org")))
@@ -243,8 +242,8 @@ func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 func TestRestore_namesItsTemporaryFile(t *testing.T) {
 	t.Parallel()
 
-	attribute, ok := machines.BootstrapAttribute().Attributes["restore_from"].(schema.SingleNestedAttribute)
-	if !ok || !strings.Contains(attribute.MarkdownDescription, "`TMPDIR`") {
+	attribute := machines.RestoreAttribute()
+	if !strings.Contains(attribute.MarkdownDescription, "`TMPDIR`") {
 		t.Errorf("restore_from says %q", attribute.MarkdownDescription)
 	}
 }
@@ -256,7 +255,7 @@ func TestRestore_takesExactlyOneSource(t *testing.T) {
 	for name, from := range map[string]configuration{
 		"none": {}, "two": {"s3": configuration{"bucket": "backups", "key": "a.db"}, "file": configuration{"path": "a.db"}},
 	} {
-		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "bootstrap", "restore_from")); len(got) != 1 ||
+		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "restore_from")); len(got) != 1 ||
 			got[0].Summary != "Invalid location" {
 			t.Errorf("%s: %s", name, show(got))
 		}
@@ -269,31 +268,20 @@ func restoreArguments() configuration {
 		"s3": configuration{
 			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1",
 			"path_style":               true,
-			"insecure_skip_tls_verify": true, "access_key_id": "AKIAEXAMPLE", "secret_access_key": "correct horse battery",
-			"session_token": "staple",
-			"role":          configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
+			"insecure_skip_tls_verify": true, "access_key_id_wo": "AKIAEXAMPLE", "secret_access_key_wo": "correct horse battery",
+			"session_token_wo": "staple",
+			"role":             configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
 		},
-		"identities": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase": "correct horse",
+		"identities_wo": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase_wo": "correct horse",
 	}
 }
 
-// writtenOnly are the names of attributes that no plan has.
-var writtenOnly = []string{"access_key_id", "secret_access_key", "session_token", "identities", "passphrase",
-	"values_wo"}
-
-// writtenOnlyIn are those that plans have elsewhere, by the attribute that they are in.
-var writtenOnlyIn = map[string][]string{"registry": {"password", "client_key"}}
-
-// isWriteOnly reports whether a path is one of them, or in one.
+// isWriteOnly reports whether a path is that of an attribute that no plan has, or in one.
 func isWriteOnly(at *tftypes.AttributePath) bool {
-	in := ""
-
 	return slices.ContainsFunc(at.Steps(), func(step tftypes.AttributePathStep) bool {
 		name, ok := step.(tftypes.AttributeName)
-		found := ok && (slices.Contains(writtenOnly, string(name)) || slices.Contains(writtenOnlyIn[in], string(name)))
-		in = string(name)
 
-		return found
+		return ok && strings.HasSuffix(string(name), "_wo")
 	})
 }
 
@@ -301,8 +289,7 @@ func isWriteOnly(at *tftypes.AttributePath) bool {
 func restoredIn(t *testing.T, config configuration) string {
 	t.Helper()
 
-	bootstrap, _ := config["bootstrap"].(configuration)
-	from, _ := bootstrap["restore_from"].(configuration)
+	from, _ := config["restore_from"].(configuration)
 
 	if s3, ok := from["s3"].(configuration); ok {
 		if s3["endpoint"] != nil {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -100,9 +101,33 @@ func TestSchema_secretsAreSensitive(t *testing.T) {
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		for _, name := range secretNames {
 			// registries.auth is the map that holds credentials; what is secret in it is marked.
-			if a.Name == name && a.NestedType == nil && !a.Sensitive {
+			if strings.TrimSuffix(a.Name, "_wo") == name && a.NestedType == nil && !a.Sensitive {
 				t.Errorf("%s is not sensitive", where)
 			}
+		}
+	})
+}
+
+// meanings are what the descriptions of names say that mean one thing, wherever they are.
+var meanings = map[string]string{
+	"host":          "pods the machines are|of the host cluster",
+	"mode":          "What the machines run on",
+	"bootstrap":     "begins the etcd of its cluster",
+	"on_incomplete": "Default: `warn`",
+	"time_zone":     "Default: `UTC`",
+	"timeouts":      "How long operations may take",
+}
+
+func TestSchema_namesMeanOneThing(t *testing.T) {
+	t.Parallel()
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		if meaning, ok := meanings[a.Name]; ok && !regexp.MustCompile(meaning).MatchString(a.Description) {
+			t.Errorf("%s means something else than elsewhere: %s", where, a.Description)
+		}
+
+		if a.Name == "timeout" && !strings.Contains(where, "drain") {
+			t.Errorf("%s is not in timeouts", where)
 		}
 	})
 }

@@ -112,10 +112,17 @@ func TestStore_keysAreWriteOnly(t *testing.T) {
 
 	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
 		switch a.Name {
-		case "access_key_id", "secret_access_key", "session_token", "passphrase", "identities":
-			if strings.HasPrefix(where, "data ") || !a.WriteOnly {
+		case "passphrase", "identities":
+			t.Errorf("%s may be stored", where)
+		case "access_key_id", "secret_access_key", "session_token":
+			if !strings.HasPrefix(where, "provider") {
 				t.Errorf("%s may be stored", where)
 			}
+		}
+
+		// The handle of a cluster is cluster everywhere, also where it is write-only with all that is in it.
+		if strings.HasSuffix(a.Name, "_wo") != a.WriteOnly && !strings.Contains(where, "_file.cluster") {
+			t.Errorf("%s: write-only attributes, and no others, end in _wo", where)
 		}
 	})
 }

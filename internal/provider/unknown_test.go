@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
@@ -29,7 +30,7 @@ func fullControlPlane() configuration {
 	base["version_contract"] = "v1.13"
 	base["cluster_config_patches"] = []any{"machine:\n  sysctls:\n    vm.max_map_count: \"262144\""}
 	base["allow_scheduling_on_control_planes"] = true
-	base["bootstrap"] = configuration{"restore_from": restoreArguments()}
+	base["restore_from"] = restoreArguments()
 
 	return base
 }
@@ -58,8 +59,7 @@ func fullWorker() configuration {
 // fullCluster is a configuration with every argument set.
 func fullCluster() configuration {
 	base := fullControlPlane()
-	base["bootstrap"] = configuration{
-		"restore_from": configuration{"file": configuration{"path": "older.db"}, "passphrase": "correct horse"}}
+	base["restore_from"] = configuration{"file": configuration{"path": "older.db"}, "passphrase_wo": "correct horse"}
 
 	plane, batch := poolArguments("cp-1", "10.0.0.11"), poolArguments("w-2", "10.0.0.22")
 	with(batch, uuidOf("batch/w-2"), "machines", "w-2", "uuid")
@@ -404,9 +404,10 @@ func nodeIn(config configuration, name string) any {
 // seenOf is what is observed of a machine that runs.
 func seenOf(name string, config configuration) configuration {
 	seen := configuration{
-		"address": machineIn(config, name)["address"], "stage": "running", "ready": true, "talos_version": config["talos_version"],
-		"platform":  "metal",
-		"node_name": nodeIn(config, name), "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
+		"address": machineIn(config, name)["address"], "stage": "running", "ready": true,
+		"talos_version": canonical(config["talos_version"]),
+		"platform":      "metal",
+		"node_name":     nodeIn(config, name), "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
 		"kubernetes": configuration{"kubelet": kubernetesIn(config)},
 	}
 
@@ -450,7 +451,7 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 			}
 
 			return valueOf(t, v.Type(), seen), nil
-		case at.String() == `AttributeName("restored_from")` && config["bootstrap"] != nil && !v.IsKnown():
+		case at.String() == `AttributeName("restored_from")` && config["restore_from"] != nil && !v.IsKnown():
 			return tftypes.NewValue(tftypes.String, restoredIn(t, config)), nil
 		case at.String() == `AttributeName("bootstrap_manifests_version")` && !v.IsKnown():
 			return tftypes.NewValue(tftypes.String, kubernetesIn(config)), nil
@@ -469,6 +470,19 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 
 // kubernetesIn is the version in a configuration, or in its handle.
 func kubernetesIn(config configuration) any {
+	return canonical(writtenKubernetesIn(config))
+}
+
+// canonical is a version as machines tell it, of one that is written with or without its v.
+func canonical(version any) any {
+	if text, ok := version.(string); ok {
+		return machineconfig.CanonicalVersion(text)
+	}
+
+	return version
+}
+
+func writtenKubernetesIn(config configuration) any {
 	if handle, ok := config["cluster"].(configuration); ok {
 		return handle["kubernetes_version"]
 	}

@@ -95,9 +95,9 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			}, "machines"),
 			At: machines, says: []string{"2 control-plane machines", "majority", "1, 3 or 5"}, warning: true,
 		},
-		"Talos version without v": {
-			config: with(baseControlPlane(), "1.13.0", "talos_version"),
-			At:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+		"Talos version of two numbers": {
+			config: with(baseControlPlane(), "1.13", "talos_version"),
+			At:     `AttributeName("talos_version")`, says: []string{`"v1.13"`, "Write all three numbers"},
 		},
 		"Talos version too old": {
 			config: with(baseControlPlane(), "v1.9.5", "talos_version"),
@@ -108,9 +108,9 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			At:     `AttributeName("talos_version")`,
 			says:   []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
 		},
-		"Kubernetes version without v": {
-			config: with(baseControlPlane(), "1.35.2", "kubernetes_version"),
-			At:     `AttributeName("kubernetes_version")`, says: []string{`"1.35.2"`, "Write v1.35.2"},
+		"Kubernetes version of two numbers": {
+			config: with(baseControlPlane(), "1.35", "kubernetes_version"),
+			At:     `AttributeName("kubernetes_version")`, says: []string{`"v1.35"`, "Write all three numbers"},
 		},
 		"Kubernetes not supported by Talos": {
 			config: with(baseControlPlane(), "v1.30.0", "kubernetes_version"),
@@ -199,8 +199,8 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(1)`, says: []string{"v1.34.4 beside v1.34.1"},
 		},
 		"no Kubernetes release to pass": {
-			config: with(baseControlPlane(), []any{"1.34.1"}, "kubernetes_upgrade_via"),
-			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(0)`, says: []string{`"1.34.1"`, "Write v1.34.1"},
+			config: with(baseControlPlane(), []any{"1.34"}, "kubernetes_upgrade_via"),
+			At:     `AttributeName("kubernetes_upgrade_via").ElementKeyInt(0)`, says: []string{`"1.34"`, "Write all three numbers"},
 		},
 		"two releases of one minor version": {
 			config: with(baseControlPlane(), []any{"v1.12.4", "v1.11.2", "v1.12.6"}, "upgrade_via"),
@@ -339,8 +339,8 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 			At:     plane + `.AttributeName("machines").ElementKeyString("batch/w-1")`, says: []string{"a machine name"},
 		},
 		"Talos version of the cluster": {
-			config: with(baseCluster(), "1.13.0", "talos_version"),
-			At:     `AttributeName("talos_version")`, says: []string{`"1.13.0"`, "Write v1.13.0"},
+			config: with(baseCluster(), "latest", "talos_version"),
+			At:     `AttributeName("talos_version")`, says: []string{`"latest"`, "Write all three numbers"},
 		},
 		"Talos version of a pool": {
 			config: with(baseCluster(), "v1.9.5", "workers", "batch", "talos_version"),

@@ -59,11 +59,9 @@ resource "talosop_control_plane" "prod" {
   kubernetes_version = "v1.36.3"
   install            = { disk = "/dev/sda" }
 
-  bootstrap = var.restore ? {
-    restore_from = {
-      s3         = merge(local.bucket, { key = data.talosop_etcd_backups.prod.latest })
-      identities = var.identity == null ? null : [var.identity]
-    }
+  restore_from = var.restore ? {
+    s3            = merge(local.bucket, { key = data.talosop_etcd_backups.prod.latest })
+    identities_wo = var.identity == null ? null : [var.identity]
   } : null
 
   machines = {

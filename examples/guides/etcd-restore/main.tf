@@ -44,11 +44,9 @@ resource "talosop_cluster" "prod" {
   talos_version      = "v1.13.0"
   kubernetes_version = "v1.36.3"
 
-  bootstrap = var.restore == "" ? null : {
-    restore_from = {
-      s3         = merge(local.bucket, { key = var.restore })
-      identities = var.identity == null ? null : [var.identity]
-    }
+  restore_from = var.restore == "" ? null : {
+    s3            = merge(local.bucket, { key = var.restore })
+    identities_wo = var.identity == null ? null : [var.identity]
   }
 
   control_plane = {

@@ -48,7 +48,7 @@ ephemeral "talosop_kubeconfig" "this" {
 }
 
 provider "kubernetes" {
-  host                   = ephemeral.talosop_kubeconfig.this.host
+  host                   = ephemeral.talosop_kubeconfig.this.endpoint
   tls_server_name        = ephemeral.talosop_kubeconfig.this.tls_server_name
   cluster_ca_certificate = ephemeral.talosop_kubeconfig.this.cluster_ca_certificate
   client_certificate     = ephemeral.talosop_kubeconfig.this.client_certificate
@@ -57,7 +57,7 @@ provider "kubernetes" {
 
 provider "helm" {
   kubernetes = {
-    host                   = ephemeral.talosop_kubeconfig.this.host
+    host                   = ephemeral.talosop_kubeconfig.this.endpoint
     tls_server_name        = ephemeral.talosop_kubeconfig.this.tls_server_name
     cluster_ca_certificate = ephemeral.talosop_kubeconfig.this.cluster_ca_certificate
     client_certificate     = ephemeral.talosop_kubeconfig.this.client_certificate

@@ -56,8 +56,8 @@ resource "talosop_addon" "monitoring" {
   upgrade_crds = true
 
   # A failed upgrade goes back to what ran before.
-  atomic  = true
-  timeout = "15m"
+  atomic       = true
+  wait_timeout = "15m"
 
   # The webhooks get their certificates from a job of the chart.
   ignore_drift = [
@@ -78,6 +78,6 @@ resource "talosop_addon" "shop" {
   namespace = "shop"
   chart     = "oci://registry.example.com/charts/shop"
   version   = "2.4.1"
-  registry  = { username = "terraform", password = var.registry_token }
+  registry  = { username = "terraform", password_wo = var.registry_token }
   values    = [yamlencode({ replicas = 3 })]
 }

@@ -19,11 +19,11 @@ resource "talosop_etcd_backup" "prod" {
   cluster = var.cluster
 
   s3 = {
-    bucket            = "prod-backups"
-    region            = "eu-central-1"
-    prefix            = "talos"
-    access_key_id     = var.backup_key.id
-    secret_access_key = var.backup_key.secret
+    bucket               = "prod-backups"
+    region               = "eu-central-1"
+    prefix               = "talos"
+    access_key_id_wo     = var.backup_key.id
+    secret_access_key_wo = var.backup_key.secret
   }
 
   # `age-keygen` makes a pair of keys. Keep the secret one where this state is not.

@@ -41,12 +41,12 @@ resource "talosop_etcd_backup_schedule" "nightly" {
   time_zone = "Europe/Berlin"
 
   s3 = {
-    bucket              = "prod-backups"
-    region              = "eu-central-1"
-    prefix              = "talos"
-    access_key_id       = var.backup_key.id
-    secret_access_key   = var.backup_key.secret
-    credentials_version = "1" # another value brings another key into the cluster
+    bucket                 = "prod-backups"
+    region                 = "eu-central-1"
+    prefix                 = "talos"
+    access_key_id_wo       = var.backup_key.id
+    secret_access_key_wo   = var.backup_key.secret
+    credentials_wo_version = "1" # another value brings another key into the cluster
   }
 
   # `age-keygen` makes a pair of keys. Keep the secret one where this state is not.

@@ -188,13 +188,13 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 	return handle, append(diags, more...)
 }
 
-// saysNothing is a model in which all is null.
+// saysNothing is a model in which all is null that has no default.
 func saysNothing(ctx context.Context) addonModel {
 	list := func(name string) types.List { return types.ListNull(addonType(ctx, name)) }
 	null := func(name string) types.Object { return types.ObjectNull(addonType(ctx, name).AttrTypes) }
 
 	m := addonModel{Cluster: null("cluster"), Kubeconfig: null("kubeconfig"), IgnoreDrift: list("ignore_drift"),
-		Timeouts: tf.NoTimeouts(ctx)}
+		OnIncomplete: types.StringValue(tf.OnIncompleteWarn), Timeouts: tf.NoTimeouts(ctx)}
 	m.Registry, m.Timeout = null("registry"), tf.Duration{GoDuration: timetypes.NewGoDurationNull()}
 	m.Values, m.ValuesWO = types.ListNull(types.StringType), types.ListNull(types.StringType)
 	m.Set, m.SetSensitive, m.Patches = list("set"), list("set_sensitive"), list("patches")

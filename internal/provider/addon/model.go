@@ -61,7 +61,7 @@ type addonValuesModel struct {
 type addonOptionsModel struct {
 	Wait                     types.Bool   `tfsdk:"wait"`
 	WaitForJobs              types.Bool   `tfsdk:"wait_for_jobs"`
-	Timeout                  tf.Duration  `tfsdk:"timeout"`
+	Timeout                  tf.Duration  `tfsdk:"wait_timeout"`
 	Atomic                   types.Bool   `tfsdk:"atomic"`
 	CleanupOnFail            types.Bool   `tfsdk:"cleanup_on_fail"`
 	TakeOwnership            types.Bool   `tfsdk:"take_ownership"`

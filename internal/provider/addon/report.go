@@ -270,7 +270,7 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	case errors.Is(p.cause, chart.ErrNoChart):
 		at, next = path.Root("chart"), "Correct the name of the chart, or where it comes from."
 	case errors.Is(p.cause, chart.ErrCredentials):
-		at, next = path.Root("registry"), "Give registry.username and registry.password that may read the chart."
+		at, next = path.Root("registry"), "Give registry.username and registry.password_wo that may read the chart."
 		if m.Registry.IsNull() {
 			at = repository
 		}

@@ -132,12 +132,12 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 			addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
 	case r.reached(outcome):
 		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
-	case plan.OnIncomplete.ValueString() == tf.OnIncompleteWarn:
-		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
-	default:
+	case plan.OnIncomplete.ValueString() == tf.OnIncompleteError:
 		return true, diag.Diagnostics{addonFailed("install", r, outcome, err,
-			"The resource is tainted: the next apply uninstalls what is there, and installs anew. `untaint` it, or set "+
-				"on_incomplete = \"warn\", to go on in place.")}
+			"The resource is tainted, because on_incomplete is \"error\": the next apply uninstalls what is there, and "+
+				"installs anew. To go on in place instead, `untaint` it and apply again.")}
+	default:
+		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
 	}
 }
 

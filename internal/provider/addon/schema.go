@@ -169,17 +169,17 @@ func addonRegistry() schema.Attribute {
 		MarkdownDescription: "How the server of the chart is reached, a repository over HTTPS or an OCI registry. Only " +
 			"plans and applies ask it; a refresh and a destroy do not.",
 		Attributes: map[string]schema.Attribute{
-			"username": text("User name at the server. Required with `password`, and the other way round. Default: what the " +
+			"username": text("User name at the server. Required with `password_wo`, and the other way round. Default: what the " +
 				"files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and nobody for a " +
 				"repository."),
-			"password": secret("Password or token of the user. Required with `username`."),
+			"password_wo": secret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the repository " +
 				"names for its packages. They may then read them."),
 			"ca": text("Certificates in PEM that are trusted besides those of the system, for a server whose " +
 				"certificate a private authority signed."),
 			"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
-				"`client_key`."),
-			"client_key": secret("Private key in PEM of `client_certificate`."),
+				"`client_key_wo`."),
+			"client_key_wo": secret("Private key in PEM of `client_certificate`."),
 			"insecure_skip_tls_verify": truth(
 				"Whether any certificate of the server is trusted, so that anybody on the way may read the credentials and give " +
 					"another chart."),

@@ -78,7 +78,7 @@ func addonUpgrading() map[string]schema.Attribute {
 				"fails later. An uninstall waits likewise until they are gone. Default: `true`." + nextUpgrade,
 		},
 		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
-		"timeout": schema.StringAttribute{
+		"wait_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
 			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`. `timeouts` bounds " +
 				"the whole. Default: `" +
@@ -149,15 +149,10 @@ func addonCare() map[string]schema.Attribute {
 				"for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
 				touchesNothing,
 		},
-		"on_incomplete": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
-			MarkdownDescription: "What a create reports whose install began and failed. `error` fails, which marks the " +
-				"resource as tainted: the next apply uninstalls what is there, and installs anew. `warn` stores the resource " +
-				"with its `status` and a warning, and the next apply goes on in place, keeping what is there; combine it with a " +
-				"postcondition on `status`. Where `atomic` has uninstalled what failed, there is nothing to store: either is an " +
-				"error, and the next apply installs. Default: `error`." + touchesNothing,
-		},
+		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish. `warn` stores the " +
+			"resource with its `status` and a warning, and the next apply goes on in place; combine it with a postcondition on " +
+			"`status`. `error` fails, which marks the resource as tainted: the next apply uninstalls what is there, and installs " +
+			"anew." + touchesNothing),
 	}
 }
 

@@ -126,10 +126,10 @@ func (m addonChartModel) source(secret types.Object) (source chart.Source, unkno
 
 	source = chart.Source{
 		Chart: r.Text(m.Chart), Repository: r.Text(m.Repository), Version: r.Text(m.Version), Devel: r.Truth(m.Devel, false),
-		Username: server.Text("username"), Password: credentials.Text("password"),
+		Username: server.Text("username"), Password: credentials.Text("password_wo"),
 		PassCredentials: server.Truth("pass_credentials", false),
 		CA:              server.Text("ca"), ClientCertificate: server.Text("client_certificate"),
-		ClientKey:             credentials.Text("client_key"),
+		ClientKey:             credentials.Text("client_key_wo"),
 		InsecureSkipTLSVerify: server.Truth("insecure_skip_tls_verify", false), PlainHTTP: server.Truth("plain_http", false),
 		UpdateDependencies: r.Truth(m.DependencyUpdate, false), Verify: r.Truth(m.Verify, false),
 		Keyring: fromHome(r.Text(m.Keyring)),

@@ -199,7 +199,7 @@ func (m addonModel) validateURL(at frameworkpath.Path, what, text string) diag.D
 	case parsed.User != nil:
 		return diag.Diagnostics{tf.Invalid(at, what, "found a URL with credentials in it",
 			"allowed is one without, because URLs are shown and stored",
-			"give them as registry.username and registry.password")}
+			"give them as registry.username and registry.password_wo")}
 	case parsed.Scheme == "http":
 		return diag.Diagnostics{tf.Questionable(at, m.called(what), "found "+finding.Quote(text),
 			"Without TLS anybody on the way may give another chart, and read credentials", "Use https://")}
@@ -262,7 +262,7 @@ func (m addonModel) validateRegistry() diag.Diagnostics {
 	at, server := frameworkpath.Root("registry"), tf.Fields{Reader: &tf.Reader{}, Attributes: m.Registry}
 
 	// Write-only values are null in plans, and known in configurations, where this is called.
-	for _, pair := range [][2]string{{"username", "password"}, {"client_certificate", "client_key"}} {
+	for _, pair := range [][2]string{{"username", "password_wo"}, {"client_certificate", "client_key_wo"}} {
 		first, second := server.Absent(pair[0]), server.Absent(pair[1])
 		if first == second {
 			continue

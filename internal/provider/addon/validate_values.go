@@ -56,7 +56,7 @@ func (m addonModel) validateOptions() diag.Diagnostics {
 			"allowed is 0 to 1000, with 0 for all", "leave it out for 10"))
 	}
 
-	diags.Append(longerThan("timeout", m.Timeout, time.Second)...)
+	diags.Append(longerThan("wait_timeout", m.Timeout, time.Second)...)
 
 	if m.Verify.ValueBool() && m.Keyring.IsNull() {
 		diags.Append(tf.Invalid(frameworkpath.Root("verify"), "verify", "found verify = true without keyring",

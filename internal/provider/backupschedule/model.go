@@ -62,7 +62,6 @@ type scheduleSeenModel struct {
 
 type scheduleEncryptionModel struct {
 	Recipients types.List `tfsdk:"recipients"`
-	Disabled   types.Bool `tfsdk:"disabled"`
 }
 
 // controlPlaneTaint is on control planes (Kubernetes 1.36, well-known taints).
@@ -87,7 +86,8 @@ func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unk
 	s = schedule.Spec{
 		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
 		Mark:     handleMark(r, handle),
-		Schedule: r.Text(m.Schedule), TimeZone: r.Text(m.TimeZone), Suspend: r.Truth(m.Suspend, false),
+		Schedule: r.Text(m.Schedule),
+		TimeZone: cmp.Or(r.Text(m.TimeZone), etcdbackup.DefaultZone), Suspend: r.Truth(m.Suspend, false),
 		Compress: r.Text(m.Compression) == etcdbackup.CompressionZstd, StartingDeadline: r.Duration(m.StartingDeadline),
 		NodeSelector: r.TextMap(m.NodeSelector),
 	}
@@ -96,8 +96,7 @@ func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unk
 	m.Pod(ctx, r, &s)
 
 	if encryption, ok := tf.Object[scheduleEncryptionModel](ctx, r, m.Encryption); ok {
-		recipients := r.Texts(encryption.Recipients)
-		if disabled := r.Truth(encryption.Disabled, false); len(recipients) > 0 && !disabled {
+		if recipients := r.Texts(encryption.Recipients); len(recipients) > 0 {
 			s.Recipient = recipients[0]
 		}
 	}
@@ -185,8 +184,8 @@ func scheduleCredentials(ctx context.Context, config tfsdk.Config) (schedule.Cre
 	b := tf.Fields{Reader: &tf.Reader{}, Attributes: bucket}
 
 	return schedule.Credentials{
-		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"),
-		SessionToken: b.Text("session_token"),
+		AccessKeyID: b.Secret("access_key_id"), SecretAccessKey: b.Secret("secret_access_key"),
+		SessionToken: b.Secret("session_token"),
 	}, diags
 }
 

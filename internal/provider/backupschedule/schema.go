@@ -76,9 +76,10 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 				"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun,
 		},
 		"time_zone": schema.StringAttribute{
-			Optional: true,
+			Optional:   true,
+			Validators: []validator.String{etcdbackup.ZoneValidator{}},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
-				"that of the kube-controller-manager, as a rule UTC." + nextRun,
+				"`" + etcdbackup.DefaultZone + "`." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
 			Optional:            true,
@@ -140,22 +141,20 @@ func scheduleBucketAttribute() schema.Attribute {
 	}
 
 	for name, description := range map[string]string{
-		"access_key_id": "Id of the access key that the pods use, together with `secret_access_key`. It is kept in a " +
+		"access_key_id_wo": "Id of the access key that the pods use, together with `secret_access_key_wo`. It is kept in a " +
 			"Secret of the namespace and need only be allowed to put objects below `key_prefix`. Without one, the pods have " +
 			"to have an identity of their own, such as that of the machine.",
-		"secret_access_key": "The access key itself.",
-		"session_token": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
+		"secret_access_key_wo": "The access key itself.",
+		"session_token_wo": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
 			"that does not.",
 	} {
 		attributes[name] = schema.StringAttribute{
-			Optional: true, WriteOnly: true, Sensitive: name != "access_key_id",
-			MarkdownDescription: description +
-				" Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
-				"`credentials_version` with it.",
+			Optional: true, WriteOnly: true, Sensitive: name != "access_key_id_wo",
+			MarkdownDescription: description + tf.WriteOnlyText + " Change `credentials_wo_version` with it.",
 		}
 	}
 
-	attributes["credentials_version"] = schema.StringAttribute{
+	attributes["credentials_wo_version"] = schema.StringAttribute{
 		Optional: true,
 		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the " +
 			"key that is configured into the cluster.",
@@ -192,18 +191,14 @@ func scheduleRetainAttribute() schema.Attribute {
 
 func scheduleEncryptionAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		Required: true,
-		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster: a " +
-			"snapshot holds every Secret of it. Either `recipients`, or `disabled` for snapshots in clear text.",
+		Optional: true,
+		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster. " +
+			"Default: snapshots are stored as they are, with every Secret of the cluster in them." + nextRun,
 		Attributes: map[string]schema.Attribute{
 			"recipients": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
+				Required: true, ElementType: types.StringType,
 				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
 					"the secret key opens the snapshots." + nextRun,
-			},
-			"disabled": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "`true` stores snapshots as they are." + nextRun,
 			},
 		},
 	}

@@ -89,17 +89,8 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
-		if _, err := etcdbackup.ReadTimetable(text); err != nil {
-			diags.Append(etcdbackup.InvalidTimetable(path.Root("schedule"), text, err, "and the time zone as time_zone"))
-		}
-	}
-
-	if text := m.TimeZone.ValueString(); !m.TimeZone.IsNull() && !m.TimeZone.IsUnknown() {
-		if err := schedule.CheckTimeZone(text); err != nil {
-			diags.Append(tf.Invalid(path.Root("time_zone"), "time_zone", "found "+finding.Quote(text),
-				"allowed is a name of the IANA database, such as Europe/Berlin "+
-					"or Etc/UTC",
-				"leave it out for that of the kube-controller-manager, as a rule UTC"))
+		if _, err := etcdbackup.ReadTimetable(text, m.TimeZone.ValueString()); err != nil {
+			diags.Append(etcdbackup.InvalidTimetable(path.Root("schedule"), text, err))
 		}
 	}
 
@@ -148,27 +139,25 @@ func (m etcdBackupScheduleModel) validateEncryption(ctx context.Context) diag.Di
 
 	at := path.Root("encryption")
 
+	if m.Encryption.IsNull() {
+		return diag.Diagnostics{tf.Questionable(at, "encryption", "found none",
+			"A database of etcd holds every Secret of the cluster, and whoever can read the bucket reads them",
+			"Give a recipient of age")}
+	}
+
 	encryption, ok := tf.Object[scheduleEncryptionModel](ctx, &tf.Reader{}, m.Encryption)
-	if !ok || encryption.Recipients.IsUnknown() || encryption.Disabled.IsUnknown() {
+	if !ok || encryption.Recipients.IsUnknown() {
 		return nil
 	}
 
 	recipients, known := tf.KnownStrings(encryption.Recipients)
 
-	switch disabled := encryption.Disabled.ValueBool(); {
-	case disabled && !encryption.Recipients.IsNull():
-		diags.Append(tf.Invalid(at.AtName("disabled"), "disabled", "found it beside recipients", "allowed is one of them",
-			"remove disabled to encrypt, or "+
-				"recipients not to"))
-	case disabled:
-		diags.Append(tf.Questionable(at.AtName("disabled"), "disabled", "found true",
-			"Whoever can read the bucket reads every Secret of the "+
-				"cluster", "Give a recipient of age"))
+	switch {
 	case len(recipients) != 1:
 		diags.Append(tf.Invalid(at.AtName("recipients"), "recipients", fmt.Sprintf("found %d", len(recipients)),
 			"allowed is exactly one: talos-backup "+
 				"encrypts for one key",
-			"give the key that is to open the snapshots, or disabled = true for none"))
+			"give the key that is to open the snapshots, or leave encryption out for none"))
 	case known:
 		if err := schedule.CheckRecipient(recipients[0]); err != nil {
 			// The value may be a private key by mistake, so it is not shown.

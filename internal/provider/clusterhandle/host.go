@@ -144,7 +144,7 @@ func InContainers(mode types.String, replicas ...types.Int64) bool {
 func ConnectionIn(from Overlay) machineset.HostConnection {
 	for _, f := range from {
 		c := machineset.HostConnection{
-			Path: f.Text("kubeconfig_path"), Content: []byte(f.Text("kubeconfig")), Context: f.Text("context"),
+			Path: f.Text("kubeconfig_path"), Content: []byte(f.Secret("kubeconfig")), Context: f.Text("context"),
 			InCluster: f.Truth("in_cluster", false), Unknown: f.Unknown || f.Attributes.IsUnknown(),
 		}
 

@@ -54,7 +54,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	maps.Copy(attributes, map[string]schema.Attribute{
-		"kubeconfig": hostKubeconfig(),
+		"kubeconfig_wo": hostKubeconfig(),
 		"namespace": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
@@ -89,7 +89,7 @@ func HostAttribute() schema.SingleNestedAttribute {
 func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
-	attributes["kubeconfig"] = hostKubeconfig()
+	attributes["kubeconfig_wo"] = hostKubeconfig()
 	attributes["pod"] = PodAttribute("the machines of the resource",
 		"The `pod` beside `replicas` says the same, and goes before this one.")
 

@@ -59,7 +59,7 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 
 	var ways []string
 
-	for _, name := range []string{"kubeconfig_path", "kubeconfig"} {
+	for _, name := range []string{"kubeconfig_path", h.NameOf("kubeconfig")} {
 		text, ok := h.Value(name)
 
 		switch {
@@ -70,7 +70,7 @@ func ValidateConnection(at finding.Path, h tf.Fields, diags *finding.List) {
 			ways = append(ways, name)
 		}
 
-		if name == "kubeconfig" && ok && strings.TrimSpace(text) != "" {
+		if name != "kubeconfig_path" && ok && strings.TrimSpace(text) != "" {
 			validateKubeconfig(at.AtName(name), h, text, diags)
 		}
 	}

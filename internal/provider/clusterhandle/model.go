@@ -304,6 +304,7 @@ func HandleFrom(ctx context.Context, value types.Object) (HandleModel, diag.Diag
 	}
 
 	diags := value.As(ctx, &handle, basetypes.ObjectAsOptions{})
+	handle.TalosVersion, handle.KubernetesVersion = tf.Version(handle.TalosVersion), tf.Version(handle.KubernetesVersion)
 
 	return handle, diags
 }

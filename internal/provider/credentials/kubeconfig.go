@@ -36,7 +36,7 @@ type kubeconfigModel struct {
 	Groups               types.List           `tfsdk:"groups"`
 	TTL                  timetypes.GoDuration `tfsdk:"ttl"`
 	Kubeconfig           types.String         `tfsdk:"kubeconfig"`
-	Host                 types.String         `tfsdk:"host"`
+	Endpoint             types.String         `tfsdk:"endpoint"`
 	TLSServerName        types.String         `tfsdk:"tls_server_name"`
 	ClusterCACertificate types.String         `tfsdk:"cluster_ca_certificate"`
 	ClientCertificate    types.String         `tfsdk:"client_certificate"`
@@ -79,7 +79,7 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The credentials as a kubeconfig file (YAML).",
 			},
-			"host": schema.StringAttribute{
+			"endpoint": schema.StringAttribute{
 				Computed: true,
 				MarkdownDescription: "URL of the Kubernetes API, for `host` of the providers `kubernetes` and `helm`. Of a " +
 					"cluster in containers it is where this machine reaches it: the " +
@@ -150,7 +150,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 func (m *kubeconfigModel) fill(out issued) {
 	m.Kubeconfig = types.StringValue(string(out.file))
-	m.Host, m.TLSServerName = types.StringValue(out.server), tf.TextOrNull(out.serverName)
+	m.Endpoint, m.TLSServerName = types.StringValue(out.server), tf.TextOrNull(out.serverName)
 	m.ClusterCACertificate = types.StringValue(string(out.CA))
 	m.ClientCertificate = types.StringValue(string(out.Certificate))
 	m.ClientKey = types.StringValue(string(out.Key))

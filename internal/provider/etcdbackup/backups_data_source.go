@@ -42,7 +42,9 @@ func (d *etcdBackupsDataSource) Metadata(
 	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
 }
 
-func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *etcdBackupsDataSource) Schema(
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of " +
 			"`talosop_etcd_backup`, known by the name of the cluster and the mark of its secrets in their keys. It asks the " +
@@ -50,7 +52,7 @@ func (d *etcdBackupsDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 			"it was taken, and whether it can be restored; snapshots themselves are not read. A store without any gives an " +
 			"empty list; one that cannot be asked is an error.\n\nFor a restore the handle is written by hand, as the " +
 			"example does: the resource that is restored cannot depend on its own handle.",
-		Attributes: etcdBackupsAttributes(),
+		Attributes: etcdBackupsAttributes(ctx),
 	}
 }
 
@@ -78,7 +80,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
-	timeout, diags := config.ListTimeout()
+	timeout, diags := tf.ReadLimit(ctx, config.Timeouts, defaultListTimeout)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

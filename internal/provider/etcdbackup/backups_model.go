@@ -1,16 +1,17 @@
 package etcdbackup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
@@ -22,18 +23,18 @@ import (
 
 // EtcdBackupsModel is the data source talosop_etcd_backups.
 type EtcdBackupsModel struct {
-	Cluster types.Object `tfsdk:"cluster"`
-	S3      types.Object `tfsdk:"s3"`
-	File    types.Object `tfsdk:"file"`
-	Timeout tf.Duration  `tfsdk:"timeout"`
-	Latest  types.String `tfsdk:"latest"`
-	Backups types.List   `tfsdk:"backups"`
+	Cluster  types.Object   `tfsdk:"cluster"`
+	S3       types.Object   `tfsdk:"s3"`
+	File     types.Object   `tfsdk:"file"`
+	Timeouts timeouts.Value `tfsdk:"timeouts"`
+	Latest   types.String   `tfsdk:"latest"`
+	Backups  types.List     `tfsdk:"backups"`
 }
 
 // defaultListTimeout is how long a store may take unless timeout says otherwise.
 const defaultListTimeout = time.Minute
 
-func etcdBackupsAttributes() map[string]schema.Attribute {
+func etcdBackupsAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
@@ -42,11 +43,7 @@ func etcdBackupsAttributes() map[string]schema.Attribute {
 				"it, snapshots that only newer ones read are told apart.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
-		"timeout": schema.StringAttribute{
-			Optional:            true,
-			CustomType:          tf.DurationType{},
-			MarkdownDescription: "Time that the store may take to answer, such as `30s` or `5m`. Default: `1m`.",
-		},
+		"timeouts": tf.ReadTimeouts(ctx, "Time that the store may take to answer. Default: `1m`."),
 		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
 			"backup, and a cluster that lives refuses another `restore_from` than the one it was restored from: take that " +
 			"argument out after the restore, or write the key down in it."),
@@ -110,15 +107,6 @@ var storedType = func() types.ObjectType {
 
 	return object
 }()
-
-// ListTimeout is how long the store may take.
-func (m EtcdBackupsModel) ListTimeout() (time.Duration, diag.Diagnostics) {
-	if m.Timeout.IsNull() {
-		return defaultListTimeout, nil
-	}
-
-	return m.Timeout.ValueGoDuration()
-}
 
 // judged is a snapshot in a store, with what speaks against restoring it.
 type judged struct {

@@ -1,6 +1,7 @@
 package etcdbackup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,36 +18,47 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// timetable is when a schedule names, in UTC.
-type timetable struct{ cron.Schedule }
+// Timetable is when a schedule names, in its time zone.
+type Timetable struct {
+	cron.Schedule
 
-// ReadTimetable reads a schedule as Kubernetes does. One with a time zone is refused: it would
-// mean another time wherever it runs.
-func ReadTimetable(text string) (timetable, error) {
+	zone *time.Location
+}
+
+// DefaultZone is the time zone of schedules that name none.
+const DefaultZone = "UTC"
+
+// ReadTimetable reads a schedule as Kubernetes does. One with a time zone in it is refused: that is said in time_zone,
+// which has the validator of its own for what is no zone.
+func ReadTimetable(text, zone string) (Timetable, error) {
 	parsed, err := schedule.ReadCron(text)
 	if err != nil {
 		// The parser repeats the fields, which the diagnostic shows anyway.
-		return timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(text))))
+		return Timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(text))))
 	}
 
-	t := timetable{parsed}
-	if t.after(time.Now()).IsZero() {
-		return timetable{}, errors.New("it names no time in the next years")
+	location, err := time.LoadLocation(cmp.Or(zone, DefaultZone))
+	if err != nil {
+		location = time.UTC
+	}
+
+	t := Timetable{parsed, location}
+	if t.After(time.Now()).IsZero() {
+		return Timetable{}, errors.New("it names no time in the next years")
 	}
 
 	return t, nil
 }
 
-// after is the first time the schedule names after another one.
-func (t timetable) after(at time.Time) time.Time { return t.Next(at.UTC()) }
+// After is the first time the schedule names after another one.
+func (t Timetable) After(at time.Time) time.Time { return t.Next(at.In(t.zone)).UTC() }
 
-// InvalidTimetable is the error about a schedule, wherever one is given. zone says how its time
-// zone is.
-func InvalidTimetable(at path.Path, schedule string, err error, zone string) diag.Diagnostic {
+// InvalidTimetable is the error about a schedule, wherever one is given.
+func InvalidTimetable(at path.Path, schedule string, err error) diag.Diagnostic {
 	return tf.Invalid(at, "schedule", "found "+finding.Quote(schedule)+": "+err.Error(),
 		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, "+
 			"@weekly, @monthly, @every 6h",
-		`write "0 3 * * *" for every night at three, `+zone)
+		`write "0 3 * * *" for every night at three, and the time zone as time_zone`)
 }
 
 // cronValidator accepts what ReadTimetable reads.
@@ -63,7 +75,31 @@ func (cronValidator) ValidateString(_ context.Context, req validator.StringReque
 		return
 	}
 
-	if _, err := ReadTimetable(req.ConfigValue.ValueString()); err != nil {
-		resp.Diagnostics.Append(InvalidTimetable(req.Path, req.ConfigValue.ValueString(), err, "in UTC"))
+	if _, err := ReadTimetable(req.ConfigValue.ValueString(), ""); err != nil {
+		resp.Diagnostics.Append(InvalidTimetable(req.Path, req.ConfigValue.ValueString(), err))
+	}
+}
+
+// ZoneValidator accepts names of time zones.
+type ZoneValidator struct{}
+
+// Description implements validator.Describer.
+func (ZoneValidator) Description(context.Context) string {
+	return "value must be the name of a time zone in the IANA database"
+}
+
+// MarkdownDescription implements validator.Describer.
+func (v ZoneValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+// ValidateString implements validator.String.
+func (ZoneValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+
+	if err := schedule.CheckTimeZone(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.Append(tf.Invalid(req.Path, "time_zone", "found "+finding.Quote(req.ConfigValue.ValueString()),
+			"allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC",
+			"leave it out for "+DefaultZone))
 	}
 }

@@ -284,7 +284,8 @@ func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImpo
 
 	if record.Encryption != "" {
 		m.Encryption = types.ObjectValueMust(encryptionType(), map[string]attr.Value{
-			"recipients": tf.ListOrNull(request.Recipients), "passphrase": types.StringNull(),
+			"recipients": tf.ListOrNull(request.Recipients), "passphrase_wo": types.StringNull(),
+			"passphrase_wo_version": types.StringNull(),
 		})
 	}
 

@@ -31,6 +31,7 @@ type Model struct {
 	Retain          types.Object   `tfsdk:"retain"`
 	Triggers        types.Map      `tfsdk:"triggers"`
 	Schedule        types.String   `tfsdk:"schedule"`
+	TimeZone        types.String   `tfsdk:"time_zone"`
 	DeleteOnDestroy types.Bool     `tfsdk:"delete_on_destroy"`
 	Timeouts        timeouts.Value `tfsdk:"timeouts"`
 	ID              types.String   `tfsdk:"id"`
@@ -74,7 +75,8 @@ const (
 
 type encryptionModel struct {
 	Recipients types.List   `tfsdk:"recipients"`
-	Passphrase types.String `tfsdk:"passphrase"`
+	Passphrase types.String `tfsdk:"passphrase_wo"`
+	Version    types.String `tfsdk:"passphrase_wo_version"`
 }
 
 // RetainModel is how many snapshots are kept.
@@ -114,8 +116,8 @@ func (m *storedModel) record(r backup.Record) {
 func (m *Model) due(after time.Time) {
 	m.NextDue = timetypes.NewRFC3339Null()
 
-	if t, err := ReadTimetable(m.Schedule.ValueString()); err == nil && !m.Schedule.IsNull() {
-		m.NextDue = timetypes.NewRFC3339TimeValue(t.after(after))
+	if t, err := ReadTimetable(m.Schedule.ValueString(), m.TimeZone.ValueString()); err == nil && !m.Schedule.IsNull() {
+		m.NextDue = timetypes.NewRFC3339TimeValue(t.After(after))
 	}
 }
 
@@ -179,6 +181,13 @@ func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	}, r
 }
 
+// passphraseVersion tells one passphrase from another, which no state knows.
+func (m Model) passphraseVersion(ctx context.Context, r *tf.Reader) string {
+	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
+
+	return r.Text(encryption.Version)
+}
+
 // retention is which snapshots are kept; the zero value, all, when nothing is said.
 func (m Model) retention(ctx context.Context) backup.Retention {
 	retain, ok := tf.Object[RetainModel](ctx, &tf.Reader{}, m.Retain)
@@ -203,5 +212,6 @@ func retainType() map[string]attr.Type {
 }
 
 func encryptionType() map[string]attr.Type {
-	return map[string]attr.Type{"recipients": types.ListType{ElemType: types.StringType}, "passphrase": types.StringType}
+	return map[string]attr.Type{"recipients": types.ListType{ElemType: types.StringType},
+		"passphrase_wo": types.StringType, "passphrase_wo_version": types.StringType}
 }

@@ -41,6 +41,7 @@ func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdi
 
 	sealing, read := m.sealing(ctx)
 	sealed, _ := state.sealing(ctx)
+	version, versioned := m.passphraseVersion(ctx, read), state.passphraseVersion(ctx, &tf.Reader{})
 
 	switch {
 	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() ||
@@ -59,7 +60,7 @@ func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdi
 	case m.sealedWithSecrets() != state.sealedWithSecrets():
 		return tf.Verdict{Takes: "include_secrets changed"}
 	case m.Encryption.IsNull() != state.Encryption.IsNull(),
-		!imported && !slices.Equal(sealing.Recipients, sealed.Recipients):
+		!imported && (!slices.Equal(sealing.Recipients, sealed.Recipients) || version != versioned):
 		return tf.Verdict{Takes: "encryption changed"}
 	case !imported && !m.Triggers.Equal(state.Triggers):
 		return tf.Verdict{Takes: "triggers changed"}
@@ -144,7 +145,7 @@ func (m *Model) planUpdate(ctx context.Context, state Model, imported bool, foun
 		m.Kept = types.Int64Unknown()
 	}
 
-	if !m.Schedule.Equal(state.Schedule) {
+	if !m.Schedule.Equal(state.Schedule) || !m.TimeZone.Equal(state.TimeZone) {
 		m.NextDue = timetypes.NewRFC3339Unknown()
 		if m.Schedule.IsNull() {
 			m.NextDue = timetypes.NewRFC3339Null()

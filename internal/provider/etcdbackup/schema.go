@@ -39,7 +39,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
-				"that runs Terraform. Exactly one of `recipients` and `passphrase` is given. `age -d` opens what is stored. " +
+				"that runs Terraform. Exactly one of `recipients` and `passphrase_wo` is given. `age -d` opens what is stored. " +
 				"Default: snapshots are stored as they are, with every Secret of the cluster in them." + takesAnother,
 			Attributes: map[string]schema.Attribute{
 				"recipients": schema.ListAttribute{
@@ -48,11 +48,15 @@ func etcdBackupArguments() map[string]schema.Attribute {
 						"can open the snapshots." +
 						takesAnother,
 				},
-				"passphrase": schema.StringAttribute{
+				"passphrase_wo": schema.StringAttribute{
 					Optional: true, WriteOnly: true, Sensitive: true,
 					MarkdownDescription: "Passphrase that opens the snapshots. Making a key of it takes a second and 256 MiB of " +
-						"memory. Write-only: it is in neither state nor plan, and a change of it alone plans nothing; change " +
-						"`triggers` with it.",
+						"memory." + tf.WriteOnlyText,
+				},
+				"passphrase_wo_version": schema.StringAttribute{
+					Optional: true,
+					MarkdownDescription: "A value of your choice that tells another `passphrase_wo` from the former one, such as a " +
+						"number or a date." + takesAnother,
 				},
 			},
 		},
@@ -101,9 +105,15 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{cronValidator{}},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five " +
-				"fields in UTC, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time " +
+				"fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time " +
 				"after the last snapshot. A plan after `next_due` takes one new snapshot, however many times were missed; " +
 				"nothing happens without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
+		},
+		"time_zone": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{ZoneValidator{}},
+			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
+				"`UTC`." + store.AnyTime,
 		},
 		"delete_on_destroy": schema.BoolAttribute{
 			Optional: true,

@@ -312,7 +312,7 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 	plan.ID, plan.storedModel = state.ID, state.storedModel
 	plan.Status = types.StringValue(statusStored)
 
-	if !plan.Schedule.Equal(state.Schedule) {
+	if !plan.Schedule.Equal(state.Schedule) || !plan.TimeZone.Equal(state.TimeZone) {
 		plan.due(time.Now())
 	}
 

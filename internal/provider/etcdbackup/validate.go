@@ -72,9 +72,9 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 	}
 
 	if encryption.Recipients.IsNull() == encryption.Passphrase.IsNull() {
-		found := "found both recipients and passphrase"
+		found := "found both recipients and passphrase_wo"
 		if encryption.Recipients.IsNull() {
-			found = "found neither recipients nor passphrase"
+			found = "found neither recipients nor passphrase_wo"
 		}
 
 		diags.Append(tf.Invalid(at, "encryption", found, "allowed is exactly one of them",
@@ -85,8 +85,8 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 
 	if !encryption.Passphrase.IsNull() {
 		if encryption.Passphrase.ValueString() == "" {
-			diags.Append(tf.Invalid(at.AtName("passphrase"), "passphrase", "found an empty one", "allowed is any other text",
-				"choose a long one"))
+			diags.Append(tf.Invalid(at.AtName("passphrase_wo"), "passphrase_wo", "found an empty one",
+				"allowed is any other text", "choose a long one"))
 		}
 
 		return diags

@@ -32,7 +32,7 @@ func (d *clusterHealthDataSource) Metadata(
 }
 
 func (d *clusterHealthDataSource) Schema(
-	_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API of " +
@@ -42,7 +42,7 @@ func (d *clusterHealthDataSource) Schema(
 			"It is meant for `check` blocks. Keep it outside of the block, as the example does: a data source inside of one " +
 			"is read again by every apply, and no plan is empty then.\n\n" +
 			"The conditions, each of which is in every answer, in this order:\n\n" + conditionList(),
-		Attributes: clusterHealthAttributes(),
+		Attributes: clusterHealthAttributes(ctx),
 	}
 }
 
@@ -55,7 +55,7 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 		return
 	}
 
-	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeout, true)
+	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeouts, true)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

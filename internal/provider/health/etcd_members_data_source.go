@@ -29,7 +29,9 @@ func (d *etcdMembersDataSource) Metadata(
 	resp.TypeName = req.ProviderTypeName + "_etcd_members"
 }
 
-func (d *etcdMembersDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *etcdMembersDataSource) Schema(
+	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The members of a cluster's etcd and how each of them is. The control planes in " +
 			"`talos_endpoints` are asked who the members are, and then each member is asked on its own machine, through the " +
@@ -38,7 +40,7 @@ func (d *etcdMembersDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 			"neither plan nor destroy; what has no answer is told in a warning.\n\n" +
 			"In `check` blocks keep it outside of the block, as the example does: a data source inside of one is read again " +
 			"by every apply, and no plan is empty then.",
-		Attributes: etcdMembersAttributes(),
+		Attributes: etcdMembersAttributes(ctx),
 	}
 }
 
@@ -51,7 +53,7 @@ func (d *etcdMembersDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeout, false)
+	seen, diags := examine(ctx, d.ConfiguredDataSource.ProviderData, config.Cluster, config.Timeouts, false)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

@@ -1,7 +1,9 @@
 package health
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -11,18 +13,18 @@ import (
 )
 
 type etcdMembersModel struct {
-	Cluster   types.Object         `tfsdk:"cluster"`
-	Timeout   timetypes.GoDuration `tfsdk:"timeout"`
-	Healthy   types.Bool           `tfsdk:"healthy"`
-	Reachable types.Bool           `tfsdk:"reachable"`
-	Cause     types.String         `tfsdk:"cause"`
-	Quorum    types.Int64          `tfsdk:"quorum"`
-	Alarms    types.List           `tfsdk:"alarms"`
-	Members   types.List           `tfsdk:"members"`
+	Cluster   types.Object   `tfsdk:"cluster"`
+	Timeouts  timeouts.Value `tfsdk:"timeouts"`
+	Healthy   types.Bool     `tfsdk:"healthy"`
+	Reachable types.Bool     `tfsdk:"reachable"`
+	Cause     types.String   `tfsdk:"cause"`
+	Quorum    types.Int64    `tfsdk:"quorum"`
+	Alarms    types.List     `tfsdk:"alarms"`
+	Members   types.List     `tfsdk:"members"`
 }
 
-func etcdMembersAttributes() map[string]schema.Attribute {
-	attributes := examinedAttributes()
+func etcdMembersAttributes(ctx context.Context) map[string]schema.Attribute {
+	attributes := examinedAttributes(ctx)
 
 	attributes["healthy"] = schema.BoolAttribute{
 		Computed: true,

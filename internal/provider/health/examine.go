@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -38,10 +38,13 @@ type examined struct {
 // examine asks the control planes of a handle, the members of etcd and, if wanted, the
 // Kubernetes API, within a time.
 func examine(
-	ctx context.Context, m *providerdata.ProviderData, value types.Object, timeout timetypes.GoDuration, withNodes bool,
+	ctx context.Context, m *providerdata.ProviderData, value types.Object, limits timeouts.Value, withNodes bool,
 ) (examined, diag.Diagnostics) {
 	handle, bundle, diags := clusterhandle.ClusterOf(ctx, value)
-	limit := limitOf(timeout, &diags)
+
+	limit, more := tf.ReadLimit(ctx, limits, defaultExamination)
+	diags.Append(more...)
+
 	p := providerdata.OfHandle(handle, "cluster", &diags)
 
 	if diags.HasError() {
@@ -79,22 +82,6 @@ func examine(
 	return examined{Name: p.Settings.Name, want: want, have: r.Examine(ctx, want)}, diags
 }
 
-func limitOf(timeout timetypes.GoDuration, diags *diag.Diagnostics) time.Duration {
-	if timeout.IsNull() || timeout.IsUnknown() {
-		return defaultExamination
-	}
-
-	limit, more := timeout.ValueGoDuration()
-	diags.Append(more...)
-
-	if !more.HasError() && limit <= 0 {
-		diags.Append(tf.Invalid(path.Root("timeout"), "timeout", "found "+finding.Quote(timeout.ValueString()),
-			"allowed is a duration of more than nothing, such as 10s or 1m", "write the time that the answers may take"))
-	}
-
-	return limit
-}
-
 // partly warns of what was asked and did not answer; nothing when all did.
 func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 	if len(silent) == 0 {
@@ -109,7 +96,7 @@ func (e examined) partly(silent []string, instead string) diag.Diagnostics {
 }
 
 // examinedAttributes are the arguments of the data sources that look at a cluster.
-func examinedAttributes() map[string]schema.Attribute {
+func examinedAttributes(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
@@ -119,11 +106,7 @@ func examinedAttributes() map[string]schema.Attribute {
 				"workers, after them.",
 			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
 		},
-		"timeout": schema.StringAttribute{
-			Optional:   true,
-			CustomType: timetypes.GoDurationType{},
-			MarkdownDescription: "Time that all answers together may take, such as `5s` or `1m`. Who has not answered by then " +
-				"counts as silent; nothing is waited for beyond that. Default: `10s`.",
-		},
+		"timeouts": tf.ReadTimeouts(ctx, "Time that all answers together may take. Who has not answered by then "+
+			"counts as silent; nothing is waited for beyond that. Default: `10s`."),
 	}
 }

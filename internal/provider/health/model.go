@@ -1,6 +1,9 @@
 package health
 
 import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -11,15 +14,15 @@ import (
 )
 
 type clusterHealthModel struct {
-	Cluster    types.Object         `tfsdk:"cluster"`
-	Timeout    timetypes.GoDuration `tfsdk:"timeout"`
-	Healthy    types.Bool           `tfsdk:"healthy"`
-	Summary    types.String         `tfsdk:"summary"`
-	Conditions types.List           `tfsdk:"conditions"`
+	Cluster    types.Object   `tfsdk:"cluster"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
+	Healthy    types.Bool     `tfsdk:"healthy"`
+	Summary    types.String   `tfsdk:"summary"`
+	Conditions types.List     `tfsdk:"conditions"`
 }
 
-func clusterHealthAttributes() map[string]schema.Attribute {
-	attributes := examinedAttributes()
+func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
+	attributes := examinedAttributes(ctx)
 
 	attributes["healthy"] = schema.BoolAttribute{
 		Computed:            true,

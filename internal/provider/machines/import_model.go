@@ -54,7 +54,7 @@ func settingsFrom(
 		Registries:     handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
-		Bootstrap: types.ObjectNull(bootstrapType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
+		RestoreFrom: types.ObjectNull(restoreType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 		Host: types.ObjectNull(clusterhandle.HostType()),
 	}
 }

@@ -136,9 +136,10 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 
 func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
-		Required: true,
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`: " + machineset.SupportedTalos +
-			"; a newer one is accepted with a " +
+		Required:      true,
+		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`, with or without the `v`: " +
+			machineset.SupportedTalos + "; a newer one is accepted with a " +
 			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version " +
 			"after the other, each drained first and rebooted; the control planes one at a time.",
 	}
@@ -197,17 +198,10 @@ func behaviourAttributes() map[string]schema.Attribute {
 				"`false`; to have them leave within `max_unavailable`, take them out of `machines` first. Default: " +
 				"`reset`." + tf.TerraformOnly,
 		},
-		"on_incomplete": schema.StringAttribute{
-			Optional:   true,
-			Computed:   true,
-			Default:    stringdefault.StaticString(tf.OnIncompleteWarn),
-			Validators: []validator.String{stringvalidator.OneOf(tf.OnIncompleteWarn, tf.OnIncompleteError)},
-			MarkdownDescription: "What a create reports that began its work and did not finish. `warn` stores the resource " +
-				"with its `phase` and a warning; the next apply goes on where it stopped. `error` fails, which marks the " +
-				"resource as tainted: unless `untaint`ed, the next apply **resets the machines** and begins anew. Default: " +
-				"`warn`, to be combined with a postcondition on `phase`." +
-				tf.TerraformOnly,
-		},
+		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish. `warn` stores the " +
+			"resource with its `phase` and a warning, and the next apply goes on where it stopped; combine it with a " +
+			"postcondition on `phase`. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
+			"**resets the machines** and begins anew." + tf.TerraformOnly),
 	}
 }
 

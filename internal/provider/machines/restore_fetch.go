@@ -161,17 +161,17 @@ func (r *restoring) because(err error) error {
 		problem.remedy = "Choose a snapshot of this cluster, or give the secrets of the cluster that this one was taken of."
 	case errors.Is(err, backup.ErrLocked):
 		problem.At, problem.remedy = machineset.RestorePath(),
-			"Give the identity of one of the recipients in identities, or the passphrase."
+			"Give the identity of one of the recipients in identities_wo, or passphrase_wo."
 
 		switch {
 		case !asked.Passphrase.IsNull() && !asked.Identities.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"),
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase_wo"),
 				errors.New("neither the passphrase nor any of the identities opens it")
 		case !asked.Passphrase.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase"),
+			problem.At, problem.cause = machineset.RestorePath().AtName("passphrase_wo"),
 				errors.New("the passphrase does not open it")
 		case !asked.Identities.IsNull():
-			problem.At, problem.cause = machineset.RestorePath().AtName("identities"),
+			problem.At, problem.cause = machineset.RestorePath().AtName("identities_wo"),
 				errors.New("none of the identities opens it")
 		}
 	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers),

@@ -20,8 +20,7 @@ import (
 func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnostics {
 	r := &tf.Reader{}
 
-	bootstrap, _ := tf.Object[bootstrapModel](ctx, r, m.Bootstrap)
-	p.snapshot, p.snapshotGiven = tf.Object[restoreModel](ctx, r, bootstrap.RestoreFrom)
+	p.snapshot, p.snapshotGiven = tf.Object[restoreModel](ctx, r, m.RestoreFrom)
 	p.Restore.From, p.Restore.KeyAt = p.snapshot.Name(r), p.snapshot.keyPath()
 	p.Restore.Unknown = r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
@@ -98,7 +97,7 @@ func (p *writtenSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagno
 
 	var content types.String
 
-	diags := config.GetAttribute(ctx, path.Root("host").AtName("kubeconfig"), &content)
+	diags := config.GetAttribute(ctx, path.Root("host").AtName("kubeconfig_wo"), &content)
 
 	if content.ValueString() != "" {
 		p.Host.Connection.Content = []byte(content.ValueString())

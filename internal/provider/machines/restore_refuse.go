@@ -29,7 +29,7 @@ func (p writtenSet) validateSnapshot() finding.List {
 	diags := tf.Findings(store.ValidateStore(tf.Path(machineset.RestorePath()), r.S3, r.File))
 
 	if given := r.Passphrase; !given.IsNull() && !given.IsUnknown() && given.ValueString() == "" {
-		diags.Append(finding.Invalid(machineset.RestorePath().AtName("passphrase"), "passphrase", "found an empty one",
+		diags.Append(finding.Invalid(machineset.RestorePath().AtName("passphrase_wo"), "passphrase_wo", "found an empty one",
 			"allowed is the one that the snapshot was encrypted with",
 			"leave it out for a snapshot that is not encrypted with one"))
 	}
@@ -37,15 +37,15 @@ func (p writtenSet) validateSnapshot() finding.List {
 	identities, known := tf.KnownStrings(r.Identities)
 
 	if known && !r.Identities.IsNull() && len(identities) == 0 {
-		diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities"), "identities", "found none",
+		diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities_wo"), "identities_wo", "found none",
 			"allowed is one or more",
 			"leave it out for a snapshot that is not encrypted for recipients"))
 	}
 
 	for i, identity := range identities {
 		if known && !strings.Contains("\n"+identity, "\nAGE-SECRET-KEY-") {
-			diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities").AtListIndex(i), "identity",
-				fmt.Sprintf("found a text without a line of an identity of age in identities[%d]", i),
+			diags.Append(finding.Invalid(machineset.RestorePath().AtName("identities_wo").AtListIndex(i), "identity",
+				fmt.Sprintf("found a text without a line of an identity of age in identities_wo[%d]", i),
 				"allowed is the line AGE-SECRET-KEY-… that age-keygen wrote, or its whole file",
 				"what begins with age1 is the public key, for which a backup is encrypted"))
 		}
@@ -74,7 +74,7 @@ func refuseLocked(
 		diags.Append(finding.Invalid(r.keyPath(), "snapshot",
 			"found one that is encrypted, "+finding.Quote(path.Base(p.Restore.From)),
 			"allowed is an encrypted snapshot with what opens it",
-			"set identities or passphrase beside it, as the backup was encrypted for recipients or with a passphrase"))
+			"set identities_wo or passphrase_wo beside it, as the backup was encrypted for recipients or with a passphrase"))
 	}
 
 	return diags

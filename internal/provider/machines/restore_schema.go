@@ -9,42 +9,30 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// bootstrapModel is how the etcd of a cluster begins.
-type bootstrapModel struct {
-	RestoreFrom types.Object `tfsdk:"restore_from"`
-}
-
 // restoreModel is the snapshot that it begins with. Identities and passphrase are
 // write-only: they are in configurations, and null in plans and states.
 type restoreModel struct {
 	S3         types.Object `tfsdk:"s3"`
 	File       types.Object `tfsdk:"file"`
-	Identities types.List   `tfsdk:"identities"`
-	Passphrase types.String `tfsdk:"passphrase"`
+	Identities types.List   `tfsdk:"identities_wo"`
+	Passphrase types.String `tfsdk:"passphrase_wo"`
 }
 
-// BootstrapAttribute is on resources that make a cluster.
-func BootstrapAttribute() schema.SingleNestedAttribute {
+// RestoreAttribute is on resources that make a cluster.
+func RestoreAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How etcd begins. Without it, empty. A change of anything in it touches no machine that runs." +
-			tf.TerraformOnly,
-		Attributes: map[string]schema.Attribute{
-			"restore_from": schema.SingleNestedAttribute{
-				Optional: true,
-				MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that " +
-					"`talosctl etcd snapshot` wrote. The secrets have to be those of the cluster that it was taken of, and " +
-					"`kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and " +
-					"restored on one control plane; the others join. While it is restored it is kept, opened, in a file without a " +
-					"name in the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where " +
-					"that folder is a tmpfs.\n\nIt counts when the cluster is made, and when every control plane was reset since: a " +
-					"plan then has the operation `restore etcd on cp-1 from …`. A control plane that holds data of etcd is never " +
-					"overwritten: asking for another snapshot than `restored_from` while the cluster lives is refused, and the same " +
-					"one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out " +
-					"later changes nothing.",
-				Attributes: restoreAttributes(),
-			},
-		},
+		MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that " +
+			"`talosctl etcd snapshot` wrote. The secrets have to be those of the cluster that it was taken of, and " +
+			"`kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and " +
+			"restored on one control plane; the others join. While it is restored it is kept, opened, in a file without a " +
+			"name in the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where " +
+			"that folder is a tmpfs.\n\nIt counts when the cluster is made, and when every control plane was reset since: a " +
+			"plan then has the operation `restore etcd on cp-1 from …`. A control plane that holds data of etcd is never " +
+			"overwritten: asking for another snapshot than `restored_from` while the cluster lives is refused, and the same " +
+			"one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out " +
+			"later changes nothing. Default: etcd begins empty." + tf.TerraformOnly,
+		Attributes: restoreAttributes(),
 	}
 }
 
@@ -52,7 +40,7 @@ func BootstrapAttribute() schema.SingleNestedAttribute {
 func restoreAttributes() map[string]schema.Attribute {
 	attributes := store.RestoresBackup("")
 
-	attributes["identities"] = schema.ListAttribute{
+	attributes["identities_wo"] = schema.ListAttribute{
 		Optional:    true,
 		Sensitive:   true,
 		WriteOnly:   true,
@@ -60,7 +48,7 @@ func restoreAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Identities of age, such as `AGE-SECRET-KEY-1…`, of which one opens a snapshot that was " +
 			"encrypted for recipients." + tf.WriteOnlyText,
 	}
-	attributes["passphrase"] = schema.StringAttribute{
+	attributes["passphrase_wo"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
@@ -88,7 +76,5 @@ func restoredAttributes() map[string]schema.Attribute {
 	}
 }
 
-// bootstrapType is the type of the bootstrap attribute.
-func bootstrapType() map[string]attr.Type {
-	return tf.ObjectOf(BootstrapAttribute().Attributes).AttrTypes
-}
+// restoreType is the type of restore_from.
+func restoreType() map[string]attr.Type { return tf.ObjectOf(RestoreAttribute().Attributes).AttrTypes }

@@ -42,7 +42,7 @@ type settingsModel struct {
 	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
 	Cluster           types.Object `tfsdk:"cluster"`
 	Manifests         types.String `tfsdk:"bootstrap_manifests_version"`
-	Bootstrap         types.Object `tfsdk:"bootstrap"`
+	RestoreFrom       types.Object `tfsdk:"restore_from"`
 	RestoredFrom      types.String `tfsdk:"restored_from"`
 	RestoredAt        types.String `tfsdk:"restored_at"`
 	Host              types.Object `tfsdk:"host"`
@@ -52,7 +52,8 @@ type settingsModel struct {
 func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints types.List) clusterhandle.HandleModel {
 	return clusterhandle.HandleModel{
 		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: endpoints, Secrets: m.Secrets,
-		TalosVersion: talosVersion, KubernetesVersion: m.KubernetesVersion, VersionContract: m.VersionContract, Phase: phase,
+		TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
+		VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
 		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache,
 		Registries:    m.Registries,
@@ -218,12 +219,13 @@ func settingsAttributes() map[string]schema.Attribute {
 				"secrets` writes it. Machines trust nothing else, so other secrets are refused while the cluster exists.",
 		},
 		"kubernetes_version": schema.StringAttribute{
-			Required: true,
-			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`; it has to be supported by " +
-				"`talos_version`. " + kubernetesChange,
+			Required:      true,
+			PlanModifiers: []planmodifier.String{tf.KeepVersion()},
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`, with or without the `v`; it has to be " +
+				"supported by `talos_version`. " + kubernetesChange,
 		},
 		"bootstrap_manifests_version": manifestsAttribute(),
-		"bootstrap":                   BootstrapAttribute(),
+		"restore_from":                RestoreAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,

@@ -38,6 +38,7 @@ type writtenGroup struct {
 
 // writeGroup completes a group with its attributes.
 func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUnavailable types.String) *writtenGroup {
+	talosVersion = tf.Version(talosVersion)
 	g.TalosVersion, g.MaxUnavailable = talosVersion.ValueString(), maxUnavailable.ValueString()
 	g.Schematic, g.Platform = machines.Schematic.ValueString(), machines.Platform.ValueString()
 	g.OwnPod = !machines.Pod.IsNull()

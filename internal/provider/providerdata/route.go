@@ -58,7 +58,7 @@ func (m *ProviderData) warnOfHostAway(p machineset.Set) finding.List {
 		return nil
 	}
 
-	return finding.List{finding.Questionable(finding.Root("host").AtName("kubeconfig"), "way to the host cluster",
+	return finding.List{finding.Questionable(finding.Root("host").AtName("kubeconfig_wo"), "way to the host cluster",
 		"nothing leads to the host cluster but this kubeconfig, which is write-only and in no state",
 		"A refresh will not see the machines, and a destroy will fail",
 		"Give the kubeconfig in the host block of the provider, or set kubeconfig_path or in_cluster")}

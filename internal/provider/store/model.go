@@ -46,7 +46,7 @@ func PlaceOf(bucket, folder types.Object) Place {
 			PathStyle: b.Truth("path_style", b.Text("endpoint") != ""),
 			CA:        b.Text("ca"), InsecureSkipTLSVerify: b.Truth("insecure_skip_tls_verify", false),
 			Encryption:  s3.Encryption{Algorithm: b.Text("sse"), KMSKey: b.Text("kms_key")},
-			Lock:        s3.Lock{Mode: b.Nested("object_lock").Text("mode")},
+			Lock:        s3.Lock{Mode: b.Nested("object_lock").Text("retention")},
 			Credentials: CredentialsIn(b),
 		},
 		lockDays: b.Nested("object_lock").Number("days"),
@@ -61,8 +61,8 @@ func CredentialsIn(b tf.Fields) s3.Credentials {
 	role := b.Nested("role")
 
 	return s3.Credentials{
-		AccessKeyID: b.Text("access_key_id"), SecretAccessKey: b.Text("secret_access_key"),
-		SessionToken: b.Text("session_token"),
+		AccessKeyID: b.Secret("access_key_id"), SecretAccessKey: b.Secret("secret_access_key"),
+		SessionToken: b.Secret("session_token"),
 		Profile:      b.Text("profile"),
 		Role: s3.Role{
 			ARN: role.Text("arn"), ExternalID: role.Text("external_id"), SessionName: role.Text("session_name"),

@@ -200,17 +200,17 @@ const (
 // keyAttributes are credentials of a resource's own.
 func keyAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"access_key_id": schema.StringAttribute{
+		"access_key_id_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
-			MarkdownDescription: "Id of the access key, together with `secret_access_key`. Default: the credentials of " +
+			MarkdownDescription: "Id of the access key, together with `secret_access_key_wo`. Default: the credentials of " +
 				"`profile`, then those of `s3` of the provider, then what the default chain of the AWS SDK " +
 				"finds." + tf.WriteOnlyText,
 		},
-		"secret_access_key": schema.StringAttribute{
+		"secret_access_key_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
 			MarkdownDescription: "The access key itself." + tf.WriteOnlyText,
 		},
-		"session_token": schema.StringAttribute{
+		"session_token_wo": schema.StringAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
 			MarkdownDescription: "Session token of temporary credentials, which come with one." + tf.WriteOnlyText,
 		},
@@ -237,7 +237,7 @@ func storingAttributes() map[string]schema.Attribute {
 				"lock. What is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the bucket " +
 				"says." + nextBackups,
 			Attributes: map[string]schema.Attribute{
-				"mode": schema.StringAttribute{
+				"retention": schema.StringAttribute{
 					Required: true,
 					MarkdownDescription: "`GOVERNANCE`, which people with the permission can end, or `COMPLIANCE`, which nobody can." +
 						nextBackups,

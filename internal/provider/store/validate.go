@@ -199,8 +199,8 @@ func (c storeChecks) lock() {
 	lock := c.Bucket.Nested("object_lock")
 	at := c.At.AtName("object_lock")
 
-	if mode, ok := lock.Value("mode"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
-		c.Diags.Append(tf.Invalid(at.AtName("mode"), "mode", "found "+finding.Quote(mode),
+	if mode, ok := lock.Value("retention"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
+		c.Diags.Append(tf.Invalid(at.AtName("retention"), "retention", "found "+finding.Quote(mode),
 			"allowed are GOVERNANCE and COMPLIANCE",
 			"choose GOVERNANCE unless nobody at all may delete a snapshot early"))
 	}
@@ -217,9 +217,10 @@ var roleARNs = regexp.MustCompile(`^arn:[^:]+:iam::[^:]*:role/.+$`)
 // ValidateCredentials checks credentials of a resource or of the provider. None of their
 // values is shown.
 func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
-	id, secret := c.Absent("access_key_id"), c.Absent("secret_access_key")
+	idName, secretName, tokenName := c.NameOf("access_key_id"), c.NameOf("secret_access_key"), c.NameOf("session_token")
+	id, secret := c.Absent(idName), c.Absent(secretName)
 
-	for _, name := range []string{"access_key_id", "secret_access_key", "session_token", "profile"} {
+	for _, name := range []string{idName, secretName, tokenName, "profile"} {
 		if text, ok := c.Value(name); ok && (text == "" || strings.TrimSpace(text) != text) {
 			diags.Append(tf.Invalid(at.AtName(name), name, "found an empty value or spaces around it",
 				"allowed is the value alone", "leave it out for none"))
@@ -228,17 +229,16 @@ func ValidateCredentials(at path.Path, c tf.Fields, diags *diag.Diagnostics) {
 
 	switch {
 	case id != secret:
-		missing, there := "access_key_id", "secret_access_key"
+		missing, there := idName, secretName
 		if secret {
 			missing, there = there, missing
 		}
 
 		diags.Append(tf.Invalid(at.AtName(there), there, "found it without "+missing, "allowed are both or none",
 			"set "+missing+", too"))
-	case id && !c.Absent("session_token"):
-		diags.Append(tf.Invalid(at.AtName("session_token"), "session_token", "found it without an access key",
-			"allowed is a token with the key it belongs to",
-			"set access_key_id and secret_access_key, too"))
+	case id && !c.Absent(tokenName):
+		diags.Append(tf.Invalid(at.AtName(tokenName), tokenName, "found it without an access key",
+			"allowed is a token with the key it belongs to", "set "+idName+" and "+secretName+", too"))
 	case !id && !c.Absent("profile"):
 		diags.Append(tf.Invalid(at.AtName("profile"), "profile", "found it beside an access key", "allowed is one of them",
 			"remove the profile or the key"))

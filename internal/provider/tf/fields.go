@@ -58,3 +58,19 @@ func (f Fields) Absent(name string) bool {
 
 // WriteOnlyText ends the description of write-only attributes.
 const WriteOnlyText = " Write-only: it is in neither state nor plan, and a change of it alone plans nothing."
+
+// WriteOnlySuffix ends the names of write-only attributes. Where another value has to have an effect by itself there is
+// an attribute beside it that ends in WriteOnlySuffix and `_version`.
+const WriteOnlySuffix = "_wo"
+
+// NameOf is what an attribute is called in this schema that is write-only in some.
+func (f Fields) NameOf(name string) string {
+	if _, ok := f.Attributes.Attributes()[name+WriteOnlySuffix]; ok {
+		return name + WriteOnlySuffix
+	}
+
+	return name
+}
+
+// Secret reads a text that is write-only in some schemas.
+func (f Fields) Secret(name string) string { return f.Text(f.NameOf(name)) }

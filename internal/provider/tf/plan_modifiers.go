@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // Replacing a resource resets machines. So it is planned only when the new value
@@ -29,6 +31,39 @@ func ReplaceUnless(same func(a, b string) bool) planmodifier.String {
 		func(_ context.Context, req planmodifier.StringRequest, resp *stringplanmodifier.RequiresReplaceIfFuncResponse) {
 			resp.RequiresReplace = !req.PlanValue.IsUnknown() && !same(req.PlanValue.ValueString(), req.StateValue.ValueString())
 		}, description, description)
+}
+
+// Version is a version in the form in which versions are compared: with a leading v. What is null or unknown stays so.
+func Version(v types.String) types.String {
+	if v.IsNull() || v.IsUnknown() {
+		return v
+	}
+
+	return types.StringValue(machineconfig.CanonicalVersion(v.ValueString()))
+}
+
+// keptVersion is the modifier of KeepVersion.
+type keptVersion struct{}
+
+// KeepVersion keeps a version in state as it was written there, with or without a leading v, when the configuration has
+// the same one.
+func KeepVersion() planmodifier.String { return keptVersion{} }
+
+// Description implements planmodifier.Describer.
+func (keptVersion) Description(context.Context) string {
+	return "A version with and without a leading v is the same one."
+}
+
+// MarkdownDescription implements planmodifier.Describer.
+func (m keptVersion) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
+
+// PlanModifyString implements planmodifier.String.
+func (keptVersion) PlanModifyString(
+	_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse,
+) {
+	if !req.StateValue.IsNull() && !req.PlanValue.IsUnknown() && Version(req.StateValue).Equal(Version(req.PlanValue)) {
+		resp.PlanValue = req.StateValue
+	}
 }
 
 // KnownStrings returns the elements of a list of strings, and whether the list

@@ -4,9 +4,14 @@ import (
 	"context"
 	"time"
 
+	readtimeouts "github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // Operation is one of the operations that have a timeout.
@@ -37,6 +42,8 @@ func DeadlineOf(
 	return context.WithTimeout(ctx, timeout)
 }
 
+const timeoutsText = "How long operations may take, as durations such as `45m` or `1h30m`."
+
 // TimeoutsAttribute is that of the timeouts module, described as all others are: change says
 // what a change of it does, operations what each one bounds.
 func TimeoutsAttribute(ctx context.Context, change string, operations map[string]string) schema.Attribute {
@@ -45,7 +52,7 @@ func TimeoutsAttribute(ctx context.Context, change string, operations map[string
 		panic("provider: timeouts is not a nested attribute")
 	}
 
-	attribute.MarkdownDescription = "How long operations may take, as durations such as `45m` or `1h30m`." + change
+	attribute.MarkdownDescription = timeoutsText + change
 
 	for name, description := range operations {
 		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
@@ -84,4 +91,34 @@ func MachineTimeouts(ctx context.Context) schema.Attribute {
 		"update": "Time for an update. Default: `30m`.",
 		"delete": "Time for removing the machines. Default: `30m`.",
 	})
+}
+
+// ReadTimeouts is `timeouts` of a data source: that of reading it.
+func ReadTimeouts(ctx context.Context, description string) datasource.Attribute {
+	attribute, ok := readtimeouts.Attributes(ctx).(datasource.SingleNestedAttribute)
+	if !ok {
+		panic("provider: timeouts is not a nested attribute")
+	}
+
+	if read, ok := attribute.Attributes["read"].(datasource.StringAttribute); ok {
+		read.Description, read.MarkdownDescription = "", description
+		attribute.Attributes["read"] = read
+	}
+
+	attribute.MarkdownDescription = timeoutsText
+
+	return attribute
+}
+
+// ReadLimit is how long a data source may be read.
+func ReadLimit(
+	ctx context.Context, limits readtimeouts.Value, otherwise time.Duration,
+) (time.Duration, diag.Diagnostics) {
+	limit, diags := limits.Read(ctx, otherwise)
+	if !diags.HasError() && limit <= 0 {
+		diags.Append(Invalid(path.Root("timeouts").AtName("read"), "read", "found "+finding.Quote(limit.String()),
+			"allowed is a duration of more than nothing, such as 10s or 1m", "write the time that the answers may take"))
+	}
+
+	return limit, diags
 }

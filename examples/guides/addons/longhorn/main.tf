@@ -89,7 +89,7 @@ resource "talosop_addon" "longhorn" {
   repository       = "https://charts.longhorn.io"
   chart            = "longhorn"
   version          = "1.11.1"
-  timeout          = "15m"
+  wait_timeout     = "15m"
 
   values = [yamlencode({
     defaultSettings = {
