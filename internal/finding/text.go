@@ -70,14 +70,21 @@ func NonEmpty(parts ...string) []string {
 // Quote shows what was found in a configuration.
 func Quote(s string) string { return fmt.Sprintf("%q", s) }
 
-// Sentences makes sentences of phrases; those that are empty are left out.
+// Sentences makes sentences of phrases; those that are empty are left out. A phrase that begins with a name of a
+// configuration, such as talosop_cluster, keeps it as people have to write it.
 func Sentences(parts ...string) string {
 	var out []string
 
 	for _, p := range parts {
-		if p != "" {
-			out = append(out, strings.ToUpper(p[:1])+strings.TrimSuffix(p[1:], ".")+".")
+		if p == "" {
+			continue
 		}
+
+		if first, _, _ := strings.Cut(p, " "); !strings.Contains(first, "_") {
+			p = strings.ToUpper(p[:1]) + p[1:]
+		}
+
+		out = append(out, strings.TrimSuffix(p, ".")+".")
 	}
 
 	return strings.Join(out, " ")

@@ -157,7 +157,10 @@ func TestPlan_asRecorded(t *testing.T) {
 }
 
 // run plans a scenario.
-func (s planScenario) run(t *testing.T) *txtar.Archive {
+// plan plans the scenario; prior is nil for a create.
+func (s planScenario) plan(
+	t *testing.T,
+) (typ tftypes.Object, prior *tftypes.Value, resp *tfprotov6.PlanResourceChangeResponse) {
 	t.Helper()
 
 	kind := "talosop_cluster"
@@ -165,9 +168,7 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 		kind = s.kind
 	}
 
-	typ := typeOf(t, kind)
-
-	var prior *tftypes.Value
+	typ = typeOf(t, kind)
 
 	if s.before != nil {
 		state := settledState(t, kind, s.before)
@@ -190,8 +191,6 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 		prior = &state
 	}
 
-	var resp *tfprotov6.PlanResourceChangeResponse
-
 	if s.after == nil {
 		null := tftypes.NewValue(typ, nil)
 
@@ -207,6 +206,22 @@ func (s planScenario) run(t *testing.T) *txtar.Archive {
 		resp = planned(t, kind, prior, valueOf(t, typ, s.after))
 	}
 
+	return typ, prior, resp
+}
+
+// diagnostics are what the plan says.
+func (s planScenario) diagnostics(t *testing.T) []*tfprotov6.Diagnostic {
+	t.Helper()
+
+	_, _, resp := s.plan(t)
+
+	return resp.Diagnostics
+}
+
+func (s planScenario) run(t *testing.T) *txtar.Archive {
+	t.Helper()
+
+	typ, prior, resp := s.plan(t)
 	archive := &txtar.Archive{Comment: []byte(s.says + "\n")}
 	section := func(name string, lines ...string) {
 		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(strings.Join(lines, "\n") + "\n")})

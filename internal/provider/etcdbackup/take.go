@@ -347,9 +347,9 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
 	cause, next := to.Diagnosis(err)
 
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		cause = append(cause, "the time of this operation ran out (see timeouts)")
+	switch ranOut := tf.RanOut(ctx); {
+	case ranOut != nil:
+		cause = append(cause, ranOut.Error())
 	case ctx.Err() != nil:
 		cause = append(cause, "the operation was cancelled")
 	}

@@ -165,12 +165,12 @@ func repaired(seen workload.Observation) []string {
 
 // hostNotEnsured is how a run ended that could not begin. What the host has of the machines is looked after by the next
 // one.
-func (s *session) hostNotEnsured(recorded machineset.PriorState, made bool, err error) run {
+func (s *session) hostNotEnsured(ctx context.Context, recorded machineset.PriorState, made bool, err error) run {
 	if !made {
 		return run{err: err}
 	}
 
-	return s.ended(recorded, lifecycle.Result{Touched: true}, err)
+	return s.ended(ctx, recorded, lifecycle.Result{Touched: true}, err)
 }
 
 // hostAnswers is nil when it does, and where there is none: without it nothing can be removed, and no machine that

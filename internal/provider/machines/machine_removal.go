@@ -30,7 +30,7 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 		m.Owners.Release(p.Owner)
 	}
 
-	return s.ended(recorded, result, err)
+	return s.ended(ctx, recorded, result, err)
 }
 
 // warnOfRemoved warns of machines that are out of the cluster otherwise than a removal should leave them.

@@ -41,7 +41,7 @@ func (r run) causes() []string {
 		return []string{r.err.Error()}
 	}
 
-	causes := []string{becauseOf(stopped.Err)}
+	causes := []string{r.becauseOf(stopped.Err)}
 
 	var refused *lifecycle.RefusedError
 	if errors.As(stopped.Err, &refused) {
@@ -58,8 +58,10 @@ func (r run) causes() []string {
 	return causes
 }
 
-func becauseOf(err error) string {
+func (r run) becauseOf(err error) string {
 	switch {
+	case errors.Is(err, context.DeadlineExceeded) && r.ranOut != nil:
+		return r.ranOut.Error() + ". What it waited for follows"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the time of this operation ran out (see timeouts) while waiting for what follows"
 	case errors.Is(err, context.Canceled):

@@ -106,7 +106,7 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 	} {
 		snapshot := &restoring{Set: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
-		ended := s.ended(machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
+		ended := s.ended(t.Context(), machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
 		if told := len(ended.warnOfRestore()) > 0; told != c.told {
 			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)

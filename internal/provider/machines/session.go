@@ -132,12 +132,12 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 			m.Hosts.Release(s.Route)
 		}
 
-		return s.hostNotEnsured(recorded, made, err)
+		return s.hostNotEnsured(ctx, recorded, made, err)
 	}
 
 	result, err := s.runner.Converge(ctx, s.want)
 
-	return s.ended(recorded, result, err)
+	return s.ended(ctx, recorded, result, err)
 }
 
 // openToConverge is open for machines that are to become what the set says. A create has told nobody of machines that
@@ -192,7 +192,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 		m.Owners.Release(p.Owner)
 	}
 
-	done := s.ended(recorded, result, err)
+	done := s.ended(ctx, recorded, result, err)
 	done.workers = workers
 
 	return done
@@ -250,17 +250,21 @@ type run struct {
 	gone []string
 	// anonymous is true when it restored a snapshot that may be of any cluster.
 	anonymous bool
+	// ranOut is the timeout that ended it, if one did.
+	ranOut *tf.RanOutError
 	// remains is what an update that failed would still have to do.
 	remains types.List
 }
 
-func (s *session) ended(recorded machineset.PriorState, result lifecycle.Result, err error) run {
+func (s *session) ended(
+	ctx context.Context, recorded machineset.PriorState, result lifecycle.Result, err error,
+) run {
 	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
 	result.Touched = result.Touched || s.hostEnsured
 
 	return run{
 		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
-		anonymous: s.anonymous(),
-		Pods:      s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
+		anonymous: s.anonymous(), ranOut: tf.RanOut(ctx),
+		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
 	}
 }

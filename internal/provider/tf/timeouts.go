@@ -2,6 +2,9 @@ package tf
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	readtimeouts "github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
@@ -39,7 +42,40 @@ func DeadlineOf(
 
 	diags.Append(more...)
 
-	return context.WithTimeout(ctx, timeout)
+	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: op, Limit: timeout})
+}
+
+// RanOutError is that an operation took longer than it may.
+type RanOutError struct {
+	Operation Operation
+	Limit     time.Duration
+}
+
+func (e *RanOutError) Error() string {
+	// As people write it: 30m, not 30m0s.
+	limit := e.Limit.String()
+	if whole, ok := strings.CutSuffix(limit, "m0s"); ok {
+		limit = whole + "m"
+	}
+
+	if whole, ok := strings.CutSuffix(limit, "h0m"); ok {
+		limit = whole + "h"
+	}
+
+	return fmt.Sprintf("the time of this operation ran out: timeouts.%s is %s", e.Operation, limit)
+}
+
+// Unwrap makes it one of the errors of a context whose time ran out.
+func (e *RanOutError) Unwrap() error { return context.DeadlineExceeded }
+
+// RanOut is the timeout that ended an operation; nil where none did.
+func RanOut(ctx context.Context) *RanOutError {
+	var ranOut *RanOutError
+	if !errors.As(context.Cause(ctx), &ranOut) {
+		return nil
+	}
+
+	return ranOut
 }
 
 const timeoutsText = "How long operations may take, as durations such as `45m` or `1h30m`."

@@ -1,0 +1,47 @@
+package tf
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+)
+
+// The timeout that ended an operation is named with its value, as people write it.
+func TestRanOut_namesTheTimeout(t *testing.T) {
+	t.Parallel()
+
+	for limit, want := range map[time.Duration]string{
+		30 * time.Minute: "timeouts.create is 30m", 2 * time.Hour: "timeouts.create is 2h",
+		90 * time.Second: "timeouts.create is 1m30s", 10 * time.Second: "timeouts.create is 10s",
+	} {
+		if got := (&RanOutError{Operation: OpCreate, Limit: limit}).Error(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s", limit, got)
+		}
+	}
+
+	var diags diag.Diagnostics
+
+	ctx, cancel := DeadlineOf(t.Context(), NoTimeouts(t.Context()), OpRead, &diags)
+	if ranOut := RanOut(ctx); ranOut != nil {
+		t.Errorf("before its end: %v", ranOut)
+	}
+
+	cancel()
+
+	if ranOut := RanOut(ctx); ranOut != nil {
+		t.Errorf("of a context that was cancelled: %v", ranOut)
+	}
+
+	ctx, cancel = context.WithTimeoutCause(t.Context(), 0, &RanOutError{Operation: OpUpdate, Limit: time.Hour})
+	defer cancel()
+
+	<-ctx.Done()
+
+	if ranOut := RanOut(ctx); ranOut == nil || !errors.Is(ranOut, context.DeadlineExceeded) {
+		t.Errorf("after its end: %v", ranOut)
+	}
+}
