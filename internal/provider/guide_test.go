@@ -1,0 +1,250 @@
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// The guide to troubleshooting shows what the provider says. Its texts are recorded here, so that they cannot differ
+// from the code; `-update` writes them, and `make generate` puts them into the guide.
+
+// guideFolder is where they are for the template of the guide.
+const guideFolder = "../../examples/guides/troubleshooting"
+
+// guided is one diagnostic of the guide: the first with its summary of what is said.
+type guided struct {
+	summary string
+	kind    string
+	say     func(t *testing.T) []*tfprotov6.Diagnostic
+}
+
+// inPlan is what a recorded plan says.
+func inPlan(scenario, kind, summary string) guided {
+	scenarios := planScenarios()
+	maps.Copy(scenarios, kubernetesScenarios())
+	maps.Copy(scenarios, restoreScenarios())
+	maps.Copy(scenarios, containerScenarios())
+
+	return guided{summary, kind, func(t *testing.T) []*tfprotov6.Diagnostic {
+		t.Helper()
+
+		return scenarios[scenario].diagnostics(t)
+	}}
+}
+
+// ofConfiguration is what is said of a configuration of a control plane.
+func ofConfiguration(summary string, value any, at ...string) guided {
+	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
+		t.Helper()
+
+		return validate(t, "talosop_control_plane", with(baseControlPlane(), value, at...))
+	}}
+}
+
+// ofMachines is what is said about the machines of a site, whose addresses become those of the guide.
+func ofMachines(summary string, say func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic) guided {
+	return guided{summary, "talosop_control_plane", func(t *testing.T) []*tfprotov6.Diagnostic {
+		t.Helper()
+
+		s := newSite(t, 1, 0)
+		address := s.controlPlane[0].Address().String()
+		config := with(baseControlPlane(), s.endpoint, "endpoint")
+		config["machines"] = configuration{"cp-1": configuration{"address": address}}
+		config["deletion_protection"] = false
+
+		said := say(t, s, config)
+		for _, d := range said {
+			d.Detail = strings.NewReplacer(address, "10.0.0.11", "127.99.99.99", "10.0.0.99").Replace(d.Detail)
+		}
+
+		return said
+	}}
+}
+
+func guidedDiagnostics() map[string]guided {
+	const controlPlane = "talosop_control_plane"
+
+	return map[string]guided{
+		"deletion-protection": inPlan("destroy-protected", theClusterKind, "Deletion protection is on"),
+		"reboot":              inPlan("config-reboot", theClusterKind, "Machines will reboot"),
+		"wipe":                inPlan("scale-down", theClusterKind, "Machines will be wiped"),
+		"talos-downgrade":     inPlan("downgrade-refused", theClusterKind, "Unsupported change of talos_version"),
+		"kubernetes-for-talos": inPlan("kubernetes-unsupported-refused", theClusterKind,
+			"Unsupported change of kubernetes_version"),
+		"lost-majority": inPlan("quorum-majority-gone", theClusterKind, "Unsupported removal of machines"),
+		"lost-data":     inPlan("restore-lost-unasked-refused", theClusterKind, "The apply will be refused"),
+		"not-ready": inPlan("kubernetes-worker-not-ready", theClusterKind,
+			"Machines that are not ready hold the upgrade of Kubernetes"),
+		"storage": inPlan("container-class-refused", theClusterKind, "Unsupported change of storage"),
+		"secrets": ofConfiguration("Invalid secrets", "cluster: {}", "secrets"),
+		"address": ofConfiguration("Invalid address", "https://10.0.0.11:50000", "machines", "cp-1", "address"),
+		"incomplete": ofMachines("Incomplete create of control plane",
+			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+				t.Helper()
+				s.controlPlane[0].HangNextReboot()
+
+				config["timeouts"] = configuration{"create": hanging}
+
+				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+			}),
+		"no-answer": ofMachines("Unable to create control plane",
+			func(t *testing.T, _ *site, config configuration) []*tfprotov6.Diagnostic {
+				t.Helper()
+				with(config, "127.99.99.99", "machines", "cp-1", "address")
+
+				config["timeouts"] = configuration{"create": "3s"}
+
+				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+			}),
+		"other-identity": ofMachines("Unable to create control plane",
+			func(t *testing.T, _ *site, config configuration) []*tfprotov6.Diagnostic {
+				t.Helper()
+				drive(t, controlPlane, nil).apply(t, config).must(t)
+
+				config["secrets"] = newBundle(t)
+
+				return drive(t, controlPlane, nil).apply(t, config).diagnostics
+			}),
+		"silent": ofMachines("Machines do not answer",
+			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+				t.Helper()
+
+				d := drive(t, controlPlane, nil)
+				d.apply(t, config).must(t)
+				s.controlPlane[0].PowerOff()
+
+				return d.refresh(t).diagnostics
+			}),
+	}
+}
+
+// theClusterKind is the kind of resource of most recorded plans.
+const theClusterKind = "talosop_cluster"
+
+// What the guide to troubleshooting quotes is what the provider says.
+func TestPlan_asRecordedInTheGuide(t *testing.T) {
+	t.Parallel()
+
+	all := guidedDiagnostics()
+	if len(all) != 15 {
+		t.Errorf("the guide has %d diagnostics", len(all))
+	}
+
+	guide, err := os.ReadFile("../../templates/guides/troubleshooting.md.tmpl")
+	must(t, err)
+
+	for name, g := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if quoted := `"examples/guides/troubleshooting/` + name + `.txt"`; !strings.Contains(string(guide), quoted) {
+				t.Errorf("the guide does not quote %s", quoted)
+			}
+
+			got, file := g.text(t), filepath.Join(guideFolder, name+".txt")
+
+			if *update {
+				must(t, os.WriteFile(file, []byte(got), 0o644)) //nolint:gosec // everybody reads the guide
+
+				return
+			}
+
+			want, err := os.ReadFile(file)
+			must(t, err)
+
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-recorded +said:\n%s", diff)
+			}
+		})
+	}
+
+	files, err := filepath.Glob(filepath.Join(guideFolder, "*.txt"))
+	must(t, err)
+
+	for _, file := range files {
+		if _, ok := all[strings.TrimSuffix(filepath.Base(file), ".txt")]; !ok {
+			t.Errorf("nothing says %s", file)
+		}
+	}
+}
+
+// text is a diagnostic as the CLIs show it.
+func (g guided) text(t *testing.T) string {
+	t.Helper()
+
+	said := g.say(t)
+
+	for _, d := range said {
+		if d.Summary != g.summary {
+			continue
+		}
+
+		severity := "Warning"
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			severity = "Error"
+		}
+
+		at := ""
+		if where := attributeIn(d.Attribute); where != "" {
+			at = ", at " + where
+		}
+
+		return fmt.Sprintf("%s: %s\n\n  with %s.this%s\n\n%s\n", severity, d.Summary, g.kind, at, wrapped(d.Detail, 100))
+	}
+
+	t.Fatalf("%q is not said: %s", g.summary, show(said))
+
+	return ""
+}
+
+// attributeIn is a path as people write it.
+func attributeIn(at *tftypes.AttributePath) string {
+	var text strings.Builder
+
+	for _, step := range at.Steps() {
+		switch step := step.(type) {
+		case tftypes.AttributeName:
+			text.WriteString("." + string(step))
+		case tftypes.ElementKeyString:
+			fmt.Fprintf(&text, "[%q]", string(step))
+		case tftypes.ElementKeyInt:
+			fmt.Fprintf(&text, "[%d]", int(step))
+		}
+	}
+
+	return strings.TrimPrefix(text.String(), ".")
+}
+
+// wrapped breaks lines between words. What follows in an item of a list stands below its beginning.
+func wrapped(text string, width int) string {
+	var lines []string
+
+	for line := range strings.SplitSeq(text, "\n") {
+		indent := ""
+		if strings.HasPrefix(line, "  - ") {
+			indent = "    "
+		}
+
+		for len(line) > width {
+			end := strings.LastIndex(line[:width+1], " ")
+			if end <= len(indent) {
+				break
+			}
+
+			lines = append(lines, line[:end])
+			line = indent + line[end+1:]
+		}
+
+		lines = append(lines, line)
+	}
+
+	return strings.Join(lines, "\n")
+}
