@@ -61,8 +61,8 @@ resource "talosop_addon" "this" {
   values_wo_version = var.run
 
   registry = {
-    username = "reader"
-    password = var.secret.repository
+    username    = "reader"
+    password_wo = var.secret.repository
     ca       = file("repository.pem")
   }
 

@@ -92,7 +92,7 @@ func (r *realAddons) testFailures(t *testing.T) {
 	hook := with(r.chart(t, "failures", kubetest.WithHooks, "1.0.0"),
 		[]any{fmt.Sprintf("pre: {%s: \"exit code 3: the database is not there\"}\n", kubetest.FailAnnotation)}, "values")
 	d = r.drive(t)
-	failed = d.apply(t, hook)
+	failed = d.apply(t, with(hook, "error", "on_incomplete"))
 	failed.tells(t, "Unable to install addon", "Job failures/hooks-pre", "the database is not there", "tainted")
 
 	if !failed.failed() || d.state.IsNull() {

@@ -192,6 +192,33 @@ func TestAccWholeCluster_addsAPool(t *testing.T) {
 	})
 }
 
+// A pool of workers may be there before its first machine, and after its last one.
+func TestAccWorkers_emptyPool(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		plane := secretsProvider + secretsHCL + s.controlPlaneHCL("deletion_protection = false")
+
+		w := applied(t, cli, plane+s.workersOf(nil, ""))
+		expectNoChanges(t, w, "with an empty pool")
+
+		w.Write("main.tf", plane+s.workersHCL(""))
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "with a worker")
+
+		if name := s.workers[0].Hostname(); name != "w-1" {
+			t.Errorf("the worker is called %q", name)
+		}
+
+		w.Write("main.tf", plane+s.workersOf(nil, ""))
+		says(t, w.MustRun("apply", "-auto-approve"), "reset worker w-1")
+		expectNoChanges(t, w, "with an empty pool again")
+		w.MustRun("destroy", "-auto-approve")
+		s.expectReset(t)
+	})
+}
+
 // A create that is stopped while a worker hangs is stored with its phase, and goes on
 // in the next apply without doing anything twice.
 func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
