@@ -57,7 +57,7 @@ func (s ApplyConfig) On() string { return s.Machine }
 func (s ApplyConfig) String() string {
 	switch {
 	case s.Access == Member && s.Reboot != "":
-		return fmt.Sprintf("apply configuration to %s (%s): changes %s", s.Machine, s.and(s.restart()), s.Reboot)
+		return fmt.Sprintf("apply configuration to %s (%s for %s)", s.Machine, s.and(s.restart()), s.Reboot)
 	case s.Access == Member && s.Try:
 		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)", s.Machine)
 	case s.Access == Member:

@@ -29,6 +29,8 @@ type Change struct {
 	Kind ChangeKind
 	// Old and New are the values, Sensitive, or empty where there is none.
 	Old, New string
+	// element is the element of a list that comes or goes with the value; empty when there is none.
+	element FieldPath
 }
 
 // String is the change on one line.
@@ -43,6 +45,111 @@ func (c Change) String() string {
 	default:
 		return fmt.Sprintf("~ %s: %s -> %s", where, c.Old, c.New)
 	}
+}
+
+// Brief is the change on one line without what is unlikely to be asked for: values show where they are settings of
+// the machine, and never in what may carry secrets.
+func (c Change) Brief() string {
+	where := c.Path.String()
+	if c.Document != mainDocument {
+		where = strings.TrimSuffix(c.Document+" "+where, " ")
+	}
+
+	switch {
+	case c.Kind == Removed:
+		return "- " + where
+	case c.Kind == Added && c.plain():
+		return fmt.Sprintf("+ %s = %s", where, c.New)
+	case c.Kind == Added:
+		return "+ " + where
+	case c.plain() && c.Old != "":
+		return fmt.Sprintf("%s = %s -> %s", where, c.Old, c.New)
+	case c.plain():
+		return fmt.Sprintf("%s = %s", where, c.New)
+	default:
+		return where
+	}
+}
+
+// plainTrees are parts of the main document whose values are settings that people put in reviews.
+var plainTrees = []FieldPath{
+	{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
+	{"machine", "kernel"}, {"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
+	{"machine", "install"}, {"machine", "kubelet", "image"},
+}
+
+// longestPlain is the number of characters that a value has at most to be shown beside its place.
+const longestPlain = 48
+
+// plain is whether the values of a change are shown.
+func (c Change) plain() bool {
+	shown := func(text string) bool { return text != Sensitive && len(text) <= longestPlain }
+	if c.New == "" || !shown(c.Old) || !shown(c.New) {
+		return false
+	}
+
+	return c.Document != mainDocument && strings.HasPrefix(c.Document, "HostnameConfig") ||
+		c.Document == mainDocument && slices.ContainsFunc(plainTrees, func(tree FieldPath) bool {
+			return c.Path.startsWith(tree...)
+		})
+}
+
+// Renames is whether a change gives the machine another host name.
+func (c Change) Renames() bool {
+	return len(c.Path) > 0 && c.Path[len(c.Path)-1] == "hostname" &&
+		(c.Document == mainDocument || strings.HasPrefix(c.Document, "HostnameConfig"))
+}
+
+// Grouped puts changes together for people: an element of a list that comes or goes as a whole is one change.
+func Grouped(changes []Change) []Change {
+	var out []Change
+
+	for _, change := range changes {
+		change = change.whole()
+
+		last := len(out) - 1
+		if last >= 0 && out[last].Kind == change.Kind && out[last].Place.Equal(change.Place) {
+			continue
+		}
+
+		out = append(out, change)
+	}
+
+	return out
+}
+
+// whole is the change of the element of a list that comes or goes with the value.
+func (c Change) whole() Change {
+	if len(c.element) == 0 {
+		return c
+	}
+
+	return Change{Place: Place{Document: c.Document, Path: c.element}, Kind: c.Kind}
+}
+
+// PutBack lists what changes at places where a machine differs from the configuration that it gets.
+func PutBack(cfg []byte, places []Place) ([]Change, error) {
+	if len(places) == 0 {
+		return nil, nil
+	}
+
+	values, err := readable(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("look up places of a configuration: %w", err)
+	}
+
+	var changes []Change
+
+	for _, place := range places {
+		change := Change{Place: place, Kind: Removed}
+		if wanted, there := values[place.String()]; there {
+			change.Kind, change.New = Changed, wanted.shown
+		}
+
+		changes = append(changes, change)
+	}
+
+	return changes, nil
 }
 
 // Diff lists what changes between two configurations, by document and path, in a fixed order. Comments, the order of
@@ -68,7 +175,7 @@ func Diff(before, after []byte) ([]Change, error) {
 
 		switch replacement, kept := updated[key]; {
 		case !kept:
-			change.Kind = Removed
+			change.Kind, change.element = Removed, updated.newElement(value.place)
 		case reflect.DeepEqual(value.exact, replacement.exact):
 			continue
 		}
@@ -78,7 +185,8 @@ func Diff(before, after []byte) ([]Change, error) {
 
 	for key, value := range updated {
 		if _, present := old[key]; !present {
-			changes = append(changes, Change{Place: value.place, Kind: Added, New: value.shown})
+			changes = append(changes,
+				Change{Place: value.place, Kind: Added, New: value.shown, element: old.newElement(value.place)})
 		}
 	}
 
@@ -107,14 +215,43 @@ type value struct {
 	shown string
 }
 
-// readable flattens a configuration into its values, by the text of their places.
-func readable(cfg []byte) (map[string]value, error) {
+// values are those of a configuration, by the text of their places.
+type values map[string]value
+
+// newElement is the way to the element of a list, around a place, of which there is nothing among the values.
+func (v values) newElement(place Place) FieldPath {
+	for i, step := range place.Path {
+		if _, listed := step.(int); !listed || i == len(place.Path)-1 {
+			continue
+		}
+
+		if element := place.Path[:i+1]; !v.has(place.Document, element) {
+			return element
+		}
+	}
+
+	return nil
+}
+
+// has is whether there is a value at a path or below it.
+func (v values) has(document string, path FieldPath) bool {
+	for _, value := range v {
+		if value.place.Document == document && value.place.Path.startsWith(path...) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// readable flattens a configuration into its values.
+func readable(cfg []byte) (values, error) {
 	documents, err := load(cfg)
 	if err != nil {
 		return nil, err
 	}
 
-	values := map[string]value{}
+	all := values{}
 
 	for _, document := range documents {
 		hidden, err := hiddenPaths(document)
@@ -123,7 +260,7 @@ func readable(cfg []byte) (map[string]value, error) {
 		}
 
 		name := document.id.String()
-		before := len(values)
+		before := len(all)
 
 		for _, leaf := range flatten(document.content) {
 			// They are the identity of a document.
@@ -133,16 +270,16 @@ func readable(cfg []byte) (map[string]value, error) {
 			}
 
 			at := Place{Document: name, Path: leaf.path}
-			values[at.String()] = value{place: at, exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
+			all[at.String()] = value{place: at, exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
 		}
 
-		if len(values) == before {
+		if len(all) == before {
 			at := Place{Document: name}
-			values[at.String()] = value{place: at, shown: "(empty)"}
+			all[at.String()] = value{place: at, shown: "(empty)"}
 		}
 	}
 
-	return values, nil
+	return all, nil
 }
 
 // hiddenPaths decides which values of a document are not shown.

@@ -160,3 +160,16 @@ func (d Drift) WithoutHost() Drift {
 		return slices.Contains([]DifferenceKind{HostDiffers, HostVolumesLost, HostStays}, difference.Kind)
 	})
 }
+
+// places are where the configuration differs.
+func (d Drift) places() []machineconfig.Place {
+	var places []machineconfig.Place
+
+	for _, difference := range d {
+		if difference.Place != nil {
+			places = append(places, *difference.Place)
+		}
+	}
+
+	return places
+}

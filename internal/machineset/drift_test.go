@@ -162,7 +162,7 @@ func TestDrift_thatTakesAReboot(t *testing.T) {
 		"a change and drift": {after: after, Drift: []string{"configuration: v1alpha1 machine.token"},
 			want: []string{"machine.token"}},
 	} {
-		got, err := rebootFor([]byte(before), []byte(test.after), ReadDrift(test.Drift))
+		_, got, err := comparison([]byte(before), []byte(test.after), ReadDrift(test.Drift).places())
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
 		}
@@ -223,16 +223,15 @@ func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
 }
 
 // A configuration that this build cannot read is no reason to refuse a plan: the run asks Talos.
-func TestRebootFor_unknownForm(t *testing.T) {
+func TestComparison_unknownForm(t *testing.T) {
 	t.Parallel()
 
 	const newer = "version: v1alpha1\nmachine:\n  type: worker\n  future: 1\ncluster: {}\n"
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
 
-	if fields, err := rebootFor(known, []byte(newer),
-		ReadDrift([]string{"configuration: v1alpha1 machine.files"})); err != nil ||
-		len(fields) > 0 {
+	_, fields, err := comparison(known, []byte(newer), ReadDrift([]string{"configuration: v1alpha1 machine.files"}).places())
+	if err != nil || len(fields) > 0 {
 		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
 	}
 }

@@ -14,6 +14,10 @@ import (
 type Forecast struct {
 	// Operations are what an apply does, line by line; nil when that is not known yet.
 	Operations []string
+	// Impact is what that means for machines in service.
+	Impact Impact
+	// Machines is what of their records changes, by machine; nil when that is not known yet.
+	Machines map[string]Foreseen
 	// Idle is true when there is nothing to do, nor anything to wait for.
 	Idle bool
 	// Resumes is true when the last run did not finish, so that the phase may change.
@@ -37,7 +41,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
-		f.Operations = append(append([]string{}, p.hostCreation()...), LinesOf(steps)...)
+		f.Operations = append(append([]string{}, p.hostCreation()...), operationsOf(steps, nil)...)
 	}
 
 	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
@@ -96,21 +100,30 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)
 	}
 
-	return f.with(p, prior, recorded, steps, last), diags
+	return f.with(p, prior, recorded, files, steps, last), diags
 }
 
 // with is a forecast with what is known once the steps are.
-func (f Forecast) with(p, prior Set, recorded PriorState, steps []cluster.Step, last cluster.Decision) Forecast {
+func (f Forecast) with(
+	p, prior Set, recorded PriorState, files Rendered, steps []cluster.Step, last cluster.Decision,
+) Forecast {
+	f.Machines = recorded.foresee(p, files, steps)
+
 	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
 		return f // what the machines have to go through for it is found out by the run
 	}
 
 	onHost := p.hostChanges(prior, recorded)
 
-	f.Operations = append(append([]string{}, onHost...), LinesOf(steps)...)
+	f.Operations = append(recorded.bookkeeping(p), append(onHost, operationsOf(steps, recorded.changes)...)...)
+	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
 		!p.Restores(recorded.RestoredFrom)
+
+	if len(f.Operations) == 0 && !f.Idle && !f.Resumes {
+		f.Operations = []string{lookAgain}
+	}
 
 	return f
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // Record is what state says of the machines of a set.
@@ -65,6 +66,8 @@ type PriorState struct {
 	containers bool
 	// Left are machines that an earlier update left behind, for a destroy.
 	Left []cluster.Machine
+	// changes are what becomes another in the configurations of members, by machine.
+	changes map[string][]machineconfig.Change
 	// Replace is why pods are replaced that were made with something else than is wanted now, by machine.
 	Replace map[string]string
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// withReboots is the state with what every machine has to reboot for that will be given
-// another configuration. What a machine runs is what state stands for, and what the last
-// refresh saw to differ from that; the run itself asks the machine.
+// withReboots is the state with what changes in the configuration of every machine that will be given another one, and
+// what it has to reboot for. What a machine runs is what state stands for, and what the last refresh saw to differ from
+// that; the run itself asks the machine.
 func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, finding.List) {
 	changed := r.reconfigured(files)
 	if len(changed) == 0 || prior.Unknown || prior.Sealed {
@@ -28,7 +28,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 
 	var out finding.List
 
-	r.Machines = maps.Clone(r.Machines)
+	r.Machines, r.changes = maps.Clone(r.Machines), map[string][]machineconfig.Change{}
 
 	for _, name := range changed {
 		before, existed := old.Configs[cmp.Or(r.Renamed[name], name)]
@@ -36,7 +36,9 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 			continue
 		}
 
-		fields, err := rebootFor(before, files.Configs[name], r.Drift[cmp.Or(r.Renamed[name], name)])
+		drift := r.Drift[cmp.Or(r.Renamed[name], name)].places()
+
+		changes, fields, err := comparison(before, files.Configs[name], drift)
 		if err != nil {
 			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations",
 				finding.Report{Cause: []string{name + ": " + err.Error()}}))
@@ -46,7 +48,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 
 		state := r.Machines[name]
 		state.RebootFor = fields
-		r.Machines[name] = state
+		r.Machines[name], r.changes[name] = state, changes
 	}
 
 	return r, out
@@ -66,34 +68,35 @@ func (r PriorState) reconfigured(files Rendered) []string {
 	return names
 }
 
-// RebootFor lists the fields that take a reboot to get from one configuration to another.
-// drift is where the machine differs from the first one: those places change too, unless
-// the second configuration has changed there as well and may be what the machine has.
-func rebootFor(before, after []byte, drift Drift) ([]string, error) {
-	_, fields, err := machineconfig.NeedsReboot(before, after)
-	if errors.Is(err, machineconfig.ErrUnknownForm) {
-		return nil, nil // the run asks Talos
-	}
-
-	if err != nil || len(drift) == 0 {
-		return fields, err
-	}
-
+// comparison lists what changes from one configuration to another, and the fields that take a reboot for it. drift is
+// where the machine differs from the first one: those places change too, unless the second configuration has changed
+// there as well and may be what the machine has.
+func comparison(before, after []byte, drift []machineconfig.Place) ([]machineconfig.Change, []string, error) {
 	changes, err := machineconfig.Diff(before, after)
 	if err != nil {
-		return fields, err
+		return nil, nil, err
 	}
 
-	for _, difference := range drift {
-		place := difference.Place
-		if place == nil || slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(*place) }) {
-			continue
-		}
+	_, fields, err := machineconfig.NeedsReboot(before, after)
+	if errors.Is(err, machineconfig.ErrUnknownForm) {
+		return changes, nil, nil // the run asks Talos
+	}
 
+	if err != nil {
+		return changes, fields, err
+	}
+
+	drift = slices.DeleteFunc(drift, func(place machineconfig.Place) bool {
+		return slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) })
+	})
+
+	for _, place := range drift {
 		if field := place.RebootField(); field != "" && !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
 	}
 
-	return fields, nil
+	back, err := machineconfig.PutBack(after, drift)
+
+	return append(changes, back...), fields, err
 }

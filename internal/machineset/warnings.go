@@ -205,34 +205,3 @@ func (p Set) onlyControlPlane() string {
 
 	return planes[0]
 }
-
-// LinesOf lists steps as a person reads them: the images that many machines pull at once take
-// one line.
-func LinesOf(steps []cluster.Step) []string {
-	lines := make([]string, 0, len(steps))
-
-	for i := 0; i < len(steps); i++ {
-		pull, ok := steps[i].(cluster.PullImages)
-		if !ok {
-			lines = append(lines, steps[i].String())
-
-			continue
-		}
-
-		machines := []string{pull.Machine}
-
-		for ; i+1 < len(steps); i++ {
-			next, alike := steps[i+1].(cluster.PullImages)
-			if !alike || next.Version != pull.Version {
-				break
-			}
-
-			machines = append(machines, next.Machine)
-		}
-
-		pull.Machine = finding.Describe(machines)
-		lines = append(lines, pull.String())
-	}
-
-	return lines
-}

@@ -282,7 +282,7 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 
 	var lines []string
 
-	names := []string{"phase", "observed"}
+	names := []string{"phase"}
 	if object, ok := plan.Type().(tftypes.Object); ok && object.AttributeTypes["bootstrap_manifests_version"] != nil {
 		names = append(names, "bootstrap_manifests_version")
 	}
@@ -292,6 +292,8 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 		names = append(names, "restored_from")
 	}
 
+	lines = append(describeObserved(t, prior, plan), describeImpact(t, plan)...)
+
 	for _, name := range names {
 		switch value := attributeOf(t, plan, name); {
 		case !value.IsKnown():
@@ -300,6 +302,115 @@ func describeChanges(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []s
 			lines = append(lines, fmt.Sprintf("%s changes", name))
 		default:
 			lines = append(lines, name+" stays")
+		}
+	}
+
+	return lines
+}
+
+// describeObserved says which fields of which machines a plan leaves open or sets, machines alike together.
+func describeObserved(t *testing.T, prior *tftypes.Value, plan tftypes.Value) []string {
+	t.Helper()
+
+	after := attributeOf(t, plan, "observed")
+	if prior == nil || !after.IsKnown() {
+		return []string{"observed is known after the apply"}
+	}
+
+	before := attributeOf(t, *prior, "observed")
+	if _, one := before.Type().(tftypes.Object); one {
+		return grouped(map[string]string{"the machine": changedFields(t, before, after)})
+	}
+
+	changes, was := map[string]string{}, fieldsOf(t, before)
+
+	for name, machine := range fieldsOf(t, after) {
+		switch record, recorded := was[name]; {
+		case !machine.IsKnown():
+			changes[name] = "anew"
+		case !recorded:
+			changes[name] = "as it was under another name"
+		default:
+			changes[name] = changedFields(t, record, machine)
+		}
+	}
+
+	for name := range was {
+		if _, stays := changes[name]; !stays {
+			changes[name] = "forgotten"
+		}
+	}
+
+	return grouped(changes)
+}
+
+// changedFields lists the fields of a machine that are not what they were.
+func changedFields(t *testing.T, before, after tftypes.Value) string {
+	t.Helper()
+
+	var fields []string
+
+	was := fieldsOf(t, before)
+
+	for name, value := range fieldsOf(t, after) {
+		switch {
+		case !value.IsKnown():
+			fields = append(fields, name)
+		case !value.Equal(was[name]):
+			fields = append(fields, name+" (known)")
+		}
+	}
+
+	slices.Sort(fields)
+
+	return strings.Join(fields, ", ")
+}
+
+// grouped has a line for each text, with those that have it in order.
+func grouped(texts map[string]string) []string {
+	alike := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		alike[texts[name]] = append(alike[texts[name]], name)
+	}
+
+	delete(alike, "")
+
+	var lines []string
+	for _, text := range slices.Sorted(maps.Keys(alike)) {
+		lines = append(lines, "observed of "+strings.Join(alike[text], ", ")+": "+text)
+	}
+
+	return lines
+}
+
+// describeImpact lists what rules on plans see.
+func describeImpact(t *testing.T, plan tftypes.Value) []string {
+	t.Helper()
+
+	impact := attributeOf(t, plan, "impact")
+	if !impact.IsKnown() {
+		return []string{"impact is known after the apply"}
+	}
+
+	var lines []string
+
+	parts := fieldsOf(t, impact)
+
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if parts[name].Type().Is(tftypes.Bool) {
+			var ends bool
+
+			must(t, parts[name].As(&ends))
+
+			if ends {
+				lines = append(lines, "impact: "+name)
+			}
+
+			continue
+		}
+
+		if names := textsOf(t, parts[name]); len(names) > 0 {
+			lines = append(lines, "impact: "+name+" "+strings.Join(names, ", "))
 		}
 	}
 

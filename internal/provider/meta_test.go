@@ -105,8 +105,8 @@ func TestMeta_planOfUpdates(t *testing.T) {
 				t.Errorf("operations are %q, want %q", got, test.want)
 			}
 
-			if got := attributeOf(t, plan, "observed").IsKnown(); got != (len(test.want) == 0) {
-				t.Errorf("observed is known: %t", got)
+			if got := attributeOf(t, plan, "observed"); !got.Equal(attributeOf(t, prior, "observed")) {
+				t.Errorf("what is recorded of the machines changes: %s", got)
 			}
 		})
 	}

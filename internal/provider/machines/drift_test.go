@@ -52,7 +52,7 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 		t.Fatal(diags)
 	}
 
-	if texts, _ := tf.KnownStrings(remains); len(texts) == 0 || !slices.Contains(texts, "write META 0x0c of batch/w-2") ||
+	if texts, _ := tf.KnownStrings(remains.operations); len(texts) == 0 || !slices.Contains(texts, "write META 0x0c of batch/w-2") ||
 		!strings.HasPrefix(texts[0], "upgrade Talos on batch/w-2: v1.13.0 -> v1.13.2") ||
 		slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "w-1") }) {
 		t.Errorf("what remains is %q", texts)
@@ -63,7 +63,7 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	stored := state
 	stored.settle(done, state, state)
 
-	if !stored.Operations.Equal(remains) {
+	if !stored.Operations.Equal(remains.operations) {
 		t.Errorf("stored is %s", stored.Operations)
 	}
 }

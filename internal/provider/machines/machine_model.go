@@ -41,6 +41,7 @@ type OneMachineModel struct {
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	Phase              types.String   `tfsdk:"phase"`
 	Operations         types.List     `tfsdk:"operations"`
+	Impact             types.Object   `tfsdk:"impact"`
 	Observed           types.Object   `tfsdk:"observed"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 	Manifests          types.String   `tfsdk:"bootstrap_manifests_version"`
@@ -52,7 +53,7 @@ func (m OneMachineModel) life() CommonModel {
 		changeModel: m.changeModel,
 		ID:          m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
 		OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete,
-		Phase: m.Phase, Operations: m.Operations, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
+		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
 		manifests: m.Manifests,
 	}
 
@@ -70,7 +71,8 @@ func (m *OneMachineModel) setLife(life CommonModel) {
 	m.changeModel = life.changeModel
 	m.ID, m.OwnerID, m.DeletionProtection = life.ID, life.OwnerID, life.DeletionProtection
 	m.OnDestroy, m.OnIncomplete = life.OnDestroy, life.OnIncomplete
-	m.Phase, m.Operations, m.Timeouts, m.Manifests = life.Phase, life.Operations, life.Timeouts, life.manifests
+	m.Phase, m.Operations, m.Impact = life.Phase, life.Operations, life.Impact
+	m.Timeouts, m.Manifests = life.Timeouts, life.manifests
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }
 

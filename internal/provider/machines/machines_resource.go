@@ -236,7 +236,7 @@ func (r *machinesResource[M, P]) planCreate(
 
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
-	r.setForecast(plan, forecastCreate(p, f))
+	r.setForecast(plan, forecastCreate(p, f, replaces))
 
 	if !replaces && !diags.HasError() {
 		diags.Append(P(plan).derive(ctx)...)
@@ -266,7 +266,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	if !diags.HasError() && p.Replaces(prior.Set) {
 		// The create leg is planned by a call of its own, which says what stands in its way.
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
-		r.setForecast(plan, forecastCreate(p, f))
+		r.setForecast(plan, forecastCreate(p, f, true))
 
 		record, found := recordedNow(ctx, r.ProviderData, P(&state).life(), prior.Set)
 		found.Append(p.RefuseNewSecrets(prior.Set, record)...)

@@ -112,6 +112,7 @@ func refresh(
 		return host, append(diags, openFailed(p, "read", err)...)
 	}
 
+	model.forgetPlan()
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = exam.onHost.in(
 		withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
@@ -173,14 +174,14 @@ func updateMachines(
 // the run saw last: the list that its plan will have.
 func remaining(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel,
-) (types.List, finding.List) {
+) (*left, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
 
 	recorded, diags := state.Recorded(ctx, p)
 	if diags.HasError() {
-		return types.ListNull(types.StringType), diags
+		return nil, diags
 	}
 
 	want := done.want
@@ -202,7 +203,13 @@ func remaining(
 
 	steps, _ := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	return operationsOf(steps), diags
+	return &left{tf.TextList(machineset.OperationsOf(steps)), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
+}
+
+// left is what a run that did not finish leaves to the next apply.
+type left struct {
+	operations types.List
+	impact     types.Object
 }
 
 // settleUpdate puts the outcome of an update into the model that is stored: that
@@ -241,13 +248,18 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
 	m.changeModel = plan.changeModel
 
-	if !done.remains.IsNull() {
-		m.Operations = done.remains
+	if done.remains != nil {
+		m.Operations, m.Impact = done.remains.operations, done.remains.impact
 	}
 
 	if done.want.Machines != nil {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 		m.Observed = done.observed(state.Observed)
+
+		if done.err == nil {
+			m.Observed = asPlanned(plan.Observed, m.Observed)
+		}
+
 		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)
 	}
 }

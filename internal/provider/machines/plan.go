@@ -20,20 +20,28 @@ import (
 type forecast struct {
 	phase      types.String
 	operations types.List
+	impact     types.Object
 	observed   types.Map
 	manifests  types.String
 	restored   restored
 }
 
-// forecastCreate is what a plan says of a resource that is to be made.
-func forecastCreate(p writtenSet, f machineset.Forecast) forecast {
-	return forecastUnknown(p, CommonModel{}, f)
+// forecastCreate is what a plan says of a resource that is to be made. What a replacement does to the machines of the
+// one before is not known: the CLIs plan it apart, and drop what that plan says.
+func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast {
+	out := forecastUnknown(p, CommonModel{}, f)
+	if replaces {
+		out.impact = types.ObjectUnknown(impactType())
+	}
+
+	return out
 }
 
 // forecastUnknown is a forecast as long as not all is known.
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
-		phase: state.Phase, operations: types.ListUnknown(types.StringType), observed: types.MapUnknown(ObservedType()),
+		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
+		observed:  foreseen(state.Observed, f.Machines),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 	}
 
@@ -42,7 +50,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	}
 
 	if f.Operations != nil {
-		out.operations = tf.TextList(f.Operations)
+		out.operations, out.impact = tf.TextList(f.Operations), impactOf(f.Impact)
 	}
 
 	return out
@@ -60,6 +68,11 @@ func forecastUpdate(p writtenSet, state CommonModel, e edit, f machineset.Foreca
 	}
 
 	return out
+}
+
+// untouched is whether the computed attributes of a plan that is wholly known leave machines alone.
+func untouched(phase types.String, operations types.List, observed types.Map) bool {
+	return !phase.IsUnknown() && !operations.IsUnknown() && len(operations.Elements()) == 0 && tf.FullyKnown(observed)
 }
 
 // edit is what a plan changes in a resource, whether it concerns machines or not.
@@ -100,15 +113,13 @@ func (f *forecast) rest(state CommonModel, e edit) {
 
 	switch {
 	case !e.any:
-		f.operations = state.Operations
+		f.operations, f.impact = state.Operations, state.Impact
 	case !e.known:
 		// A value that is unknown may turn out to be the old one; then nothing
 		// changes at all, and the list of operations must not either.
-		f.operations = types.ListUnknown(types.StringType)
+		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impactType())
 	}
 }
-
-func operationsOf(steps []cluster.Step) types.List { return tf.TextList(machineset.LinesOf(steps)) }
 
 // manifestsAfter is what a plan that touches machines says of bootstrap manifests: nothing
 // yet, where there are control planes to have any.
@@ -122,9 +133,9 @@ func manifestsAfter(p writtenSet) types.String {
 
 // apply puts a forecast into a planned model.
 func (m *CommonModel) apply(f forecast) {
-	m.Phase, m.Operations, m.Observed, m.manifests, m.restored = f.phase, f.operations, f.observed, f.manifests, f.restored
+	m.Phase, m.Operations, m.Impact, m.Observed = f.phase, f.operations, f.impact, f.observed
+	m.manifests, m.restored = f.manifests, f.restored
 }
 
-// idle reports whether a plan leaves the machines alone: then nothing about them
-// is left unknown.
-func (m CommonModel) idle() bool { return !m.Observed.IsUnknown() && !m.Phase.IsUnknown() }
+// idle reports whether a plan leaves the machines alone.
+func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.Observed) }

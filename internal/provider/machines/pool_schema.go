@@ -56,6 +56,7 @@ type CommonModel struct {
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
 	Phase              types.String   `tfsdk:"phase"`
 	Operations         types.List     `tfsdk:"operations"`
+	Impact             types.Object   `tfsdk:"impact"`
 	Observed           types.Map      `tfsdk:"observed"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 
@@ -233,8 +234,9 @@ func observationAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			ElementType: types.StringType,
 			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and " +
-				"state. Afterwards: what that plan said; after an update that failed, what remains.",
+				"state. Empty once the next refresh has seen the machines; after an update that failed, what remains.",
 		},
+		"impact": impactAttribute(),
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps " +

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -253,7 +251,7 @@ type run struct {
 	// ranOut is the timeout that ended it, if one did.
 	ranOut *tf.RanOutError
 	// remains is what an update that failed would still have to do.
-	remains types.List
+	remains *left
 }
 
 func (s *session) ended(

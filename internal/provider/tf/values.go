@@ -2,6 +2,7 @@ package tf
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // TextList is a list of texts, never null.
@@ -19,6 +21,44 @@ func TextList(texts []string) types.List {
 	}
 
 	return types.ListValueMust(types.StringType, values)
+}
+
+// TextSet is a set of texts, never null.
+func TextSet(texts []string) types.Set {
+	return types.SetValueMust(types.StringType, TextList(texts).Elements())
+}
+
+// NullValues is a null for each attribute of an object.
+func NullValues(attributes map[string]attr.Type) map[string]attr.Value {
+	return valuesOf(attributes, nil)
+}
+
+// Unknown is the unknown value of a type.
+func Unknown(typ attr.Type) attr.Value {
+	return valuesOf(map[string]attr.Type{"": typ}, tftypes.UnknownValue)[""]
+}
+
+// valuesOf has what a type of the framework makes of a value, null or unknown, for each attribute.
+func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value {
+	values := map[string]attr.Value{}
+
+	for name, typ := range attributes {
+		made, err := typ.ValueFromTerraform(context.Background(), tftypes.NewValue(typ.TerraformType(context.Background()), value))
+		if err != nil {
+			panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework does
+		}
+
+		values[name] = made
+	}
+
+	return values
+}
+
+// FullyKnown is whether nothing in a value is unknown.
+func FullyKnown(value attr.Value) bool {
+	raw, err := value.ToTerraformValue(context.Background())
+
+	return err == nil && raw.IsFullyKnown()
 }
 
 // TextOrNull is a text, or null for an empty one.

@@ -1,0 +1,172 @@
+package machineset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Field is a field of what is recorded of a machine.
+type Field string
+
+// The fields that a plan says something of.
+const (
+	FieldStage          Field = "stage"
+	FieldReady          Field = "ready"
+	FieldTalosVersion   Field = "talos_version"
+	FieldSchematic      Field = "schematic"
+	FieldInstaller      Field = "installer"
+	FieldUUID           Field = "uuid"
+	FieldBootID         Field = "boot_id"
+	FieldKubeletVersion Field = "kubelet_version"
+	FieldConfigDigest   Field = "config_digest"
+	FieldMemberID       Field = "member_id"
+	FieldNodeName       Field = "node_name"
+	FieldAddress        Field = "address"
+	FieldDrift          Field = "drift"
+	FieldImages         Field = "images"
+	FieldKubernetes     Field = "kubernetes"
+	FieldRestoredAt     Field = "etcd_restored_at"
+	FieldPodDigest      Field = "pod_digest"
+	FieldPeerAddress    Field = "peer_address"
+)
+
+// Foreseen is what a plan says of what will be recorded of one machine: what it does not name stays as it is.
+type Foreseen struct {
+	// Anew is true when nothing is known: the machine joins.
+	Anew bool
+	// From is the name under which state has the machine.
+	From string
+	// Open are the fields that the plan may change, to what only the apply finds out.
+	Open []Field
+	// Texts are fields whose value the plan knows.
+	Texts map[Field]string
+}
+
+// foresee says of every machine of a set what a plan changes in its record.
+func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[string]Foreseen {
+	out := map[string]Foreseen{}
+
+	begins := slices.ContainsFunc(steps, cluster.BeginsEtcd)
+
+	for _, name := range p.Names() {
+		known, recorded := r.Machines[name]
+		if !recorded || known.Access != cluster.Member || begins || r.exchanged(name) {
+			out[name] = Foreseen{Anew: true}
+
+			continue
+		}
+
+		f := Foreseen{From: cmp.Or(r.Renamed[name], name), Texts: map[Field]string{}, Open: r.unsettled(name, known)}
+
+		if at := p.Machines[name].Address; p.Host == nil && at != "" && r.Addresses[f.From] != at {
+			f.Texts[FieldAddress] = at
+		}
+
+		for _, step := range steps {
+			if step.On() == name {
+				f.add(step)
+			}
+		}
+
+		if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && files.Digests[name] != "" {
+			f.Texts[FieldConfigDigest] = files.Digests[name]
+		}
+
+		f.Open = slices.DeleteFunc(f.Open, func(field Field) bool { return f.Texts[field] != "" })
+		out[name] = f
+	}
+
+	return out
+}
+
+// exchanged is whether a machine is other hardware than the one that had its name.
+func (r PriorState) exchanged(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(r.Replaced)), name)
+}
+
+// unsettled are the fields of a machine that was not seen at rest: an apply waits for it.
+func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
+	var open []Field
+
+	if known.Stage != cluster.StageRunning {
+		open = append(open, FieldStage, FieldReady, FieldBootID)
+	}
+
+	if !known.Ready {
+		open = append(open, FieldReady)
+	}
+
+	drift := r.Drift[cmp.Or(r.Renamed[name], name)]
+	if len(drift) > 0 {
+		open = append(open, FieldDrift)
+	}
+
+	if drift.Has(NoMember) {
+		open = append(open, FieldMemberID)
+	}
+
+	if slices.ContainsFunc(r.changes[name], machineconfig.Change.Renames) {
+		open = append(open, FieldNodeName)
+	}
+
+	if known.NodeName == "" {
+		open = append(open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
+	}
+
+	return open
+}
+
+// add notes what a step changes.
+func (f *Foreseen) add(step cluster.Step) {
+	switch s := step.(type) {
+	case cluster.ApplyConfig:
+		f.configure(s)
+	case cluster.Upgrade:
+		f.upgrade(s)
+	case cluster.UpgradeComponent:
+		f.Open = append(f.Open, FieldImages, FieldKubernetes)
+
+		if s.Component == cluster.Kubelet {
+			f.Open = append(f.Open, FieldKubeletVersion)
+		}
+	case cluster.RestartKubelet, cluster.DeleteNode:
+		f.Open = append(f.Open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
+	case cluster.LeaveEtcd, cluster.RemoveMember:
+		f.Open = append(f.Open, FieldMemberID)
+	case cluster.Reset, cluster.ReplaceVolumes:
+		f.Anew = true
+	}
+}
+
+func (f *Foreseen) configure(s cluster.ApplyConfig) {
+	f.Anew = f.Anew || s.Access != cluster.Member
+	f.Open = append(f.Open, FieldConfigDigest)
+
+	if s.Reboot != "" {
+		f.Open = append(f.Open, FieldBootID)
+	}
+}
+
+// upgrade notes what is another after an upgrade; a pod is another one.
+func (f *Foreseen) upgrade(s cluster.Upgrade) {
+	f.Anew = f.Anew || s.Loses
+	f.Open = append(f.Open, FieldBootID)
+	f.Texts[FieldTalosVersion] = s.To
+
+	if s.Container {
+		f.Open = append(f.Open, FieldUUID, FieldPodDigest, FieldAddress, FieldSchematic, FieldInstaller)
+
+		return
+	}
+
+	f.Open = append(f.Open, FieldSchematic)
+	f.Texts[FieldInstaller] = s.Installer
+
+	if s.Schematic != "" {
+		f.Texts[FieldSchematic] = s.Schematic
+	}
+}

@@ -1,0 +1,85 @@
+package machineset
+
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Impact is what a plan does to machines that are in service, for rules that look at plans: names of machines in order.
+type Impact struct {
+	// Drained machines have their pods moved elsewhere first. Rebooted ones begin anew, with or without a drain.
+	Drained, Rebooted []string
+	// Upgraded machines get another Talos, or the same from another image.
+	Upgraded []string
+	// Wiped machines lose their data. Removed ones leave the cluster for good.
+	Wiped, Removed []string
+	// PodsReplaced are machines in containers whose pods are deleted and made anew.
+	PodsReplaced []string
+	// EndsCluster is true when the last control plane is reset.
+	EndsCluster bool
+}
+
+// ImpactOf is the impact of steps; removed are the machines that leave for good.
+func ImpactOf(steps []cluster.Step, removed []cluster.Machine) Impact {
+	var i Impact
+
+	for _, step := range steps {
+		i.add(step)
+	}
+
+	for _, m := range removed {
+		i.Removed = append(i.Removed, m.Name)
+	}
+
+	for _, names := range []*[]string{&i.Drained, &i.Rebooted, &i.Upgraded, &i.Wiped, &i.Removed, &i.PodsReplaced} {
+		*names = distinct(*names)
+	}
+
+	return i
+}
+
+func (i *Impact) add(step cluster.Step) {
+	switch s := step.(type) {
+	case cluster.ApplyConfig:
+		if s.Access == cluster.Member && s.Reboot != "" {
+			i.Rebooted = append(i.Rebooted, s.Machine)
+			i.drain(s.Machine, s.Evacuation)
+		}
+	case cluster.Upgrade:
+		i.upgrade(s)
+	case cluster.UpgradeComponent:
+		i.drain(s.Machine, s.Evacuation)
+	case cluster.LeaveEtcd:
+		i.drain(s.Machine, s.Evacuation)
+	case cluster.Reset:
+		i.Wiped = append(i.Wiped, s.Machine)
+		i.EndsCluster = i.EndsCluster || s.Last && s.Role == cluster.ControlPlane
+		i.drain(s.Machine, s.Evacuation)
+	case cluster.ReplaceVolumes:
+		i.Wiped = append(i.Wiped, s.Machine)
+		i.PodsReplaced = append(i.PodsReplaced, s.Machine)
+	}
+}
+
+func (i *Impact) upgrade(s cluster.Upgrade) {
+	i.drain(s.Machine, s.Evacuation)
+
+	if s.From != s.To || !s.Container {
+		i.Upgraded = append(i.Upgraded, s.Machine)
+	}
+
+	if s.Container {
+		i.PodsReplaced = append(i.PodsReplaced, s.Machine)
+	} else {
+		i.Rebooted = append(i.Rebooted, s.Machine)
+	}
+
+	if s.Loses {
+		i.Wiped = append(i.Wiped, s.Machine)
+	}
+}
+
+func (i *Impact) drain(machine string, e cluster.Evacuation) {
+	if e.Drain {
+		i.Drained = append(i.Drained, machine)
+	}
+}

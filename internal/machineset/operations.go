@@ -1,0 +1,203 @@
+package machineset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// What the steps of a plan look like to a person.
+
+const (
+	// longRollout is the number of lines from which on a first one sums up.
+	longRollout = 12
+	// mostPlaces is how many places of a configuration one line names.
+	mostPlaces = 8
+)
+
+// OperationsOf lists what a plan does, in order, as far as only the steps are known.
+func OperationsOf(steps []cluster.Step) []string { return operationsOf(steps, nil) }
+
+// operationsOf lists what a plan does, in order. changes is what changes in the configurations of machines. A node that
+// is uncordoned after its drain takes no line of its own.
+func operationsOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
+	lines := linesOf(withoutUncordons(steps), changes)
+	if len(lines) < longRollout {
+		return lines
+	}
+
+	return append([]string{summaryOf(len(lines), steps)}, lines...)
+}
+
+// bookkeeping lists what an apply does without a step on any machine.
+func (r PriorState) bookkeeping(p Set) []string {
+	lines := []string{}
+
+	for _, name := range slices.Sorted(maps.Keys(r.Renamed)) {
+		lines = append(lines, fmt.Sprintf("record %s as %s", r.Renamed[name], name))
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(r.Moved)) {
+		lines = append(lines, fmt.Sprintf("find %s at %s", name, p.Machines[name].Address))
+	}
+
+	return lines
+}
+
+// lookAgain stands for an apply that has no step before it: it sees whether the machines are what is wanted.
+const lookAgain = "look at the machines again"
+
+// LinesOf lists steps that were taken.
+func LinesOf(steps []cluster.Step) []string { return linesOf(steps, nil) }
+
+// linesOf lists steps: the images that many machines pull at once take one line.
+func linesOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
+	lines := make([]string, 0, len(steps))
+
+	for i := 0; i < len(steps); i++ {
+		pull, ok := steps[i].(cluster.PullImages)
+		if !ok {
+			lines = append(lines, steps[i].String()+placesOf(steps[i], changes))
+
+			continue
+		}
+
+		machines := []string{pull.Machine}
+
+		for ; i+1 < len(steps); i++ {
+			next, alike := steps[i+1].(cluster.PullImages)
+			if !alike || next.Version != pull.Version {
+				break
+			}
+
+			machines = append(machines, next.Machine)
+		}
+
+		pull.Machine = finding.Describe(machines)
+		lines = append(lines, pull.String())
+	}
+
+	return lines
+}
+
+// withoutUncordons leaves out those that end what an earlier step of the plan began.
+func withoutUncordons(steps []cluster.Step) []cluster.Step {
+	begun := map[string]bool{}
+
+	return slices.DeleteFunc(slices.Clone(steps), func(step cluster.Step) bool {
+		_, uncordons := step.(cluster.Uncordon)
+		left := uncordons && begun[step.On()]
+		begun[step.On()] = true
+
+		return left
+	})
+}
+
+// placesOf names what a step changes in the configuration of a member; empty when that is not known.
+func placesOf(step cluster.Step, changes map[string][]machineconfig.Change) string {
+	apply, ok := step.(cluster.ApplyConfig)
+	if !ok || apply.Access != cluster.Member {
+		return ""
+	}
+
+	var texts []string
+	for _, change := range machineconfig.Grouped(changes[apply.Machine]) {
+		texts = append(texts, change.Brief())
+	}
+
+	if len(texts) == 0 {
+		return ""
+	}
+
+	if more := len(texts) - mostPlaces; more > 0 {
+		texts = append(texts[:mostPlaces], fmt.Sprintf("%d more", more))
+	}
+
+	return ": " + strings.Join(texts, ", ")
+}
+
+// summaryOf says in one line what a long list of steps does.
+func summaryOf(lines int, steps []cluster.Step) string {
+	var (
+		machines, joining, leaving []string
+		talos, kubernetes          versions
+		impact                     = ImpactOf(steps, nil)
+	)
+
+	for _, step := range steps {
+		machines = append(machines, step.On())
+
+		switch s := step.(type) {
+		case cluster.ApplyConfig:
+			if s.Access != cluster.Member {
+				joining = append(joining, s.Machine)
+			}
+		case cluster.Upgrade:
+			talos.pass(s.From, s.To)
+		case cluster.UpgradeComponent:
+			from, _ := cluster.ImageVersion(s.From)
+			to, _ := cluster.ImageVersion(s.Image)
+			kubernetes.pass(from, to)
+		case cluster.Reset:
+			leaving = append(leaving, s.Machine)
+		}
+	}
+
+	parts := finding.NonEmpty(
+		counted(joining, "joins", "join"), talos.text("Talos"), kubernetes.text("Kubernetes"),
+		counted(impact.Drained, "is drained", "are drained"), counted(impact.Rebooted, "reboots", "reboot"),
+		counted(impact.PodsReplaced, "gets another pod", "get other pods"), counted(leaving, "is reset", "are reset"),
+	)
+
+	return strings.TrimSuffix(fmt.Sprintf("in all: %d operations on %s; %s", lines, machinesCounted(machines),
+		strings.Join(parts, ", ")), "; ")
+}
+
+// versions is what a rollout goes through.
+type versions struct{ passed []string }
+
+// pass adds a step of the way.
+func (v *versions) pass(from, to string) {
+	for _, version := range []string{from, to} {
+		if version != "" && !slices.Contains(v.passed, version) {
+			v.passed = append(v.passed, version)
+		}
+	}
+}
+
+// text names the versions in the order in which they are passed; empty when there is no way to go.
+func (v *versions) text(of string) string {
+	if len(v.passed) < 2 {
+		return ""
+	}
+
+	return of + " " + strings.Join(v.passed, " -> ")
+}
+
+func machinesCounted(names []string) string {
+	count := len(distinct(names))
+
+	return fmt.Sprintf("%d %s", count, finding.Verb(distinct(names), "machine", "machines"))
+}
+
+// counted says how many machines do something; empty for none.
+func counted(names []string, one, many string) string {
+	names = distinct(names)
+	if len(names) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("%d %s", len(names), finding.Verb(names, one, many))
+}
+
+func distinct(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}

@@ -1,0 +1,52 @@
+package machines
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// impactAttribute is what rules on the JSON of a plan look at.
+func impactAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies on the plan's JSON. " +
+			"A part that depends on values which are not known yet is unknown. Empty once the next refresh has seen the " +
+			"machines; the plan of a destroy has none, see the guide on plans and policies.",
+		Attributes: map[string]schema.Attribute{
+			"drained":       impactNames("Machines whose pods are moved elsewhere first."),
+			"rebooted":      impactNames("Machines that reboot, drained or not."),
+			"upgraded":      impactNames("Machines that get another Talos, or the same from another image."),
+			"wiped":         impactNames("Machines that lose their data."),
+			"removed":       impactNames("Machines that leave the cluster for good."),
+			"pods_replaced": impactNames("Machines in containers whose pods are deleted and made anew."),
+			"ends_cluster": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether the last control plane is reset, and the cluster with it.",
+			},
+		},
+	}
+}
+
+func impactNames(description string) schema.SetAttribute {
+	return schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
+}
+
+func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().Attributes).AttrTypes }
+
+// impactOf is an impact as plans have it.
+func impactOf(i machineset.Impact) types.Object {
+	return types.ObjectValueMust(impactType(), map[string]attr.Value{
+		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),
+		"wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed), "pods_replaced": tf.TextSet(i.PodsReplaced),
+		"ends_cluster": types.BoolValue(i.EndsCluster),
+	})
+}
+
+// forgetPlan takes what a plan said out of a record of machines: the next plan says what it does itself.
+func (m *CommonModel) forgetPlan() {
+	m.Operations, m.Impact = tf.TextList(nil), impactOf(machineset.Impact{})
+}

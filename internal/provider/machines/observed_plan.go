@@ -1,0 +1,91 @@
+package machines
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// foreseen is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is nil
+// when it is not known yet what the plan does.
+func foreseen(prior types.Map, machines map[string]machineset.Foreseen) types.Map {
+	if machines == nil || prior.IsNull() {
+		return types.MapUnknown(ObservedType())
+	}
+
+	values := map[string]attr.Value{}
+	for name, f := range machines {
+		values[name] = foreseenMachine(prior.Elements()[f.From], f)
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+func foreseenMachine(record attr.Value, f machineset.Foreseen) attr.Value {
+	object, recorded := record.(types.Object)
+	if !recorded || f.Anew {
+		return types.ObjectUnknown(ObservedType().AttrTypes)
+	}
+
+	values := object.Attributes()
+
+	for _, field := range f.Open {
+		values[string(field)] = tf.Unknown(ObservedType().AttrTypes[string(field)])
+	}
+
+	for field, text := range f.Texts {
+		values[string(field)] = types.StringValue(text)
+	}
+
+	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}
+
+// asPlanned is what is stored of machines after an apply that succeeded: what its plan said, because Terraform accepts
+// nothing else, and what was observed where the plan left that open. The next refresh stores all that is seen.
+func asPlanned(planned, observed types.Map) types.Map {
+	if planned.IsUnknown() {
+		return observed
+	}
+
+	values := map[string]attr.Value{}
+
+	for name, plan := range planned.Elements() {
+		values[name] = machineAsPlanned(plan, observed.Elements()[name])
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+func machineAsPlanned(plan, seen attr.Value) attr.Value {
+	actual, ok := seen.(types.Object)
+	if !ok {
+		actual = neverSeen()
+	}
+
+	wanted, ok := plan.(types.Object)
+	if !ok || wanted.IsUnknown() {
+		return actual
+	}
+
+	values := actual.Attributes()
+
+	for field, value := range wanted.Attributes() {
+		if !value.IsUnknown() {
+			values[field] = value
+		}
+	}
+
+	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}
+
+// neverSeen is the record of a machine that has not answered yet.
+func neverSeen() types.Object {
+	values := tf.NullValues(ObservedType().AttrTypes)
+	values["stage"] = types.StringValue(string(cluster.StageUnknown))
+	values["ready"], values["drift"] = types.BoolValue(false), tf.TextList(nil)
+
+	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}
