@@ -74,11 +74,11 @@ func (s ApplyConfig) String() string {
 	}
 
 	if s.Install == "" {
-		return fmt.Sprintf("apply configuration to %s at %s: %s", s.Machine, s.Address, joins)
+		return fmt.Sprintf("apply configuration to %s: %s", s.Machine, joins)
 	}
 
-	return fmt.Sprintf("apply configuration to %s at %s: installs Talos %s on %s, reboots, %s",
-		s.Machine, s.Address, s.TalosVersion, s.Install, joins)
+	return fmt.Sprintf("apply configuration to %s: installs Talos %s on %s, reboots, %s",
+		s.Machine, s.TalosVersion, s.Install, joins)
 }
 
 // restart is how the machine begins anew.

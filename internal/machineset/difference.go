@@ -147,13 +147,6 @@ func (d Drift) Has(kind DifferenceKind) bool {
 	return slices.ContainsFunc(d, func(difference Difference) bool { return difference.Kind == kind })
 }
 
-// hasImage reports whether the image of a component differs.
-func (d Drift) hasImage(c cluster.Component) bool {
-	return slices.ContainsFunc(d, func(difference Difference) bool {
-		return difference.Kind == ImageDiffers && difference.Component == c
-	})
-}
-
 // WithoutHost is the drift without what the host cluster says of it.
 func (d Drift) WithoutHost() Drift {
 	return slices.DeleteFunc(slices.Clone(d), func(difference Difference) bool {

@@ -218,6 +218,28 @@ func missing(m cluster.Machine, have cluster.Snapshot) Drift {
 	return lacks
 }
 
+// WarnOfDrift tells how machines differ from what was applied last. What is gone from a host cluster, and what stays as
+// it is there, have warnings of their own.
+func WarnOfDrift(drift map[string]Drift) finding.List {
+	var lines []string
+
+	for _, name := range slices.Sorted(maps.Keys(drift)) {
+		for _, difference := range drift[name] {
+			if !slices.Contains([]DifferenceKind{NotOnHost, OthersWork, HostStays}, difference.Kind) {
+				lines = append(lines, name+": "+difference.String())
+			}
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines differ from what was applied last",
+		finding.Report{Now: lines, Next: "What is configured wins: `operations` of the plan says what the next apply does " +
+			"about it. To keep a difference, put it into the configuration."}.String())}
+}
+
 // Unexpected warns of what is not as talosop left it and what no plan puts right, because
 // somebody may have meant it.
 func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {

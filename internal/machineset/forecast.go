@@ -24,8 +24,8 @@ type Forecast struct {
 	Resumes bool
 	// LeavesKubernetes is true when no step is about Kubernetes, whose bootstrap manifests then stay.
 	LeavesKubernetes bool
-	// Makes is whether machines in containers may have to be made.
-	Makes bool
+	// Makes is whether machines in containers may have to be made, and Leaves whether machines leave.
+	Makes, Leaves bool
 	// Upgrade is what an upgrade of Kubernetes goes through.
 	Upgrade UpgradeOf
 }
@@ -37,7 +37,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	files := p.filesOfCreate()
 	f := Forecast{Makes: true, Resumes: true}
 
-	if !p.Unnamed && !p.Restore.Unknown {
+	if !p.Unlisted && !p.Restore.Unknown {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
@@ -55,6 +55,8 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 	recorded, conflicts := NewPriorState(record, p, prior)
 	p, prior = p.WithNames(recorded.Record), prior.WithNames(record)
+
+	f.Leaves = len(recorded.Removed) > 0 || len(conflicts) > 0
 
 	var diags finding.List
 
@@ -94,7 +96,6 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	diags.Append(obstructions(p, prior, record, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(warnOfSteps(p, steps)...)
-	diags.Append(recorded.warnOfImages(steps)...)
 
 	if known {
 		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)

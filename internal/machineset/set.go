@@ -56,8 +56,9 @@ type Set struct {
 	// NewSecrets is true when they are not known because the plan makes new ones.
 	NewSecrets bool
 	// Unnamed is true when the machines themselves are not all known: which there
-	// are, where they answer, what is installed on them.
-	Unnamed bool
+	// are, where they answer, what is installed on them. Unlisted is true when it is more than
+	// where they answer.
+	Unnamed, Unlisted bool
 }
 
 // Machine is one machine of a set.

@@ -101,34 +101,6 @@ func (p Set) wiped() string {
 	return "wiped"
 }
 
-// warnOfImages names the images of Kubernetes that differ from what was applied last and
-// are put right.
-func (r PriorState) warnOfImages(steps []cluster.Step) finding.List {
-	var lines []string
-
-	for _, step := range steps {
-		s, ok := step.(cluster.UpgradeComponent)
-		if !ok || s.From == s.Image {
-			continue
-		}
-
-		if r.Drift[s.Machine].hasImage(s.Component) {
-			lines = append(lines, fmt.Sprintf("%s of %s has image %s instead of %s", s.Component, s.Machine, s.From, s.Image))
-		}
-	}
-
-	if len(lines) == 0 {
-		return nil
-	}
-
-	if more := len(lines) - finding.MostSteps; more > 0 {
-		lines = append(lines[:finding.MostSteps], fmt.Sprintf("%d more", more))
-	}
-
-	return finding.List{finding.Warn("Images of Kubernetes will be put right",
-		"They are not those that were applied last:\n  - "+strings.Join(lines, "\n  - "))}
-}
-
 // removalOf tells what machines go through that leave; emptied are those that are drained.
 func (p Set) removalOf(wiped, emptied []string) string {
 	slices.Sort(wiped)

@@ -16,12 +16,12 @@ func TestWholeCluster_planOfCreate(t *testing.T) {
 	plan := planOf(t, "talosop_cluster", nil, with(baseCluster(), unknownValue{}, "secrets"))
 
 	want := []string{
-		"apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
-		"apply configuration to cp-2 at 10.0.0.12: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
-		"apply configuration to cp-3 at 10.0.0.13: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
-		"apply configuration to batch/w-1 at 10.0.0.21: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
-		"apply configuration to batch/w-2 at 10.0.0.22: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
-		"apply configuration to gpu/w-1 at 10.0.0.31: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker",
+		"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-2: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to cp-3: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+		"apply configuration to batch/w-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
+		"apply configuration to batch/w-2: installs Talos v1.13.0 on /dev/sda, reboots, joins as worker",
+		"apply configuration to gpu/w-1: installs Talos v1.13.0 on /dev/nvme0n1, reboots, joins as worker",
 		"bootstrap etcd on cp-1",
 	}
 	if got := textsOf(t, attributeOf(t, plan, "operations")); !slices.Equal(got, want) {
@@ -71,13 +71,13 @@ func TestWholeCluster_planOfUpdates(t *testing.T) {
 	}{
 		"worker added": {
 			config: with(baseCluster(), "10.0.0.32", "workers", "gpu", "machines", "w-2", "address"),
-			want: []string{"apply configuration to gpu/w-2 at 10.0.0.32: installs Talos v1.13.0 on /dev/nvme0n1, reboots, " +
+			want: []string{"apply configuration to gpu/w-2: installs Talos v1.13.0 on /dev/nvme0n1, reboots, " +
 				"joins as worker"},
 		},
 		"pool added": {
 			config: with(with(baseCluster(), "10.0.0.41", "workers", "new", "machines", "w-1", "address"), "/dev/vda", "workers",
 				"new", "install", "disk"),
-			want: []string{"apply configuration to new/w-1 at 10.0.0.41: installs Talos v1.13.0 on /dev/vda, reboots, joins " +
+			want: []string{"apply configuration to new/w-1: installs Talos v1.13.0 on /dev/vda, reboots, joins " +
 				"as worker"},
 		},
 		"version of the cluster spelt out in a pool": {

@@ -217,7 +217,7 @@ func TestContainerCluster_hostIsSilent(t *testing.T) {
 		t.Errorf("the refresh says: %s", said)
 	}
 
-	if !away.plan(t, config).must(t).Value.Equal(d.state) {
+	if !away.plan(t, config).must(t).Value.Equal(away.state) {
 		t.Error("the plan is not empty")
 	}
 

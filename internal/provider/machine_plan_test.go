@@ -54,7 +54,7 @@ func fullMachine() configuration {
 func TestMachine_planOfCreate(t *testing.T) {
 	t.Parallel()
 
-	const install = " at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as "
+	const install = ": installs Talos v1.13.0 on /dev/sda, reboots, joins as "
 
 	for name, test := range map[string]struct {
 		config     configuration
@@ -372,7 +372,7 @@ func TestMachine_planOfUpdates(t *testing.T) {
 	alone := func(c configuration) configuration { return with(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints") }
 
 	const (
-		join = "apply configuration to cp-1 at 10.0.0.11: installs Talos v1.13.0 on /dev/sda, reboots, joins as control " +
+		join = "apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control " +
 			"plane"
 		expel  = "remove etcd member member-of-cp-1 of cp-1%s through control plane 10.0.0.12"
 		forget = "delete node cp-1 of cp-1 from Kubernetes"

@@ -383,7 +383,7 @@ func TestAccDrift_wipedWorkerIsRepaired(t *testing.T) {
 							plancheck.ExpectResourceAction("talosop_worker.this", plancheck.ResourceActionUpdate),
 							plancheck.ExpectResourceAction("talosop_control_plane.this", plancheck.ResourceActionNoop),
 							operationsAre("talosop_worker.this", `delete node .* of w-1 from Kubernetes`,
-								`apply configuration to w-1 at .*: installs .*`),
+								`apply configuration to w-1: installs .*`),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -490,4 +491,102 @@ func writtenKubernetesIn(config configuration) any {
 	}
 
 	return config["kubernetes_version"]
+}
+
+// unknownMachine is a machine that is made in the same apply, so that only its key is known.
+func unknownMachine() configuration {
+	return configuration{"address": unknownValue{}, "uuid": unknownValue{}}
+}
+
+// What is unknown does not blind a plan: what does not depend on it is told, and what does is told as it would be if
+// the values stayed what they are.
+func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
+	t.Parallel()
+
+	const told = "Not everything that this plan does is known yet"
+
+	newest := func() configuration { return with(baseCluster(), "v1.13.2", "talos_version") }
+
+	for name, test := range map[string]struct {
+		after configuration
+		// operations of the plan; nil when they are not known.
+		operations []string
+		says       []string
+		refused    bool
+	}{
+		"growth by machines of the same apply": {
+			after: with(baseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
+			operations: []string{"apply configuration to batch/w-3: installs Talos v1.13.0 on /dev/sda, reboots, joins as " +
+				"worker"},
+		},
+		"shrinking beside it": {
+			after: without(with(baseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"),
+				"workers", "batch", "machines", "w-2"),
+			says: []string{told, `workers["batch"].machines["w-3"].address`, "reset worker batch/w-2", "Machines will be wiped"},
+		},
+		"an upgrade with an endpoint of the same apply": {
+			after: with(newest(), unknownValue{}, "endpoint"),
+			says: []string{told, "endpoint", "upgrade Talos on cp-1: v1.13.0 -> v1.13.2 (drain, reboot)",
+				"Machines will reboot"},
+		},
+		"an upgrade with secrets of the same apply": {
+			after: with(newest(), unknownValue{}, "secrets"),
+			says:  []string{told, "secrets", "upgrade Talos on cp-1", "Machines will reboot"},
+		},
+		"a machine whose address may change": {
+			after: with(newest(), unknownValue{}, "workers", "batch", "machines", "w-1", "address"),
+			says:  []string{told, "upgrade Talos on batch/w-2", "Machines will reboot"},
+		},
+		"what cannot be, with a new machine": {
+			after: with(with(baseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"), "v1.34.1",
+				"kubernetes_version"),
+			refused: true,
+		},
+		"what would be refused": {
+			after: with(with(baseCluster(), unknownValue{}, "endpoint"), "v1.34.1", "kubernetes_version"),
+			says:  []string{told, "is refused: ", "Kubernetes v1.35.2 runs"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			prior := settledState(t, "talosop_cluster", baseCluster())
+			prior = digested[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), prior)
+			resp := planned(t, "talosop_cluster", &prior, valueOf(t, typeOf(t, "talosop_cluster"), test.after))
+			said := show(resp.Diagnostics)
+
+			for _, part := range test.says {
+				if !strings.Contains(said, part) {
+					t.Errorf("the plan does not say %q but: %s", part, said)
+				}
+			}
+
+			if refusedBy(resp.Diagnostics) != test.refused {
+				t.Fatalf("refused: %t: %s", !test.refused, said)
+			}
+
+			if test.refused {
+				return
+			}
+
+			plan, err := resp.PlannedState.Unmarshal(typeOf(t, "talosop_cluster"))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			operations := attributeOf(t, plan, "operations")
+			if known := operations.IsKnown(); known != (test.operations != nil) ||
+				known && !slices.Equal(textsOf(t, operations), test.operations) {
+				t.Errorf("operations are %q", textsOf(t, operations))
+			}
+
+			if known := attributeOf(t, plan, "impact").IsKnown(); known != (test.operations != nil) {
+				t.Errorf("impact is known: %t", known)
+			}
+
+			if blind := strings.Contains(said, "is refused: "); attributeOf(t, plan, "observed").IsKnown() == blind {
+				t.Errorf("what was observed is known: %t", !blind)
+			}
+		})
+	}
 }

@@ -85,7 +85,7 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	diags = append(diags, m.restore(ctx, &p)...)
 
 	p.Object = wholeCluster
-	p.Unnamed = p.Unnamed || r.Unknown
+	p.Unlisted, p.Unnamed = p.Unlisted || r.Unknown, p.Unnamed || r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
 
 	return p, append(r.Diags, diags...)

@@ -180,7 +180,7 @@ func untoldLife(ctx context.Context, protect bool) CommonModel {
 		changeModel: untoldChange(),
 		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
-		Impact: impactOf(machineset.Impact{}),
+		Impact:   impactOf(machineset.Impact{}),
 		Observed: types.MapNull(ObservedType()), Timeouts: tf.NoTimeouts(ctx),
 	}
 }

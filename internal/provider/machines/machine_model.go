@@ -111,8 +111,10 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	p.Object, p.InHandle = "machine", true
 	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle)}
 	m.change(ctx, &p.Set)
-	p.Unnamed = p.Unnamed || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
-	p.Unknown = p.Unknown || m.Role.IsUnknown() || m.Bootstrap.IsUnknown()
+
+	if m.Role.IsUnknown() || m.Bootstrap.IsUnknown() {
+		p.Unlisted, p.Unnamed, p.Unknown = true, true, true
+	}
 
 	return p, append(diags, m.checkEndpoints(handle)...)
 }

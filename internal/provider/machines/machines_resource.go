@@ -279,6 +279,14 @@ func (r *machinesResource[M, P]) planUpdate(
 
 	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
+
+	if (p.Unknown || p.Sealed) && !diags.HasError() {
+		var more diag.Diagnostics
+
+		f, found, more = r.assumed(ctx, f, prior, state, config, req)
+		diags.Append(append(tf.Diagnostics(found), more...)...) // Append leaves out what is there already
+	}
+
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
 	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)
 

@@ -42,8 +42,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 			state.Meta = p.Machines[name].Meta.Keyed()
 		}
 
-		drift, _ := tf.KnownStrings(o.Drift)
-		out.Drift[name] = machineset.ReadDrift(drift)
+		out.Drift[name] = o.drift()
 
 		state.Claimed = out.Drift[name].Has(machineset.OwnedByAnother)
 
@@ -300,4 +299,21 @@ func withDrift(observed types.Map, drift map[string]machineset.Drift) types.Map 
 	}
 
 	return types.MapValueMust(ObservedType(), values)
+}
+
+// driftIn is the drift in a record, by machine.
+func driftIn(ctx context.Context, record types.Map) map[string]machineset.Drift {
+	drift := map[string]machineset.Drift{}
+
+	for name, o := range tf.Objects[observedModel](ctx, &tf.Reader{}, record) {
+		drift[name] = o.drift()
+	}
+
+	return drift
+}
+
+func (o observedModel) drift() machineset.Drift {
+	lines, _ := tf.KnownStrings(o.Drift)
+
+	return machineset.ReadDrift(lines)
 }

@@ -95,6 +95,8 @@ func refresh(
 		host = p.Host.Recorded
 	}
 
+	model.forgetPlan()
+
 	record, diags := model.Recorded(ctx, p)
 	recorded, more := machineset.NewPriorState(record, p, p)
 	diags.Append(more...)
@@ -112,11 +114,11 @@ func refresh(
 		return host, append(diags, openFailed(p, "read", err)...)
 	}
 
-	model.forgetPlan()
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = exam.onHost.in(
 		withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
+	diags.Append(machineset.WarnOfDrift(driftIn(ctx, model.Observed))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
 	diags.Append(exam.onHost.leftUnchanged()...)
 

@@ -77,7 +77,7 @@ func (m machineSetModel) MachineSet(
 func machineSetOf(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup,
 ) (writtenSet, diag.Diagnostics) {
-	settings, named := &tf.Reader{}, &tf.Reader{}
+	settings, named, located := &tf.Reader{}, &tf.Reader{}, &tf.Reader{}
 
 	var replicas []types.Int64
 	for _, g := range groups {
@@ -119,7 +119,7 @@ func machineSetOf(
 			p.Machines[g.Prefix+key] = machineset.Machine{
 				Group:       g.Group,
 				Key:         key,
-				Address:     named.Text(machine.Address),
+				Address:     located.Text(machine.Address),
 				UUID:        settings.Text(machine.UUID),
 				Fingerprint: settings.Text(machine.Fingerprint),
 				OwnHostname: !machine.Hostname.IsNull(),
@@ -131,8 +131,9 @@ func machineSetOf(
 		}
 	}
 
-	p.Unnamed = named.Unknown
-	p.Unknown = named.Unknown || settings.Unknown
+	p.Unlisted = named.Unknown
+	p.Unnamed = named.Unknown || located.Unknown
+	p.Unknown = p.Unnamed || settings.Unknown
 	p.Sealed = handle.Secrets.IsUnknown()
 
 	return p, append(settings.Diags, named.Diags...)

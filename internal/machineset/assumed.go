@@ -1,0 +1,77 @@
+package machineset
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// What a plan says while some of its values are known only during the apply: what it would do if they stayed as state
+// has them.
+
+// Located is a set whose machines are taken to answer where nobody knows yet: those that are new, in a plan that makes
+// them.
+func (p Set) Located() Set {
+	p.Unknown, p.Unnamed = false, false
+
+	return p
+}
+
+// Assuming completes a forecast of values that are not known yet with the one of an assumption, and its findings. exact
+// is true when they are only about where new machines answer, which changes nothing unless others leave: a new machine
+// may turn out to be one of those.
+func (f Forecast) Assuming(likely Forecast, found finding.List, unknown []string, exact bool) (Forecast, finding.List) {
+	if exact && !likely.Leaves {
+		return likely, found
+	}
+
+	f.Machines = anythingMayChange(likely.Machines)
+
+	told := slices.DeleteFunc(slices.Clone(found), func(one finding.Finding) bool { return one.Severity == finding.Error })
+	if warning := likely.told(found.Errors(), unknown); warning != nil {
+		told.Append(*warning)
+	}
+
+	return f, told
+}
+
+// told is the warning that says what a plan does as far as that is known; nil for nothing.
+func (f Forecast) told(refusals finding.List, unknown []string) *finding.Finding {
+	lines := slices.Clone(f.Operations)
+	for _, refusal := range refusals {
+		lines = append(lines, "is refused: "+refusal.Summary+": "+refusal.Detail)
+	}
+
+	if f.Idle || len(lines) == 0 {
+		return nil
+	}
+
+	warning := finding.Warn("Not everything that this plan does is known yet", finding.Report{
+		Cause: unknown, Now: lines,
+		Next: "That is what an apply does if these values stay what they are; it plans again when it knows them. To see " +
+			"the rest first, apply what they come from with -target.",
+	}.String())
+
+	return &warning
+}
+
+// anythingMayChange opens what settings decide of machines that stay what they are.
+func anythingMayChange(machines map[string]Foreseen) map[string]Foreseen {
+	out := maps.Clone(machines)
+
+	for name, f := range out {
+		f.Texts = maps.Clone(f.Texts)
+		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldNodeName,
+			FieldMemberID, FieldKubeletVersion, FieldKubernetes, FieldImages, FieldDrift, FieldTalosVersion, FieldSchematic,
+			FieldInstaller, FieldAddress, FieldRestoredAt)
+
+		for _, field := range f.Open {
+			delete(f.Texts, field)
+		}
+
+		out[name] = f
+	}
+
+	return out
+}

@@ -1,0 +1,73 @@
+package machines
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// assumed completes a forecast while arguments are unknown, with what the plan does if they stay as state has them.
+func (r *machinesResource[M, P]) assumed(
+	ctx context.Context, f machineset.Forecast, prior writtenSet, state, config M, req resource.ModifyPlanRequest,
+) (machineset.Forecast, finding.List, diag.Diagnostics) {
+	open, newcomers := unknownArguments(req.Config.Raw, req.State.Raw)
+
+	filled, err := tf.FilledFrom(req.Plan.Raw, req.State.Raw)
+	if err != nil {
+		return f, nil, diag.Diagnostics{tf.Diagnostic(finding.Bug(err.Error()))}
+	}
+
+	var likely M
+
+	diags := (&tfsdk.Plan{Raw: filled, Schema: req.Plan.Schema}).Get(ctx, &likely)
+	P(&likely).align(config, &state)
+
+	p, more := r.set(ctx, &likely)
+	diags.Append(more...)
+	diags.Append(p.recall(ctx, req.Private)...)
+
+	if diags.HasError() || p.Unlisted || p.Sealed || p.Unknown && len(newcomers) == 0 {
+		return f, nil, diags
+	}
+
+	if len(newcomers) > 0 {
+		p.Set = p.Located()
+	}
+
+	known, found := planUpdate(ctx, p, prior, P(&likely).life(), P(&state).life(), cluster.DefaultPolicy())
+	f, found = f.Assuming(known, found, open, len(newcomers) == len(open))
+
+	return f, found, diags
+}
+
+// unknownArguments lists the arguments of a configuration that are not known yet, and those among them that only say
+// which hardware a new machine is.
+func unknownArguments(config, state tftypes.Value) (all, newcomers []string) {
+	_ = tftypes.Walk(config, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if v.IsKnown() {
+			return true, nil
+		}
+
+		all = append(all, tf.PathText(at))
+
+		last, named := at.LastStep().(tftypes.AttributeName)
+		_, _, err := tftypes.WalkAttributePath(state, at.WithoutLastStep())
+
+		if named && err != nil && slices.Contains([]string{"address", "uuid", "fingerprint"}, string(last)) {
+			newcomers = append(newcomers, tf.PathText(at))
+		}
+
+		return false, nil
+	})
+
+	return all, newcomers
+}
