@@ -119,7 +119,8 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{
 							plancheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("operations"),
-								knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("apply configuration to w-1 (no reboot)")})),
+								knownvalue.ListExact([]knownvalue.Check{
+									knownvalue.StringExact(`apply configuration to w-1 (no reboot): + machine.nodeLabels.rack = "b2"`)})),
 						},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},

@@ -133,7 +133,7 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"),
 							knownvalue.ListExact([]knownvalue.Check{
-								knownvalue.StringExact("apply configuration to batch/w-1 (no reboot)")}))},
+								knownvalue.StringExact(`apply configuration to batch/w-1 (no reboot): + machine.nodeLabels.rack = "b2"`)}))},
 						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 					},
 				},

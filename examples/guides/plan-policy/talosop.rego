@@ -1,0 +1,51 @@
+# What a plan may not do to Talos machines unless somebody says so. For conftest:
+#
+#   terraform plan -out=plan && terraform show -json plan > plan.json
+#   conftest test --policy . plan.json
+package main
+
+import rego.v1
+
+# The resources with machines. Only their plans have an impact.
+machine_types := {"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}
+
+changes contains resource if {
+	some resource in input.resource_changes
+	resource.mode == "managed"
+	resource.type in machine_types
+}
+
+# A destroy wipes every machine of the resource, and so does a replacement: they have no impact, or one that is unknown.
+deny contains sprintf("%s: its machines would be wiped, because it is destroyed or replaced", [resource.address]) if {
+	some resource in changes
+	"delete" in resource.change.actions
+	resource.change.before.on_destroy != "preserve"
+}
+
+deny contains sprintf("%s: %s would be wiped", [resource.address, concat(", ", resource.change.after.impact.wiped)]) if {
+	some resource in changes
+	count(resource.change.after.impact.wiped) > 0
+}
+
+deny contains sprintf("%s: %s would leave the cluster", [resource.address, concat(", ", resource.change.after.impact.removed)]) if {
+	some resource in changes
+	count(resource.change.after.impact.removed) > 0
+}
+
+deny contains sprintf("%s: the cluster would end", [resource.address]) if {
+	some resource in changes
+	resource.change.after.impact.ends_cluster
+}
+
+# What is not known yet may be anything.
+deny contains sprintf("%s: what happens to its machines depends on values that are not known yet", [resource.address]) if {
+	some resource in changes
+	unknown(resource.change.after_unknown.impact)
+}
+
+unknown(impact) if impact == true
+
+unknown(impact) if {
+	some part in ["wiped", "removed", "ends_cluster"]
+	impact[part] == true
+}

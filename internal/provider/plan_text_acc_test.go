@@ -1,0 +1,272 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// reviewed is a cluster as the texts of plans show it: what each change below makes another.
+type reviewed struct {
+	patches, batch, extra string
+	workers               []*sim.Machine
+	planes                []*sim.Machine
+	keys                  func(string) string
+}
+
+// reviewedChange is a change that is usual, in the order in which a cluster goes through them.
+type reviewedChange struct {
+	name string
+	// change of the configuration, and what somebody does to the machines past Terraform before it.
+	change func(s *site, c *reviewed)
+	byHand func(t *testing.T, s *site, w *clitest.Workspace)
+	// most lines that the plan has, where that is promised.
+	most int
+	// judged by the policy of the examples.
+	judged bool
+}
+
+func yamlPatch(text string) string { return fmt.Sprintf("config_patches = [yamlencode(%s)]\n", text) }
+
+func reviewedChanges() []reviewedChange {
+	replace := func(field func(c *reviewed) *string, before, after string) func(*site, *reviewed) {
+		return func(_ *site, c *reviewed) { *field(c) = strings.ReplaceAll(*field(c), before, after) }
+	}
+	extra := func(c *reviewed) *string { return &c.extra }
+	set := func(field func(c *reviewed) *string, text string) func(*site, *reviewed) {
+		return func(_ *site, c *reviewed) { *field(c) += text }
+	}
+	batch := func(c *reviewed) *string { return &c.batch }
+
+	return []reviewedChange{
+		{name: "create", change: func(*site, *reviewed) {}},
+		{name: "nothing", change: func(*site, *reviewed) {}},
+		{name: "label-of-a-pool", judged: true, most: 15,
+			change: set(batch, yamlPatch(`{ machine = { nodeLabels = { rack = "b2" } } }`))},
+		{name: "label-changed", change: replace(batch, `"b2"`, `"b3"`), most: 15},
+		{name: "setting-changed-by-hand", change: func(*site, *reviewed) {}, most: 15,
+			byHand: func(t *testing.T, s *site, w *clitest.Workspace) {
+				t.Helper()
+				s.byHand(t, bundleIn(t, w), s.workers[0], func(config string) string {
+					return config + "---\napiVersion: v1alpha1\nkind: WatchdogTimerConfig\ndevice: /dev/watchdog0\ntimeout: 2m0s\n"
+				})
+			}},
+		{name: "setting-of-all-machines", judged: true, change: set(extra, `  config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = "1024" } } })]
+`)},
+		{name: "file-takes-a-reboot", judged: true, change: replace(batch, `nodeLabels = { rack = "b3" }`,
+			`files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }]`)},
+		{name: "timeouts", change: set(extra, "  timeouts = { update = \"11m\" }\n")},
+		{name: "max-unavailable", change: set(batch, "max_unavailable = \"2\"\n")},
+		{name: "drain-switched-off", change: set(extra, "  drain = { enabled = false }\n")},
+		{name: "worker-added", judged: true, change: func(s *site, c *reviewed) { c.workers = s.workers }},
+		{name: "worker-renamed", change: func(_ *site, c *reviewed) {
+			c.keys = func(hcl string) string { return strings.Replace(hcl, "w-3 =", "w-9 =", 1) }
+		}},
+		{name: "worker-removed", judged: true, change: func(s *site, c *reviewed) { c.workers, c.keys = s.workers[:2], nil }},
+		{name: "worker-wiped-by-somebody", change: func(*site, *reviewed) {},
+			byHand: func(t *testing.T, s *site, _ *clitest.Workspace) {
+				t.Helper()
+				s.workers[1].Wipe()
+			}},
+		{name: "meta-value", change: func(_ *site, c *reviewed) {
+			c.keys = func(hcl string) string {
+				return regexp.MustCompile(`w-1 = \{ address = ("[^"]*") \}`).ReplaceAllString(hcl,
+					`w-1 = { address = $1, meta = { user_1 = "rack-1" } }`)
+			}
+		}},
+		{name: "talos-patch", change: replace(extra, "v1.13.0", "v1.13.2")},
+		{name: "schematic", change: set(batch,
+			"schematic = \"ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515\"\n")},
+		{name: "kubernetes-patch", change: replace(extra, "v1.36.2", "v1.36.3")},
+		{name: "control-plane-removed", judged: true, change: func(s *site, c *reviewed) { c.planes = s.controlPlane[:2] }},
+		{name: "control-plane-added", change: func(s *site, c *reviewed) { c.planes = s.controlPlane }},
+		{name: "pool-added", change: set(func(c *reviewed) *string { return &c.patches }, "other")},
+	}
+}
+
+// hcl is the configuration.
+func (c reviewed) hcl(s *site) string {
+	keys := c.keys
+	if keys == nil {
+		keys = func(hcl string) string { return hcl }
+	}
+
+	pools := poolHCL("batch", c.workers, c.batch)
+	if c.patches != "" {
+		pools += poolHCL("other", s.workers[3:], "")
+	}
+
+	return secretsHCL + keys(fmt.Sprintf(`
+resource "talosop_cluster" "this" {
+  name                = "test"
+  endpoint            = %q
+  secrets             = talosop_secrets.this.bundle
+  deletion_protection = false
+%s  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = {
+%s    }
+  }
+  workers = {
+%s  }
+}
+`, s.endpoint, c.extra, machinesHCL(c.planes), pools))
+}
+
+// The text of the plans of usual changes, as a person reads it, is recorded. Each is applied as it was planned, after
+// which there is nothing to change.
+func TestAccPlanText(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 4)
+		config := reviewed{
+			workers: s.workers[:2], planes: s.controlPlane,
+			extra: "  mode                = \"metal\"\n  talos_version       = \"v1.13.0\"\n  kubernetes_version  = \"v1.36.2\"\n",
+		}
+
+		w := clitest.NewWorkspace(t, cli)
+
+		for i, change := range reviewedChanges() {
+			change.change(s, &config)
+			w.Write("main.tf", config.hcl(s))
+
+			if i == 0 {
+				w.Init()
+			}
+
+			if change.byHand != nil {
+				change.byHand(t, s, w)
+			}
+
+			text := s.readable(w.MustRun("plan", "-out=plan").Stdout)
+			if change.judged {
+				text += judgement(t, w)
+			}
+
+			recorded(t, filepath.Join("testdata", "plantexts", change.name+".txt"), text)
+
+			if lines := strings.Count(text, "\n"); change.most > 0 && lines > change.most {
+				t.Errorf("the plan of %s has %d lines:\n%s", change.name, lines, text)
+			}
+
+			w.MustRun("apply", "plan")
+
+			if empty, output := w.PlanIsEmpty(); !empty {
+				t.Fatalf("after %s the plan is not empty:\n%s", change.name, output)
+			}
+		}
+
+		text := s.readable(w.MustRun("plan", "-destroy", "-out=plan").Stdout)
+		recorded(t, filepath.Join("testdata", "plantexts", "destroy.txt"), text+judgement(t, w))
+		w.MustRun("apply", "plan")
+	})
+}
+
+// judgement is what the policy of the examples says of the plan of a workspace.
+func judgement(t *testing.T, w *clitest.Workspace) string {
+	t.Helper()
+
+	const policy = "../../examples/guides/plan-policy/talosop.rego"
+
+	w.Write("plan.json", w.MustRun("show", "-json", "plan").Stdout)
+
+	//nolint:gosec // the program and its arguments are the test's own
+	said, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw", "--data", policy,
+		"--input", filepath.Join(w.Dir, "plan.json"), `concat("\n", sort(data.main.deny))`).Output()
+	if err != nil {
+		t.Fatalf("the policy cannot be asked: %v", err)
+	}
+
+	if text := strings.TrimSpace(string(said)); text != "" {
+		return "The policy denies:\n" + text + "\n"
+	}
+
+	return "The policy passes.\n"
+}
+
+// recorded compares a text with a golden file, or writes it.
+func recorded(t *testing.T, file, text string) {
+	t.Helper()
+
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody who reads the tests
+			t.Fatal(err)
+		}
+
+		return
+	}
+
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s: -recorded +printed:\n%s", file, diff)
+	}
+}
+
+// readable is what a CLI prints of a plan, without what is another in every run: from the first resource to the numbers
+// of changes, and the warnings.
+func (s *site) readable(output string) string {
+	for _, m := range s.Machines() {
+		output = strings.ReplaceAll(output, m.Address().String()+`"`, `address of `+m.Name()+`"`)
+		output = strings.ReplaceAll(output, m.UUID(), "uuid of "+m.Name())
+	}
+
+	output = strings.ReplaceAll(output, s.endpoint, "https://endpoint")
+
+	for pattern, name := range map[string]string{
+		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`: "(uuid)",
+		`"[0-9a-f]{64}"`: `"(digest)"`, `"sha256:[0-9a-f]{64}"`: `"(digest)"`,
+		`"[A-Z2-7]{26}"`: `"(id)"`, `(member_id +=) "[0-9a-f]+"`: `$1 "(member)"`,
+	} {
+		output = regexp.MustCompile(pattern).ReplaceAllString(output, name)
+	}
+
+	if strings.Contains(output, "No changes.") {
+		return warningsIn(output) + "No changes.\n"
+	}
+
+	var lines []string
+
+	begun := false
+
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, " \n")
+		begun = begun || strings.HasPrefix(line, "  # ")
+
+		if begun && line != "" {
+			lines = append(lines, line)
+		}
+
+		if strings.HasPrefix(line, "Plan: ") {
+			break
+		}
+	}
+
+	return warningsIn(output) + strings.Join(lines, "\n") + "\n"
+}
+
+// warningsIn are the titles of warnings, the same one once.
+func warningsIn(output string) string {
+	var titles strings.Builder
+
+	for _, found := range regexp.MustCompile(`(?m)^.*(Warning: .*)$`).FindAllStringSubmatch(output, -1) {
+		if !strings.Contains(titles.String(), found[1]) {
+			titles.WriteString(found[1] + "\n")
+		}
+	}
+
+	return titles.String()
+}
