@@ -191,7 +191,7 @@ func besideWorkers(text string) int {
 	for line := range strings.Lines(text) {
 		inPools = inPools || strings.HasPrefix(line, "      ~ workers ")
 
-		if !inPools && strings.HasPrefix(line, "  ") {
+		if !inPools && strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "  # ") {
 			lines++
 		}
 

@@ -53,7 +53,8 @@ func (m OneMachineModel) life() CommonModel {
 		changeModel: m.changeModel,
 		ID:          m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
 		OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete,
-		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts, Observed: types.MapNull(ObservedType()),
+		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts,
+		Observed:  types.MapNull(ObservedType()),
 		manifests: m.Manifests,
 	}
 

@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// foreseen is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is nil
-// when it is not known yet what the plan does.
+// foreseen is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is
+// nil when it is not known yet what the plan does.
 func foreseen(prior types.Map, machines map[string]machineset.Foreseen) types.Map {
 	if machines == nil || prior.IsNull() {
 		return types.MapUnknown(ObservedType())

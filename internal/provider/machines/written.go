@@ -113,22 +113,7 @@ func machineSetOf(
 			continue
 		}
 
-		for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
-			_, ownImage := g.installOf(ctx, named, machine)
-
-			p.Machines[g.Prefix+key] = machineset.Machine{
-				Group:       g.Group,
-				Key:         key,
-				Address:     located.Text(machine.Address),
-				UUID:        settings.Text(machine.UUID),
-				Fingerprint: settings.Text(machine.Fingerprint),
-				OwnHostname: !machine.Hostname.IsNull(),
-				OwnInstall:  !machine.Install.IsNull(),
-				OwnImage:    ownImage,
-				Meta:        readMeta(named, settings, machine.Meta),
-				Config:      g.machine(ctx, settings, key, machine),
-			}
-		}
+		g.addMachines(ctx, &p.Set, named, located, settings)
 	}
 
 	p.Unlisted = named.Unknown
@@ -137,6 +122,27 @@ func machineSetOf(
 	p.Sealed = handle.Secrets.IsUnknown()
 
 	return p, append(settings.Diags, named.Diags...)
+}
+
+// addMachines adds the machines of a group. named, located and settings read which there are, where they answer, and the
+// rest.
+func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
+	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
+		_, ownImage := g.installOf(ctx, named, machine)
+
+		p.Machines[g.Prefix+key] = machineset.Machine{
+			Group:       g.Group,
+			Key:         key,
+			Address:     located.Text(machine.Address),
+			UUID:        settings.Text(machine.UUID),
+			Fingerprint: settings.Text(machine.Fingerprint),
+			OwnHostname: !machine.Hostname.IsNull(),
+			OwnInstall:  !machine.Install.IsNull(),
+			OwnImage:    ownImage,
+			Meta:        readMeta(named, settings, machine.Meta),
+			Config:      g.machine(ctx, settings, key, machine),
+		}
+	}
 }
 
 // machine reads the settings of one machine, with those of its group filled in. Its key is its host name, unless that

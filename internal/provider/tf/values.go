@@ -43,7 +43,9 @@ func valuesOf(attributes map[string]attr.Type, value any) map[string]attr.Value 
 	values := map[string]attr.Value{}
 
 	for name, typ := range attributes {
-		made, err := typ.ValueFromTerraform(context.Background(), tftypes.NewValue(typ.TerraformType(context.Background()), value))
+		raw := tftypes.NewValue(typ.TerraformType(context.Background()), value)
+
+		made, err := typ.ValueFromTerraform(context.Background(), raw)
 		if err != nil {
 			panic(fmt.Sprintf("a type that takes neither null nor unknown: %v", err)) // every type of the framework does
 		}
