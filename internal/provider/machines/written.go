@@ -124,8 +124,8 @@ func machineSetOf(
 	return p, append(settings.Diags, named.Diags...)
 }
 
-// addMachines adds the machines of a group. named, located and settings read which there are, where they answer, and the
-// rest.
+// addMachines adds the machines of a group. named, located and settings read which there are, where they answer, and
+// the rest.
 func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
 	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
 		_, ownImage := g.installOf(ctx, named, machine)
