@@ -29,6 +29,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		switch {
 		case s.Access == Member && (s.Stage == StageRunning || want.Bootstrapped || !want.OwnsBootstrap()):
 			settle(want, &have, m) // a boot that was seen comes to its end
+			have.keepOutOfEtcd(m, s)
 		case s.Access != Member:
 			leaveBehind(&have, m)
 		}
@@ -49,6 +50,18 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	return have
+}
+
+// keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
+func (s *Snapshot) keepOutOfEtcd(m Machine, seen MachineState) {
+	if m.Role != ControlPlane || m.Container || seen.EtcdService != ServiceFinished {
+		return
+	}
+
+	state := s.Machines[m.Name]
+	state.EtcdService, state.MemberID = ServiceFinished, ""
+	s.Machines[m.Name] = state
+	s.removeMember(memberIn(m))
 }
 
 // readyOnRecord reports whether a machine was seen ready, which it only is with a Ready node
@@ -240,6 +253,10 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	}
 
 	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
+
+	if !fresh && state.EtcdService == ServiceFinished {
+		state.Stage, state.EtcdService = StageBooting, ServicePreparing // it boots, and joins etcd again
+	}
 
 	if fresh {
 		state.Fresh, state.Stage, state.EtcdService = true, StageBooting, ServicePreparing

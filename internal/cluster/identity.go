@@ -196,6 +196,31 @@ func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
+// refuseSharedNodeNames refuses to let a machine join under the name of another one's node: two kubelets would report
+// one node.
+func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
+	nodes := map[string]string{}
+
+	for _, m := range want.Machines {
+		if s := have.Machines[m.Name]; s.Access == Member && s.NodeName != "" {
+			nodes[s.NodeName] = m.Name
+		}
+	}
+
+	for _, m := range want.Machines {
+		if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
+			continue
+		}
+
+		if other := nodes[m.WantedNode]; other != "" {
+			d.refuse(m.Name, fmt.Sprintf("it would be called %s, which is the node of %s", m.WantedNode, other),
+				"Give it another hostname, or another key in machines")
+		}
+
+		nodes[m.WantedNode] = m.Name
+	}
+}
+
 // refuseRenames refuses to remove a machine that is wanted under another name: it would
 // be reset, and no one who renames a machine means that.
 func refuseRenames(want Spec, have Snapshot, d *Decision) {

@@ -33,6 +33,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseMismatches(want, have, d)
 	refuseNewNodeNames(want, have, d)
+	refuseSharedNodeNames(want, have, d)
 	refuseLostEtcd(want, have, d)
 	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)

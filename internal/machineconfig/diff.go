@@ -74,8 +74,8 @@ func (c Change) Brief() string {
 // plainTrees are parts of the main document whose values are settings that people put in reviews.
 var plainTrees = []FieldPath{
 	{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
-	{"machine", "kernel"}, {"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
-	{"machine", "install"}, {"machine", "kubelet", "image"},
+	{"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
+	{"machine", "install", "disk"}, {"machine", "install", "image"}, {"machine", "kubelet", "image"},
 }
 
 // longestPlain is the number of characters that a value has at most to be shown beside its place.

@@ -2,7 +2,6 @@ package machineconfig
 
 import (
 	"fmt"
-	"strings"
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -10,6 +9,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 // settle lets generated defaults give way to what the patches set. It runs after the patches, because a
@@ -94,18 +95,7 @@ func nodeName(machine coreconfig.Provider) string {
 		return ""
 	}
 
-	if machine.Machine().Kubelet().RegisterWithFQDN() {
-		return strings.ToLower(hostname.Hostname())
-	}
-
-	return NodeNameOf(hostname.Hostname())
-}
-
-// NodeNameOf is the name of the node of a machine with that host name, unless it registers with its domain.
-func NodeNameOf(hostname string) string {
-	name, _, _ := strings.Cut(strings.ToLower(hostname), ".")
-
-	return name
+	return cluster.NodeNameOf(hostname.Hostname(), machine.Machine().Kubelet().RegisterWithFQDN())
 }
 
 // settleTime switches time synchronisation off where no patch has configured it.

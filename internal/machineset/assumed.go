@@ -21,12 +21,16 @@ func (p Set) Located() Set {
 // Assuming completes a forecast of values that are not known yet with the one of an assumption, and its findings. exact
 // is true when they are only about where new machines answer, which changes nothing unless others leave: a new machine
 // may turn out to be one of those.
-func (f Forecast) Assuming(likely Forecast, found finding.List, unknown []string, exact bool) (Forecast, finding.List) {
+//
+// The set is the one with the values that are not known.
+func (p Set) Assuming(
+	f, likely Forecast, found finding.List, unknown []string, exact bool,
+) (Forecast, finding.List) {
 	if exact && !likely.Leaves {
 		return likely, found
 	}
 
-	f.Machines = anythingMayChange(likely.Machines)
+	f.Machines = p.anythingMayChange(likely.Machines)
 
 	told := slices.DeleteFunc(slices.Clone(found), func(one finding.Finding) bool { return one.Severity == finding.Error })
 	if warning := likely.told(found.Errors(), unknown); warning != nil {
@@ -56,11 +60,18 @@ func (f Forecast) told(refusals finding.List, unknown []string) *finding.Finding
 	return &warning
 }
 
-// anythingMayChange opens what settings decide of machines that stay what they are.
-func anythingMayChange(machines map[string]Foreseen) map[string]Foreseen {
+// anythingMayChange opens what settings decide of machines that stay what they are. Where that is open, too, nothing of
+// their record stays: another UUID is other hardware, a pod may be made anew, and etcd may begin with a snapshot.
+func (p Set) anythingMayChange(machines map[string]Foreseen) map[string]Foreseen {
 	out := maps.Clone(machines)
 
 	for name, f := range out {
+		if p.Machines[name].AnyHardware || p.Host != nil || p.Restore.Unknown {
+			out[name] = Foreseen{Anew: true}
+
+			continue
+		}
+
 		f.Texts = maps.Clone(f.Texts)
 		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldNodeName,
 			FieldMemberID, FieldKubeletVersion, FieldKubernetes, FieldImages, FieldDrift, FieldTalosVersion, FieldSchematic,
@@ -70,6 +81,7 @@ func anythingMayChange(machines map[string]Foreseen) map[string]Foreseen {
 			delete(f.Texts, field)
 		}
 
+		f.Components = nil
 		out[name] = f
 	}
 

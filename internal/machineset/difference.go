@@ -22,6 +22,8 @@ const (
 	Wiped
 	// NoMember is a control plane without a member in etcd.
 	NoMember
+	// LeftEtcd is a control plane that was told to leave etcd: it has no data of it, and joins again after a reboot.
+	LeftEtcd
 	// NoNode is a machine without a node in Kubernetes.
 	NoNode
 	// OwnedByAnother is a machine whose node has the mark of another resource.
@@ -58,6 +60,7 @@ type Drift []Difference
 var wholly = map[DifferenceKind]string{
 	Wiped:           "it waits in maintenance mode, without a configuration",
 	NoMember:        "it has no member in etcd",
+	LeftEtcd:        "it left etcd, and its etcd does not run",
 	NoNode:          "it has no node in Kubernetes",
 	OwnedByAnother:  "another resource, or another state, has marked its node as its own",
 	OthersWork:      "control planes of other resources work",

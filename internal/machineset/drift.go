@@ -205,7 +205,12 @@ func missing(m cluster.Machine, have cluster.Snapshot) Drift {
 
 	if m.Role == cluster.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
-			lacks = append(lacks, Difference{Kind: NoMember})
+			kind := NoMember
+			if have.Machines[m.Name].EtcdService == cluster.ServiceFinished {
+				kind = LeftEtcd
+			}
+
+			lacks = append(lacks, Difference{Kind: kind})
 		}
 	}
 

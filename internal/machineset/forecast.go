@@ -24,7 +24,7 @@ type Forecast struct {
 	Resumes bool
 	// LeavesKubernetes is true when no step is about Kubernetes, whose bootstrap manifests then stay.
 	LeavesKubernetes bool
-	// Makes is whether machines in containers may have to be made, and Leaves whether machines leave.
+	// Makes is whether machines in containers may have to be made, and Leaves whether machines leave, be it their names.
 	Makes, Leaves bool
 	// Upgrade is what an upgrade of Kubernetes goes through.
 	Upgrade UpgradeOf
@@ -41,7 +41,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
-		f.Operations = append(append([]string{}, p.hostCreation()...), operationsOf(steps, nil)...)
+		f.Operations = operationsOf(p.hostCreation(), steps, nil)
 	}
 
 	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
@@ -56,7 +56,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	recorded, conflicts := NewPriorState(record, p, prior)
 	p, prior = p.WithNames(recorded.Record), prior.WithNames(record)
 
-	f.Leaves = len(recorded.Removed) > 0 || len(conflicts) > 0
+	f.Leaves = len(recorded.Removed)+len(recorded.Renamed) > 0 || len(conflicts) > 0
 
 	var diags finding.List
 
@@ -108,21 +108,20 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 func (f Forecast) with(
 	p, prior Set, recorded PriorState, files Rendered, steps []cluster.Step, last cluster.Decision,
 ) Forecast {
-	f.Machines = recorded.foresee(p, files, steps)
-
 	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
 		return f // what the machines have to go through for it is found out by the run
 	}
 
-	onHost := p.hostChanges(prior, recorded)
+	f.Machines = recorded.foresee(p, files, steps)
+	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
 
-	f.Operations = append(recorded.bookkeeping(p), append(onHost, operationsOf(steps, recorded.changes)...)...)
+	f.Operations = operationsOf(before, steps, recorded.changes)
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
 		!p.Restores(recorded.RestoredFrom)
 
-	if len(f.Operations) == 0 && !f.Idle && !f.Resumes {
+	if len(f.Operations) == 0 && !f.Idle {
 		f.Operations = []string{lookAgain}
 	}
 

@@ -2,8 +2,10 @@ package machineset
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -42,8 +44,9 @@ type Foreseen struct {
 	From string
 	// Open are the fields that the plan may change, to what only the apply finds out.
 	Open []Field
-	// Texts are fields whose value the plan knows.
-	Texts map[Field]string
+	// Texts are fields whose value the plan knows, and Components those parts of maps by component that it knows.
+	Texts      map[Field]string
+	Components map[Field]map[cluster.Component]string
 }
 
 // foresee says of every machine of a set what a plan changes in its record.
@@ -54,13 +57,16 @@ func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[str
 
 	for _, name := range p.Names() {
 		known, recorded := r.Machines[name]
-		if !recorded || known.Access != cluster.Member || begins || r.exchanged(name) {
+		if !recorded || begins || r.exchanged(name) || !wasWhole(p, known) {
 			out[name] = Foreseen{Anew: true}
 
 			continue
 		}
 
-		f := Foreseen{From: cmp.Or(r.Renamed[name], name), Texts: map[Field]string{}, Open: r.unsettled(name, known)}
+		f := Foreseen{
+			From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
+			Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}},
+		}
 
 		if at := p.Machines[name].Address; p.Host == nil && at != "" && r.Addresses[f.From] != at {
 			f.Texts[FieldAddress] = at
@@ -83,6 +89,12 @@ func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[str
 	return out
 }
 
+// wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it.
+func wasWhole(p Set, known cluster.MachineState) bool {
+	return known.Access == cluster.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
+		(known.UUID != "" || p.Host != nil)
+}
+
 // exchanged is whether a machine is other hardware than the one that had its name.
 func (r PriorState) exchanged(name string) bool {
 	return slices.Contains(slices.Collect(maps.Values(r.Replaced)), name)
@@ -91,10 +103,6 @@ func (r PriorState) exchanged(name string) bool {
 // unsettled are the fields of a machine that was not seen at rest: an apply waits for it.
 func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 	var open []Field
-
-	if known.Stage != cluster.StageRunning {
-		open = append(open, FieldStage, FieldReady, FieldBootID)
-	}
 
 	if !known.Ready {
 		open = append(open, FieldReady)
@@ -105,7 +113,7 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 		open = append(open, FieldDrift)
 	}
 
-	if drift.Has(NoMember) {
+	if drift.Has(NoMember) || drift.Has(LeftEtcd) {
 		open = append(open, FieldMemberID)
 	}
 
@@ -128,13 +136,13 @@ func (f *Foreseen) add(step cluster.Step) {
 	case cluster.Upgrade:
 		f.upgrade(s)
 	case cluster.UpgradeComponent:
-		f.Open = append(f.Open, FieldImages, FieldKubernetes)
-
-		if s.Component == cluster.Kubelet {
-			f.Open = append(f.Open, FieldKubeletVersion)
-		}
+		f.upgradeComponent(s)
 	case cluster.RestartKubelet, cluster.DeleteNode:
 		f.Open = append(f.Open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
+	case cluster.WriteMeta:
+		if strings.Contains(s.Keys, fmt.Sprintf("0x%02x", cluster.MetaUUIDOverride)) {
+			f.Open = append(f.Open, FieldUUID)
+		}
 	case cluster.LeaveEtcd, cluster.RemoveMember:
 		f.Open = append(f.Open, FieldMemberID)
 	case cluster.Reset, cluster.ReplaceVolumes:
@@ -148,6 +156,25 @@ func (f *Foreseen) configure(s cluster.ApplyConfig) {
 
 	if s.Reboot != "" {
 		f.Open = append(f.Open, FieldBootID)
+	}
+}
+
+// upgradeComponent notes what runs after it; kube-proxy runs in pods of its own, which no machine is asked for.
+func (f *Foreseen) upgradeComponent(s cluster.UpgradeComponent) {
+	f.Components[FieldImages][s.Component] = s.Image
+
+	version, known := cluster.ImageVersion(s.Image)
+
+	switch {
+	case s.Component == cluster.KubeProxy:
+	case !known:
+		f.Open = append(f.Open, FieldKubernetes, FieldKubeletVersion)
+	default:
+		f.Components[FieldKubernetes][s.Component] = version
+	}
+
+	if s.Component == cluster.Kubelet && known {
+		f.Texts[FieldKubeletVersion] = version
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -31,8 +32,12 @@ func (p Set) WithNames(recorded Record) Set {
 	machines := maps.Clone(p.Machines)
 
 	for name, m := range machines {
-		node := recorded.Machines[name].NodeName
-		if m.OwnHostname || !machineconfig.IsHostName(node) || node == machineconfig.NodeNameOf(m.Config.Hostname) {
+		known := recorded.Machines[name]
+		node := known.NodeName
+
+		// One that lost its configuration joins anew, under the name that is wanted by now.
+		if m.OwnHostname || known.Access == cluster.Maintenance || !machineconfig.IsHostName(node) ||
+			node == cluster.NodeNameOf(m.Config.Hostname, false) {
 			continue
 		}
 

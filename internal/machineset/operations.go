@@ -21,12 +21,12 @@ const (
 )
 
 // OperationsOf lists what a plan does, in order, as far as only the steps are known.
-func OperationsOf(steps []cluster.Step) []string { return operationsOf(steps, nil) }
+func OperationsOf(steps []cluster.Step) []string { return operationsOf(nil, steps, nil) }
 
-// operationsOf lists what a plan does, in order. changes is what changes in the configurations of machines. A node that
-// is uncordoned after its drain takes no line of its own.
-func operationsOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
-	lines := linesOf(withoutUncordons(steps), changes)
+// operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes is what
+// changes in the configurations of machines. A node that is uncordoned after its drain takes no line of its own.
+func operationsOf(before []string, steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
+	lines := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...)
 	if len(lines) < longRollout {
 		return lines
 	}

@@ -70,6 +70,8 @@ type Machine struct {
 	Fingerprint string
 	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
 	OwnHostname bool
+	// AnyHardware is true while the UUID is not known yet.
+	AnyHardware bool
 	// OwnInstall is true when the machine has install settings of its own.
 	OwnInstall bool
 	// OwnImage is true when the installer image is given, by the machine or its group.

@@ -340,7 +340,7 @@ func TestAccAddress_movedMachineIsFound(t *testing.T) {
 					},
 					Config: secretsHCL + s.controlPlaneHCL("") +
 						strings.Replace(s.workersHCL(""), s.workers[1].Address().String(), free.String(), 1),
-					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this")),
+					ConfigPlanChecks: emptyAfterwards(operationsAre("talosop_worker.this", `find w-2 at .*`)),
 					ConfigStateChecks: []statecheck.StateCheck{
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-2").AtMapKey("address"),
 							knownvalue.StringExact(free.String())),
@@ -433,7 +433,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 	s.byHand(t, bundle, s.workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
 
 	empty, plan := w.PlanIsEmpty()
-	if empty || !strings.Contains(plan, fmt.Sprintf("w-1: image of kubelet: %s, not %s", other, meant)) {
+	if empty || !message(fmt.Sprintf("w-1: image of kubelet: %s, not %s", other, meant)).MatchString(plan) {
 		t.Errorf("with another kubelet on w-1 the plan is\n%s", plan)
 	}
 

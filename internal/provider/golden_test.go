@@ -642,6 +642,17 @@ func planScenarios() map[string]planScenario {
 				return seen(t, state, "cp-1", "talos_version", "v1.13.2")
 			},
 		},
+		"drift-left-etcd": {
+			says:   "A control plane was told to leave etcd by hand.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, state, "cp-3", "drift", []any{"it left etcd, and its etcd does not run"})
+
+				return seen(t, state, "cp-3", "member_id", nil)
+			},
+		},
 		"drift-config": {
 			says:   "The configurations of two machines were changed by hand; one takes a reboot to be put right.",
 			before: baseCluster(), after: baseCluster(),

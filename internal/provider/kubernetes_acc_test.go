@@ -102,7 +102,7 @@ func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 				{
 					PreConfig:        func() { before = s.boots() },
 					Config:           config(newKubernetes),
-					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, upgradeSteps(s)...)),
+					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, append([]string{"in all: 19 operations on 5 machines; .*"}, upgradeSteps(s)...)...)),
 					ConfigStateChecks: slices.Concat(
 						runsKubernetes(theCluster, observed.AtMapKey("cp-1"), true, newKubernetes),
 						runsKubernetes(theCluster, observed.AtMapKey("cp-3"), true, newKubernetes),

@@ -205,7 +205,7 @@ var again = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanChec
 func foretold() resource.ConfigPlanChecks {
 	checks := again
 	checks.PreApply = []plancheck.PlanCheck{operationsAre(thePlane,
-		`apply configuration to cp-1 .*`, `apply configuration to cp-2 .*`, `apply configuration to cp-3 .*`,
+		`apply configuration to cp-1: .*`, `apply configuration to cp-2: .*`, `apply configuration to cp-3: .*`,
 		`restore etcd on cp-1 from .*`)}
 
 	return checks

@@ -29,30 +29,9 @@ type peer struct {
 	fqdn string
 }
 
-// nodeName derives the Kubernetes node's name the way Talos does (NodenameController,
-// Talos 1.13): the host name without its domain, made to fit RFC 1123. Empty when
-// the certificate names no host. With kubelet.registerWithFQDN the domain stays.
-func (p peer) nodeName(withDomain bool) string {
-	host := p.fqdn
-	if !withDomain {
-		host, _, _ = strings.Cut(host, ".")
-	}
-
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		case r == '_':
-			return '-'
-		default:
-			return -1
-		}
-	}, host)
-
-	return strings.Trim(name, "-.")
-}
+// nodeName is the name of the machine's Kubernetes node; empty when the certificate names no host. With
+// kubelet.registerWithFQDN the domain stays.
+func (p peer) nodeName(withDomain bool) string { return cluster.NodeNameOf(p.fqdn, withDomain) }
 
 // gatekeeper judges one server certificate. It stands in for the verification of
 // crypto/tls, because two kinds of servers are welcome and are told apart during

@@ -13,6 +13,7 @@ changes contains resource if {
 	some resource in input.resource_changes
 	resource.mode == "managed"
 	resource.type in machine_types
+	resource.change.actions != ["no-op"]
 }
 
 # A destroy wipes every machine of the resource, and so does a replacement: they have no impact, or one that is unknown.

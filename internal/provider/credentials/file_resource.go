@@ -334,8 +334,8 @@ func (r *fileResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 
 	at := state.common().Path
 
-	switch err := r.placeOf(at, was).remove(ctx); {
-	case errors.Is(err, errForeign):
+	switch err := r.placeOf(at, was).remove(ctx, state.common().Fingerprint.ValueString()); {
+	case errors.Is(err, errForeign), errors.Is(err, errOthers):
 		resp.Diagnostics.Append(tf.Warn("A file stays", fmt.Sprintf("%s is not deleted: it %s.", at.ValueString(), err)))
 	case err != nil:
 		resp.Diagnostics.Append(tf.Unable("delete", r.kind.name, finding.Report{

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // place is where a file of credentials is.
@@ -21,6 +23,7 @@ type place struct {
 // errForeign is that what is at a path must not be lost.
 var (
 	errForeign = errors.New("holds something else than credentials of this cluster")
+	errOthers  = errors.New("holds credentials that this resource did not write")
 	errNoFile  = fmt.Errorf("is no regular file, and %w", errForeign)
 )
 
@@ -88,10 +91,16 @@ func (p place) write(ctx context.Context, content []byte) (err error) {
 	return os.Rename(file.Name(), p.path)
 }
 
-// remove deletes the file, unless it is foreign. It is content with none.
-func (p place) remove(ctx context.Context) error {
+// remove deletes the file with the credentials of a fingerprint, unless something else has taken its place: another
+// resource may have written there by now. It is content with none.
+func (p place) remove(ctx context.Context, fingerprint string) error {
 	if err := p.check(ctx); err != nil {
 		return err
+	}
+
+	content, _, err := p.read(ctx)
+	if err == nil && len(bytes.TrimSpace(content)) > 0 && pki.ConfigFingerprint(content) != fingerprint {
+		return errOthers
 	}
 
 	if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {

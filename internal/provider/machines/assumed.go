@@ -17,7 +17,8 @@ import (
 
 // assumed completes a forecast while arguments are unknown, with what the plan does if they stay as state has them.
 func (r *machinesResource[M, P]) assumed(
-	ctx context.Context, f machineset.Forecast, prior writtenSet, state, config M, req resource.ModifyPlanRequest,
+	ctx context.Context, f machineset.Forecast, asked machineset.Set, prior writtenSet, state, config M,
+	req resource.ModifyPlanRequest,
 ) (machineset.Forecast, finding.List, diag.Diagnostics) {
 	open, newcomers := unknownArguments(req.Config.Raw, req.State.Raw)
 
@@ -44,7 +45,7 @@ func (r *machinesResource[M, P]) assumed(
 	}
 
 	known, found := planUpdate(ctx, p, prior, P(&likely).life(), P(&state).life(), cluster.DefaultPolicy())
-	f, found = f.Assuming(known, found, open, len(newcomers) == len(open))
+	f, found = asked.Assuming(f, known, found, open, len(newcomers) == len(open))
 
 	return f, found, diags
 }

@@ -283,7 +283,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	if (p.Unknown || p.Sealed) && !diags.HasError() {
 		var more diag.Diagnostics
 
-		f, found, more = r.assumed(ctx, f, prior, state, config, req)
+		f, found, more = r.assumed(ctx, f, p.Set, prior, state, config, req)
 		diags.Append(append(tf.Diagnostics(found), more...)...) // Append leaves out what is there already
 	}
 

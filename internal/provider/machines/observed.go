@@ -46,6 +46,10 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 
 		state.Claimed = out.Drift[name].Has(machineset.OwnedByAnother)
 
+		if out.Drift[name].Has(machineset.LeftEtcd) {
+			state.EtcdService = cluster.ServiceFinished
+		}
+
 		if out.Drift[name].Has(machineset.HostVolumesLost) {
 			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
 		}

@@ -32,6 +32,10 @@ func foreseenMachine(record attr.Value, f machineset.Foreseen) attr.Value {
 
 	values := object.Attributes()
 
+	for field, texts := range f.Components {
+		values[string(field)] = withComponents(values[string(field)], texts)
+	}
+
 	for _, field := range f.Open {
 		values[string(field)] = tf.Unknown(ObservedType().AttrTypes[string(field)])
 	}
@@ -41,6 +45,25 @@ func foreseenMachine(record attr.Value, f machineset.Foreseen) attr.Value {
 	}
 
 	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+}
+
+// withComponents is a map by component with other texts; unknown where state has none.
+func withComponents(recorded attr.Value, texts map[cluster.Component]string) attr.Value {
+	known, ok := recorded.(types.Map)
+
+	switch {
+	case len(texts) == 0:
+		return recorded
+	case !ok || known.IsNull():
+		return types.MapUnknown(types.StringType)
+	}
+
+	values := known.Elements()
+	for component, text := range texts {
+		values[string(component)] = types.StringValue(text)
+	}
+
+	return types.MapValueMust(types.StringType, values)
 }
 
 // asPlanned is what is stored of machines after an apply that succeeded: what its plan said, because Terraform accepts

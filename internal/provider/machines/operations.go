@@ -254,6 +254,11 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 		m.Operations, m.Impact = done.remains.operations, done.remains.impact
 	}
 
+	if done.err == nil && m.Operations.IsUnknown() {
+		m.Operations = tf.TextList(machineset.OperationsOf(done.result.Done))
+		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
+	}
+
 	if done.want.Machines != nil {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 		m.Observed = done.observed(state.Observed)

@@ -1,0 +1,24 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+func TestNodeNameOf(t *testing.T) {
+	t.Parallel()
+
+	for hostname, want := range map[string][2]string{
+		"":           {"", ""},
+		"rack_1":     {"rack-1", "rack-1"},
+		"A_1":        {"a-1", "a-1"},
+		"_x":         {"x", "x"},
+		"W-1.a.test": {"w-1", "w-1.a.test"},
+	} {
+		got := [2]string{cluster.NodeNameOf(hostname, false), cluster.NodeNameOf(hostname, true)}
+		if got != want {
+			t.Errorf("the nodes of %q are %q, want %q", hostname, got, want)
+		}
+	}
+}
