@@ -313,7 +313,7 @@ func TestForecast_ofARestore(t *testing.T) {
 		TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
 
 	installs := "apply configuration to %s: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"
-	first, second := fmt.Sprintf(installs, "cp-1 at 10.0.0.1"), fmt.Sprintf(installs, "cp-2 at 10.0.0.2")
+	first, second := fmt.Sprintf(installs, "cp-1"), fmt.Sprintf(installs, "cp-2")
 	restore := "restore etcd on cp-1 from key"
 
 	for name, test := range map[string]struct {
