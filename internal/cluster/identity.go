@@ -177,50 +177,6 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 	refuseRenames(want, have, d)
 }
 
-// refuseNewNodeNames refuses to give another name to a machine whose node is at work: Kubernetes knows a node by its
-// name, so that another node would register, and the pods and volumes of the former would be left behind.
-func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
-	if len(d.Refusals) > 0 {
-		return // somebody else's node has another name anyway
-	}
-
-	for _, m := range want.Machines {
-		s := have.Machines[m.Name]
-		if s.Access != Member || m.Container || m.WantedNode == "" || s.NodeName == "" || s.NodeName == m.WantedNode {
-			continue
-		}
-
-		d.refuse(m.Name, fmt.Sprintf("it runs as the node %s, and would be called %s", s.NodeName, m.WantedNode),
-			fmt.Sprintf("A node does not change its name. Keep it: with hostname = %q, and without a patch that says another. "+
-				"For the other name take the machine out, apply, and add it again", s.NodeName))
-	}
-}
-
-// refuseSharedNodeNames refuses to let a machine join under the name of another one's node: two kubelets would report
-// one node.
-func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
-	nodes := map[string]string{}
-
-	for _, m := range want.Machines {
-		if s := have.Machines[m.Name]; s.Access == Member && s.NodeName != "" {
-			nodes[s.NodeName] = m.Name
-		}
-	}
-
-	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
-			continue
-		}
-
-		if other := nodes[m.WantedNode]; other != "" {
-			d.refuse(m.Name, fmt.Sprintf("it would be called %s, which is the node of %s", m.WantedNode, other),
-				"Give it another hostname, or another key in machines")
-		}
-
-		nodes[m.WantedNode] = m.Name
-	}
-}
-
 // refuseRenames refuses to remove a machine that is wanted under another name: it would
 // be reset, and no one who renames a machine means that.
 func refuseRenames(want Spec, have Snapshot, d *Decision) {

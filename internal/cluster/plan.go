@@ -18,7 +18,7 @@ import (
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	have = have.indexed()
-	want = want.ordered().withoutOthers(have)
+	want = want.ordered().withoutOthers(have).withoutWaiting(have, p)
 
 	decide(want, have, p, &d)
 
@@ -45,6 +45,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 		return
 	}
 
+	holdWaiting(want, have, p, d)
 	planDepartures(want, have, p, d)
 	planVolumes(want, have, d)
 	planJoins(want, have, p, d)

@@ -210,10 +210,10 @@ func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 	}
 }
 
-// refuseLastRemoval refuses to take the last control plane out of a cluster.
+// refuseLastRemoval refuses to take the last control plane out of a cluster, also where another one waits for its name.
 func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 	removed := want.removed(ControlPlane)
-	if len(removed) == 0 || !have.Etcd.Known {
+	if len(removed) == 0 || !have.Etcd.Known || len(want.sorted(ControlPlane)) > 0 {
 		return
 	}
 
@@ -225,9 +225,19 @@ func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 		}
 	}
 
-	if len(leaving) > 0 && len(leaving) == len(have.Etcd.Members) && len(want.sorted(ControlPlane)) == 0 {
-		d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left",
-			want.Name),
-			"Keep one control plane, or destroy the whole cluster")
+	if len(leaving) == 0 || len(leaving) < len(have.Etcd.Members) {
+		return
 	}
+
+	if waiting := OfRole(want.waiting, ControlPlane); len(waiting) > 0 {
+		d.refuse(waiting[0].Name, fmt.Sprintf("it would be called %s as %s is, and no control plane stays that works until "+
+			"that one has left", waiting[0].WantedNode, removed[0].Name),
+			"Give it another hostname, or another key in machines: then it joins first, and the other one leaves")
+
+		return
+	}
+
+	d.refuse(removed[0].Name, fmt.Sprintf("it is to be removed, and no control plane of cluster %q would be left",
+		want.Name),
+		"Keep one control plane, or destroy the whole cluster")
 }

@@ -10,6 +10,7 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	want = want.ordered()
 
 	m, ok := want.Find(step.On())
+	want = want.withoutWaiting(have, p)
 
 	switch {
 	case ok && BeginsEtcd(step):
@@ -45,30 +46,35 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 
 		return dataNeeded(want, have, m)
 	case Upgrade, ApplyConfig, Reset:
-		if have.Machines[m.Name].Access == Maintenance {
-			return "" // it is in nobody's service
-		}
-
-		if m.Role == Worker {
-			return staysInService(want, have, m, p)
-		}
-
-		if reset, ok := step.(Reset); ok && reset.Shared {
-			return ""
-		}
-
-		if upgrade, ok := step.(Upgrade); ok && upgrade.Loses {
-			if reason, _ := dataStays(want, have, m); reason != "" {
-				return reason
-			}
-		}
-
-		reason, _ := gate(want, have, m, p)
-
-		return reason
+		return staysAtWork(want, have, m, p, step)
 	default:
 		return ""
 	}
+}
+
+// staysAtWork says why a machine that a step takes down may not go out of service.
+func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, step Step) string {
+	if have.Machines[m.Name].Access == Maintenance {
+		return "" // it is in nobody's service
+	}
+
+	if m.Role == Worker {
+		return staysInService(want, have, m, p)
+	}
+
+	if reset, ok := step.(Reset); ok && reset.Shared {
+		return ""
+	}
+
+	if upgrade, ok := step.(Upgrade); ok && upgrade.Loses {
+		if reason, _ := dataStays(want, have, m); reason != "" {
+			return reason
+		}
+	}
+
+	reason, _ := gate(want, have, m, p)
+
+	return reason
 }
 
 // staysInEtcd says why a control plane may not leave etcd.

@@ -43,3 +43,33 @@ func TestPreflight_ofABootstrap(t *testing.T) {
 		})
 	}
 }
+
+// The machine that waits for the name of another one does not keep that one from leaving.
+func TestPreflight_ofAnExchange(t *testing.T) {
+	t.Parallel()
+
+	policy := cluster.DefaultPolicy()
+	want := parseSpec(t, `bootstrapped
+cp-1 controlplane 10.0.0.1 node=cp-1 wanted-node=cp-1
+cp-2 controlplane 10.0.0.2 node=cp-2 wanted-node=cp-2
+cp-3 controlplane 10.0.0.4 wanted-node=cp-3
+w-1 worker 10.0.0.12 wanted-node=w-1
+removed old-3 controlplane 10.0.0.3 node=cp-3
+removed old-1 worker 10.0.0.11 node=w-1
+`, &policy)
+	have := parseSnapshot(t, want, `etcd cp-1 cp-2 cp-3
+nodes cp-1 cp-2 cp-3 w-1
+cp-1 member stage=running ready etcd=Running node=cp-1
+cp-2 member stage=running ready etcd=Running node=cp-2
+cp-3 maintenance
+w-1 maintenance
+old-3 member stage=running ready etcd=Running node=cp-3
+old-1 member stage=running ready node=w-1
+`)
+
+	for _, step := range cluster.Plan(want, have, policy).Steps {
+		if reason := cluster.Preflight(want, have, policy, step); reason != "" {
+			t.Errorf("%s: %s", step, reason)
+		}
+	}
+}

@@ -67,8 +67,10 @@ type Spec struct {
 	// nodes then register and stay NotReady until something else installs one.
 	NodesBecomeReady bool
 
-	// order is set in copies that a plan works with.
-	order *order
+	// waiting are the machines that join once the one whose node has their name is out; order is that of the others. Both
+	// are set in copies that a plan works with.
+	waiting []Machine
+	order   *order
 }
 
 // KubernetesSpec is the wanted Kubernetes.

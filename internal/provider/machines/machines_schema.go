@@ -71,8 +71,8 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is " +
 					"refused. Without it, the UUID that the first apply saw is remembered and compared. Set it to another one to " +
-					"exchange the hardware: the machine that was there is removed from the cluster, and the new one joins in its " +
-					"place.",
+					"exchange the hardware: the machine that was there is removed from the cluster, and then the new one joins in " +
+					"its place. With another `hostname` or key it joins first, as the only control plane has to.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,

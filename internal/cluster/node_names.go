@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Kubernetes knows a node by its name, and etcd a member: two machines of one name at a time would report one node. A
+// machine that is to have the name of another one that leaves, as new hardware under the same key, joins when that one
+// is out.
+
+// withoutWaiting is the spec without the machines that cannot join yet, because one that is removed still has their
+// name. To all rules they are wanted once it is out, so that the change is a removal first and then a join.
+func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
+	var wanted, waiting []Machine
+
+	for _, m := range s.Machines {
+		if _, waits := namesake(s, have, m, p); waits {
+			waiting = append(waiting, m)
+		} else {
+			wanted = append(wanted, m)
+		}
+	}
+
+	if len(waiting) == 0 {
+		return s
+	}
+
+	s.Machines, s.waiting, s.order = wanted, OfRole(waiting, ControlPlane), nil
+	s.waiting = append(s.waiting, OfRole(waiting, Worker)...)
+
+	return s.ordered()
+}
+
+// namesake is the removed machine that still runs the node, or has the etcd member, of the name that a machine which is
+// to join will have. One at the same address is gone from there, and counts as a predecessor.
+func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
+	if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
+		return Machine{}, false
+	}
+
+	for _, r := range want.Removed {
+		if cmp.Or(have.Machines[r.Name].NodeName, r.NodeName) != m.WantedNode || sameHost(r.Address, m.Address) {
+			continue
+		}
+
+		_, member := memberOfRemoved(want, have, r)
+		_, node := nodeOfRemoved(want, have, r)
+
+		if member || node && have.Kubernetes.Reachable || !departed(want, have, r, p) {
+			return r, true
+		}
+	}
+
+	return Machine{}, false
+}
+
+// holdWaiting says what the machines wait for that withoutWaiting left out.
+func holdWaiting(want Spec, have Snapshot, p Policy, d *Decision) {
+	for _, m := range want.waiting {
+		if other, waits := namesake(want, have, m, p); waits {
+			d.hold(m.Name, "joins as node %s once %s is out of the cluster, which has that name", m.WantedNode, other.Name)
+		}
+	}
+}
+
+// refuseNewNodeNames refuses to give another name to a machine whose node is at work: Kubernetes knows a node by its
+// name, so that another node would register, and the pods and volumes of the former would be left behind.
+func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
+	if len(d.Refusals) > 0 {
+		return // somebody else's node has another name anyway
+	}
+
+	for _, m := range want.Machines {
+		s := have.Machines[m.Name]
+		if s.Access != Member || m.Container || m.WantedNode == "" || s.NodeName == "" || s.NodeName == m.WantedNode {
+			continue
+		}
+
+		d.refuse(m.Name, fmt.Sprintf("it runs as the node %s, and would be called %s", s.NodeName, m.WantedNode),
+			fmt.Sprintf("A node does not change its name. Keep it: with hostname = %q, and without a patch that says another. "+
+				"For the other name take the machine out, apply, and add it again", s.NodeName))
+	}
+}
+
+// refuseSharedNodeNames refuses to let a machine join under the name of a node that another machine runs, be it one of
+// the spec or not: two kubelets would report one node.
+func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
+	nodes := map[string]string{}
+
+	for _, m := range want.Machines {
+		if s := have.Machines[m.Name]; s.Access == Member && s.NodeName != "" {
+			nodes[s.NodeName] = m.Name
+		}
+	}
+
+	for _, m := range want.Machines {
+		if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
+			continue
+		}
+
+		if other := cmp.Or(nodes[m.WantedNode], nodeElsewhere(want, have, m)); other != "" {
+			d.refuse(m.Name, fmt.Sprintf("it would be called %s, which is the node of %s", m.WantedNode, other),
+				"Give it another hostname, or another key in machines")
+		}
+
+		nodes[m.WantedNode] = m.Name
+	}
+}
+
+// nodeElsewhere names the machine, which is none of the spec's, whose kubelet reports the node that a machine would be;
+// empty when nobody does. A node
+// that is not Ready may be what is left of the machine itself, and one of a snapshot looks ready until it is missed.
+func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
+	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.WantedNode && n.Ready })
+	if i < 0 || !have.Kubernetes.Reachable || want.RestoreFrom != "" {
+		return ""
+	}
+
+	node := have.Kubernetes.Nodes[i]
+	own := cmp.Or(have.Machines[m.Name].NodeName, m.NodeName) == node.Name ||
+		slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, m.Address) })
+
+	if own || isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
+		return ""
+	}
+
+	return "a machine of another resource, or of nobody's"
+}
