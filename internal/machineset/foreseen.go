@@ -33,7 +33,6 @@ const (
 	FieldKubernetes     Field = "kubernetes"
 	FieldRestoredAt     Field = "etcd_restored_at"
 	FieldPodDigest      Field = "pod_digest"
-	FieldPeerAddress    Field = "peer_address"
 )
 
 // Foreseen is what a plan says of what will be recorded of one machine: what it does not name stays as it is.
@@ -51,7 +50,10 @@ type Foreseen struct {
 
 // foresee says of every machine of a set what a plan changes in its record.
 func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[string]Foreseen {
-	out := map[string]Foreseen{}
+	out, byMachine := map[string]Foreseen{}, map[string][]cluster.Step{}
+	for _, step := range steps {
+		byMachine[step.On()] = append(byMachine[step.On()], step)
+	}
 
 	begins := slices.ContainsFunc(steps, cluster.BeginsEtcd)
 
@@ -72,10 +74,8 @@ func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[str
 			f.Texts[FieldAddress] = at
 		}
 
-		for _, step := range steps {
-			if step.On() == name {
-				f.add(step)
-			}
+		for _, step := range byMachine[name] {
+			f.add(step)
 		}
 
 		if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && files.Digests[name] != "" {

@@ -111,8 +111,9 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 	workers.ready(t, pool(1))
 
 	for d, change := range map[*driven]configuration{planes: config(3, ""), workers: pool(2)} {
+		// What was planned is over with the first refresh.
+		before := d.refresh(t).must(t).Value
 		changed := d.plan(t, change).must(t)
-		before := d.state
 
 		k.use(t, "test")
 		k.refused(t, "a refresh of "+d.Name, d.refresh(t))

@@ -132,7 +132,8 @@ func TestContainer_refreshWithoutAKubeconfig(t *testing.T) {
 		t.Errorf("the create says: %s", said)
 	}
 
-	before := d.state
+	// What was planned is over with the first refresh.
+	before := d.refresh(t).must(t).Value
 
 	must(t, os.Remove(at))
 
@@ -173,7 +174,8 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 
 	d.applyPlanned(t.Context(), t, config, planned).must(t)
 
-	before := d.state
+	// What was planned is over with the first refresh.
+	before := d.refresh(t).must(t).Value
 
 	read := d.refresh(t).must(t)
 	if said := show(read.diagnostics); !strings.Contains(said, "The host cluster was not read") || !d.state.Equal(before) {

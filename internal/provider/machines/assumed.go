@@ -58,13 +58,13 @@ func unknownArguments(config, state tftypes.Value) (all, newcomers []string) {
 			return true, nil
 		}
 
-		all = append(all, tf.PathText(at))
+		all = append(all, tf.ArgumentPath(at).String())
 
 		last, named := at.LastStep().(tftypes.AttributeName)
 		_, _, err := tftypes.WalkAttributePath(state, at.WithoutLastStep())
 
 		if named && err != nil && slices.Contains([]string{"address", "uuid", "fingerprint"}, string(last)) {
-			newcomers = append(newcomers, tf.PathText(at))
+			newcomers = append(newcomers, tf.ArgumentPath(at).String())
 		}
 
 		return false, nil

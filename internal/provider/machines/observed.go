@@ -292,14 +292,9 @@ func withDrift(observed types.Map, drift map[string]machineset.Drift) types.Map 
 	values := observed.Elements()
 
 	for name, differences := range drift {
-		object, ok := values[name].(types.Object)
-		if !ok {
-			continue
+		if record, seen := values[name]; seen {
+			values[name] = WithValue(record, "drift", tf.TextList(differences.Lines()))
 		}
-
-		attributes := object.Attributes()
-		attributes["drift"] = tf.TextList(differences.Lines())
-		values[name] = types.ObjectValueMust(ObservedType().AttrTypes, attributes)
 	}
 
 	return types.MapValueMust(ObservedType(), values)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -242,33 +243,34 @@ func observationAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps " +
 				"its values; one that was never reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"address": observedString("Address at which the machine was reached."),
-				"stage": observedString("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
+				"address": tf.ToldByResource("Address at which the machine was reached."),
+				"stage": tf.ToldByResource("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
 					"`running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
 				},
-				"talos_version": observedString("Talos version that runs."),
-				"schematic": observedString(
+				"talos_version": tf.ToldByResource("Talos version that runs."),
+				"schematic": tf.ToldByResource(
 					"Id of the Image Factory schematic the machine was made from, when Talos reports one."),
-				"installer": observedString("Image that talosop installed on the machine last, by its creation or an upgrade; " +
+				"installer": tf.ToldByResource("Image that talosop installed on the machine last, by its creation or an upgrade; " +
 					"null where somebody else did, as on machines that were imported."),
-				"platform": observedString("Platform in the words of Talos, such as `metal`."),
-				"uuid": observedString(
+				"platform": tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
+				"uuid": tf.ToldByResource(
 					"Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
-				"boot_id":         observedString("Identity of the current boot; it changes with every reboot."),
-				"kubelet_version": observedString("Version of the kubelet, from the Kubernetes node."),
-				"config_digest":   observedString("Digest of the active configuration, independent of the order of its documents."),
-				"member_id":       observedString("Id of the machine's etcd member, in hexadecimal; null on workers."),
-				"node_name":       observedString("Name of the Kubernetes node."),
-				"etcd_restored_at": observedString("When the etcd of the machine began with a snapshot that was restored, " +
+				"boot_id":         tf.ToldByResource("Identity of the current boot; it changes with every reboot."),
+				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
+				"config_digest": tf.ToldByResource(
+					"Digest of the active configuration, independent of the order of its documents."),
+				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
+				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
+				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot that was restored, " +
 					"whoever did that; null when it did not, or so long ago that etcd does not tell any more."),
-				"peer_address": observedString("Address of a control plane in a container at which the others find its etcd, " +
+				"peer_address": tf.ToldByResource("Address of a control plane in a container at which the others find its etcd, " +
 					"whichever pod it has: that of a Service of the host cluster. Null on metal, on workers, and of machines that " +
 					"were configured without one."),
-				"pod_digest": observedString("Digest of what the pod of a machine in a container was made with; null on metal, " +
-					"and when the pod is not as talosop made it."),
+				"pod_digest": tf.ToldByResource("Digest of what the pod of a machine in a container was made with; null on " +
+					"metal, and when the pod is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
@@ -295,19 +297,15 @@ func observationAttributes() map[string]schema.Attribute {
 	}
 }
 
-func observedString(description string) schema.StringAttribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-}
-
-// ObservedType is the type of the elements of observed.
-func ObservedType() types.ObjectType {
+// ObservedType is the type of the elements of observed. It is asked for every machine, and made once.
+var ObservedType = sync.OnceValue(func() types.ObjectType {
 	attribute, ok := observationAttributes()["observed"].(schema.MapNestedAttribute)
 	if !ok {
 		panic("provider: observed is not a nested map")
 	}
 
 	return tf.ObjectOf(attribute.NestedObject.Attributes)
-}
+})
 
 // noTexts is the default of lists of strings whose absence means the same as an
 // empty list, so that an import need not guess which one a user wrote.

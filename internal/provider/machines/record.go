@@ -187,14 +187,7 @@ func (r run) addressOf(name string) string {
 // ConfiguredMachine describes a machine that was not seen again since it got its
 // configuration.
 func ConfiguredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
-	values := map[string]attr.Value{
-		"talos_version": types.StringNull(), "schematic": types.StringNull(), "uuid": types.StringNull(),
-		"boot_id":   types.StringNull(),
-		"node_name": types.StringNull(), "kubelet_version": types.StringNull(), "member_id": types.StringNull(),
-		"platform": types.StringNull(), "installer": types.StringNull(), "etcd_restored_at": types.StringNull(),
-		"pod_digest": types.StringNull(), "peer_address": types.StringNull(),
-		"images": types.MapNull(types.StringType), "kubernetes": types.MapNull(types.StringType),
-	}
+	values := neverSeen().Attributes()
 
 	if object, ok := last.(types.Object); ok {
 		values = object.Attributes()

@@ -2,9 +2,10 @@ package tf
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // FilledFrom is a value in which what is unknown is what another value has at the same place, as far as it has anything
@@ -29,22 +30,20 @@ func FilledFrom(value, other tftypes.Value) (tftypes.Value, error) {
 	return filled, nil
 }
 
-// PathText is the way to a value as a configuration writes it.
-func PathText(at *tftypes.AttributePath) string {
-	var text strings.Builder
+// ArgumentPath is the way to a value of an argument; the elements of sets have none.
+func ArgumentPath(at *tftypes.AttributePath) finding.Path {
+	var path finding.Path
 
 	for _, step := range at.Steps() {
 		switch step := step.(type) {
 		case tftypes.AttributeName:
-			text.WriteString("." + string(step))
+			path = path.AtName(string(step))
 		case tftypes.ElementKeyString:
-			fmt.Fprintf(&text, "[%q]", string(step))
+			path = path.AtMapKey(string(step))
 		case tftypes.ElementKeyInt:
-			fmt.Fprintf(&text, "[%d]", int64(step))
-		default:
-			text.WriteString("[...]")
+			path = path.AtListIndex(int(step))
 		}
 	}
 
-	return strings.TrimPrefix(text.String(), ".")
+	return path
 }
