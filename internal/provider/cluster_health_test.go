@@ -3,6 +3,8 @@ package provider
 import (
 	"context"
 	"net"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -179,20 +180,23 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	expectMistake(t, diagnostics, `AttributeName("cluster").AttributeName("endpoint")`, []string{"https"}, false)
 }
 
-// The page of the data source lists the conditions that there are.
-func TestClusterHealth_conditionsAreDescribed(t *testing.T) {
+// The guide explains the conditions that there are, in their order.
+func TestClusterHealth_conditionsAreInTheGuide(t *testing.T) {
 	t.Parallel()
 
-	var described, decided []string
-	for _, c := range health.ConditionMeanings {
-		described = append(described, c.Name)
+	guide, err := os.ReadFile("../../templates/guides/observing.md.tmpl")
+	must(t, err)
+
+	var explained, decided []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|").FindAllSubmatch(guide, -1) {
+		explained = append(explained, string(row[1]))
 	}
 
 	for _, c := range clusterhealth.Of(cluster.Spec{}, cluster.Snapshot{}).Conditions {
 		decided = append(decided, c.Name)
 	}
 
-	if !slices.Equal(described, decided) {
-		t.Errorf("described are %v, decided %v", described, decided)
+	if !slices.Equal(explained, decided) {
+		t.Errorf("explained are %v, decided %v", explained, decided)
 	}
 }

@@ -49,11 +49,11 @@ func (p *talosopProvider) Metadata(_ context.Context, _ provider.MetadataRequest
 
 func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos Linux](https://www.talos.dev) " +
-			"Kubernetes clusters. It talks to the Talos API of the machines and needs no management cluster; Terraform state " +
-			"holds the secrets and what was observed.\n\nThe provider itself has nothing that has to be configured: every " +
-			"resource carries the addresses and credentials it needs. Backups in buckets may share credentials, and clusters " +
-			"in containers the way to their host cluster.",
+		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos " +
+			"Linux](https://www.talos.dev) Kubernetes clusters. It talks to the Talos API of the machines and needs no " +
+			"management cluster; Terraform state holds the secrets and what was observed. Nothing has to be configured " +
+			"here: every resource carries the addresses and credentials it needs, though backups in buckets may share " +
+			"credentials, and clusters in containers the way to their host cluster.",
 		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost()},
 	}
 }

@@ -27,10 +27,10 @@ func providerStore() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Credentials for the buckets of `talosop_etcd_backup`, `talosop_etcd_backups` and " +
-			"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, which " +
-			"asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read or " +
-			"destroyed. They are stored nowhere, and may come from ephemeral resources. Without any, the default chain of the " +
-			"AWS SDK is asked: the environment, shared files, the identity of the machine.",
+			"`restore_from`, where these have none of their own, and for `retain` of `talosop_etcd_backup_schedule`, " +
+			"which asks with no others. Unlike theirs, which are write-only, they are also there when a resource is read " +
+			"or destroyed; they are stored nowhere, and may come from ephemeral resources. Without any, the default chain " +
+			"of the AWS SDK is asked: the environment, shared files, the identity of the machine.",
 		Attributes: map[string]schema.Attribute{
 			"access_key_id": schema.StringAttribute{
 				Optional:            true,

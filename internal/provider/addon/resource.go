@@ -47,15 +47,11 @@ func (r *addonResource) Metadata(_ context.Context, req resource.MetadataRequest
 
 func (r *addonResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics. What goes into " +
-			"it decides: an apply runs Helm when the chart, its values, `patches` or an option that changes what is rendered " +
-			"are others than before, or when somebody changed the release or its objects (`drift`). A plan says by object " +
-			"what changes, as a warning, and finds mistakes of the chart and the values when it can reach them.\n\nAn apply " +
-			"that was interrupted or failed is recovered by the next one, whatever state Helm's records were left in, and " +
-			"leaves nothing running. The releases are Helm's own: `helm list`, `helm history` and `helm rollback` work on " +
-			"them, and one that `helm` installed is taken over by an import.\n\nOn a cluster that is made in the same run, " +
-			"the addon waits for the handle, so that one apply makes a cluster without a network plugin and the addon that " +
-			"brings it.",
+		MarkdownDescription: "A Helm release on a cluster, such as its network, its storage or its metrics: an apply " +
+			"runs Helm when the chart, its values, `patches` or an option that changes what is rendered are others than " +
+			"before, or when somebody changed the release or its objects (`drift`). A plan says by object what changes, " +
+			"as a warning, and the next apply recovers a release whose apply failed or was interrupted. See the [guide to " +
+			"addons](../guides/addons.md).",
 		Attributes: addonAttributes(ctx),
 	}
 }

@@ -68,8 +68,7 @@ func addonPlace() map[string]schema.Attribute {
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the namespace is made when it is missing. It is never removed, not with the addon " +
-				"either. Default: `true`." +
+			MarkdownDescription: "Whether the namespace is made when it is missing; it is never removed. Default: `true`." +
 				nextUpgrade,
 		},
 	}
@@ -84,14 +83,13 @@ func addonKubeconfig() schema.Attribute {
 		Attributes: map[string]schema.Attribute{
 			"path": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Path of a file, relative to the working directory of Terraform, or beginning with `~/`. It " +
-					"has to be there whenever Terraform runs. Of proxies only its `proxy-url` counts, and not `HTTPS_PROXY` of the " +
-					"environment. Exactly one of `path` and `content` is given." + touchesNothing,
+				MarkdownDescription: "Path of a file that is there whenever Terraform runs, relative to its working " +
+					"directory or beginning with `~/`. Exactly one of `path` and `content` is given." + touchesNothing,
 			},
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
-				MarkdownDescription: "The kubeconfig itself, in YAML or JSON. It is stored in state, because a refresh and a " +
-					"destroy need it; a `cluster` handle, or `path`, keeps it out. Credentials that end, such as those of " +
+				MarkdownDescription: "The kubeconfig itself, in YAML or JSON: stored in state, because a refresh and a " +
+					"destroy need it, where `path` or a `cluster` handle keeps it out. Credentials that end, such as those of " +
 					"`talosop_kubeconfig`, cannot be used for longer than they last." +
 					touchesNothing,
 			},
@@ -119,9 +117,9 @@ func addonChart() map[string]schema.Attribute {
 		},
 		"version": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`. With a range or " +
-				"without a version, every plan takes the newest that there is, so that two plans may differ; a missing version " +
-				"is warned of. Not for charts in folders, which have one." +
+			MarkdownDescription: "Version of the chart, exact such as `1.18.2`, or a range such as `~1.18`; not for " +
+				"charts in folders, which have one. With a range or without a version, every plan takes the newest that " +
+				"there is, so that two plans may differ." +
 				perhapsUpgrades,
 		},
 		"devel": schema.BoolAttribute{
@@ -137,15 +135,14 @@ func addonChart() map[string]schema.Attribute {
 		"verify": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether the package has to come with a signature (provenance file, `.prov`) of a key in " +
-				"`keyring`, which is required then. It is looked at whenever a plan or an apply fetches the package. Default: " +
-				"`false`." +
+				"`keyring` whenever a plan or an apply fetches it. Default: `false`." +
 				touchesNothing,
 		},
 		"keyring": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Path of the file with the public keys for `verify`, in the binary format of GnuPG, as `gpg " +
-				"--export` writes it, relative to the working directory of Terraform, or beginning with `~/`. Required with " +
-				"`verify`; counts for nothing without. Default: none." +
+			MarkdownDescription: "Path of the file with the public keys for `verify` in the binary format of GnuPG (`gpg " +
+				"--export`), relative to the working directory of Terraform, or beginning with `~/`. Required with " +
+				"`verify`; counts for nothing without." +
 				touchesNothing,
 		},
 		"registry": addonRegistry(),
@@ -169,12 +166,12 @@ func addonRegistry() schema.Attribute {
 		MarkdownDescription: "How the server of the chart is reached, a repository over HTTPS or an OCI registry. Only " +
 			"plans and applies ask it; a refresh and a destroy do not.",
 		Attributes: map[string]schema.Attribute{
-			"username": text("User name at the server. Required with `password_wo`, and the other way round. Default: what the " +
-				"files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and nobody for a " +
-				"repository."),
+			"username": text("User name at the server, required with `password_wo`, and the other way round. Default: " +
+				"what the files of `helm` (`registry/config.json`) and of Docker (`config.json`) say of a registry, and " +
+				"nobody for a repository."),
 			"password_wo": secret("Password or token of the user. Required with `username`."),
-			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the repository " +
-				"names for its packages. They may then read them."),
+			"pass_credentials": truth("Whether the credentials go to other servers, too, which the index of the " +
+				"repository names for its packages and which may then read them."),
 			"ca": text("Certificates in PEM that are trusted besides those of the system, for a server whose " +
 				"certificate a private authority signed."),
 			"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
@@ -194,22 +191,20 @@ func addonValues() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"values": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … })`. " +
-				"They are merged in their order, later ones win: mappings key by key, all else as a whole, and `null` takes a " +
-				"default of the chart away. How they are written makes no difference: comments, order and format may change " +
-				"without a plan. They are shown in plans, and stored." +
+			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … " +
+				"})`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away. " +
+				"They are shown in plans, and stored; comments, order and format may change without a plan." +
 				upgradesRelease,
 		},
 		"set": addonSettings(false, "Single values, which win over `values`, in their order, as `--set` of `helm`."),
-		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`. They are in state, and "+
-			"their texts are shown nowhere, but for those of fewer than 4 characters and `true`, `false` and `null`, which "+
-			"cannot be told from others; a warning names short ones. `values_wo` is not even stored."),
+		"set_sensitive": addonSettings(true, "Single values that are secret, after those of `set`: in state, and shown "+
+			"nowhere, but for texts of fewer than 4 characters, `true`, `false` and `null`, which cannot be told from "+
+			"others. `values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Values that are secret, as `values`, which win over all others. They may come from " +
-				"ephemeral resources. Texts in them are shown nowhere, but for the short ones that `set_sensitive` names. In the " +
-				"cluster they are where Helm keeps the values of releases, in a Secret of " +
-				"`namespace`." + tf.WriteOnlyText + " Requires `values_wo_version`; change it with them.",
+			MarkdownDescription: "Values that are secret, as `values`, which win over all others; they require " +
+				"`values_wo_version`, which changes with them. In the cluster they are where Helm keeps the values of " +
+				"releases, in a Secret of `namespace`." + tf.WriteOnlyText,
 		},
 		"values_wo_version": schema.StringAttribute{
 			Optional: true,
@@ -257,8 +252,7 @@ func addonPatches() schema.Attribute {
 	return schema.ListNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Changes to what the chart renders that its values do not offer, as `patches` of a " +
-			"kustomization: for users of charts that are not theirs. They are applied in their order, and not to hooks. One " +
-			"that matches no object is an error." +
+			"kustomization: applied in their order, and not to hooks. One that matches no object is an error." +
 			upgradesRelease,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"patch": schema.StringAttribute{

@@ -37,18 +37,14 @@ func addonRendering() map[string]schema.Attribute {
 		"skip_crds": truthAttribute("Whether the custom resource definitions in the folder `crds` of the chart are left "+
 			"alone, for those who bring them otherwise.", nextUpgrade),
 		"upgrade_crds": truthAttribute(
-			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, by a "+
-				"server-side apply, and awaited. Helm by itself installs them once and never again, so that a new version of a "+
-				"chart may meet old ones; on the other hand a new definition may drop fields that are in use. They are never "+
-				"deleted.", nextUpgrade),
-		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded with "+
-			"it, and compared for drift. They stay when the release goes, because the objects of their kinds would go with "+
-			"them.", upgradesRelease),
+			"Whether the custom resource definitions in the folder `crds` of the chart are applied before upgrades, too, "+
+				"and awaited; Helm by itself installs them once and never again.", nextUpgrade),
+		"include_crds": truthAttribute("Whether the folder `crds` is part of the release, as templates are: upgraded "+
+			"with it and compared for drift, though left in place when the release goes.", upgradesRelease),
 		"disable_hooks": truthAttribute("Whether the hooks of the chart do not run, in an uninstall either.", nextUpgrade),
 		"disable_openapi_validation": truthAttribute(
-			"Accepted because `helm` has it, and without effect: it is the Kubernetes API that compares what "+
-				"the chart renders with its schemas when it is sent. It refuses what does not fit, and warns of fields that it "+
-				"does not know, which is in the log.", touchesNothing),
+			"Accepted because `helm` has it, and without effect: the Kubernetes API compares what the chart renders with "+
+				"its schemas, refuses what does not fit, and warns of unknown fields in the log.", touchesNothing),
 		"skip_schema_validation": truthAttribute(
 			"Whether the values are not compared with the schema of the chart (`values.schema.json`).", nextUpgrade),
 		"enable_dns": truthAttribute(
@@ -59,12 +55,12 @@ func addonRendering() map[string]schema.Attribute {
 			Optional:            true,
 			MarkdownDescription: "Text of the revision, as `helm history` shows it. Default: Helm's own." + nextUpgrade,
 		},
-		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the defaults "+
-			"that the chart had then. What is taken out of the configuration then stays; not together with "+
+		"reuse_values": truthAttribute("Whether values of the revision before go below the given ones, with the "+
+			"defaults that the chart had then, so that what is taken out of the configuration stays; not together with "+
 			"`reset_then_reuse_values`.", upgradesRelease),
 		"reset_then_reuse_values": truthAttribute(
-			"Whether values of the revision before go below the given ones, with the defaults of the new chart. What is "+
-				"taken out of the configuration then stays; not together with `reuse_values`.", upgradesRelease),
+			"Whether values of the revision before go below the given ones, with the defaults of the new chart, so that "+
+				"what is taken out of the configuration stays; not together with `reuse_values`.", upgradesRelease),
 	}
 }
 
@@ -73,26 +69,23 @@ func addonUpgrading() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"wait": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether installs and upgrades end when the objects are ready: pods run, volumes are bound, " +
-				"services have addresses. Without, the apply ends when the API has taken the objects, and does not see what " +
-				"fails later. An uninstall waits likewise until they are gone. Default: `true`." + nextUpgrade,
+			MarkdownDescription: "Whether installs and upgrades end when the objects are ready (pods run, volumes are " +
+				"bound, services have addresses), and uninstalls when they are gone. Default: `true`." + nextUpgrade,
 		},
 		"wait_for_jobs": truthAttribute("Whether `wait` waits for Jobs to complete, too.", nextUpgrade),
 		"wait_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`. `timeouts` bounds " +
-				"the whole. Default: `" +
+			MarkdownDescription: "How long each wait for objects, and each hook, may take, such as `5m`; `timeouts` " +
+				"bounds the whole. Default: `" +
 				defaultAddonTimeout + "`." + nextUpgrade,
 		},
 		"atomic": truthAttribute("Whether what fails is undone, as `--atomic` (`--rollback-on-failure`) of `helm`: a "+
 			"failed upgrade goes back to the last revision that was deployed, and a failed first install is uninstalled, "+
-			"unless objects of it were there before; both after the reasons of its pods were collected for the error. Needs "+
-			"`wait`. Without it, what was made stays as it is, and the next apply goes on from there; so it does after a run "+
-			"that was interrupted or killed, with `atomic`, too, which undoes only what fails.",
+			"unless objects of it were there before; needs `wait`.",
 			nextUpgrade),
 		"cleanup_on_fail": truthAttribute("Whether objects that a failed upgrade created are deleted.", nextUpgrade),
-		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, become "+
-			"part of this one. **Uninstalling it deletes them.**", nextUpgrade),
+		"take_ownership": truthAttribute("Whether objects that exist and belong to no release, or to another one, "+
+			"become part of this one: **uninstalling it deletes them.**", nextUpgrade),
 		"force": truthAttribute("Whether objects that cannot be updated are replaced: deleted and made anew, with what "+
 			"that means for pods and volumes.",
 			nextUpgrade),
@@ -103,13 +96,11 @@ func addonUpgrading() map[string]schema.Attribute {
 				nextUpgrade,
 		},
 		"keep_history": truthAttribute(
-			"Whether an uninstall keeps the revisions, so that `helm history` still shows them. An addon of that name is then "+
-				"installed over them.", touchesNothing),
-		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and upgrades "+
-			"it to what the configuration says. Without it the plan warns of such a release, and the apply refuses it with an "+
-			"error that names the import, which shows first what would change. One that talosop made is taken over without it "+
-			"when chart, values, patches and options are the same, or when it was never deployed: a run was killed before its "+
-			"state was stored. Otherwise it is refused likewise.", touchesNothing),
+			"Whether an uninstall keeps the revisions, so that `helm history` still shows them, and an addon of that name "+
+				"is installed over them.", touchesNothing),
+		"adopt": truthAttribute("Whether a create takes over a release of this name that somebody else made, and "+
+			"upgrades it to what the configuration says; without it the plan warns of such a release, and the apply "+
+			"refuses it.", touchesNothing),
 	}
 }
 
@@ -119,11 +110,9 @@ func addonCare() map[string]schema.Attribute {
 		"drift_detection": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(driftObjects, driftPresence, driftRelease)},
-			MarkdownDescription: "How closely a refresh looks whether the release is as it was made: `release` compares " +
-				"Helm's record (revision, status, values), `presence` looks in addition whether all objects are there, and " +
-				"`objects` whether the fields that the chart renders are as it renders them, with a server-side dry run for each " +
-				"object. Jobs with `ttlSecondsAfterFinished` and Pods that end by themselves may be missing. What differs is in " +
-				"`drift`, and the next apply upgrades the release. Default: `objects`." +
+			MarkdownDescription: "How closely a refresh looks for `drift`: `release` compares Helm's record (revision, " +
+				"status, values), `presence` also whether all objects are there, and `objects` also whether the fields that " +
+				"the chart renders are as it renders them. Default: `objects`." +
 				touchesNothing,
 		},
 		"ignore_drift": schema.ListNestedAttribute{
@@ -144,15 +133,14 @@ func addonCare() map[string]schema.Attribute {
 		"on_unreachable": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(onUnreachableError, onUnreachableForget)},
-			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be repeated; " +
-				"`forget` asks for half a minute, then ends with a warning and leaves the release where it is, which is right " +
-				"for clusters that are gone. It has to be applied before the destroy. Default: `error`." +
+			MarkdownDescription: "What a destroy does when the cluster does not answer: `error` fails, and can be " +
+				"repeated; `forget`, which has to be applied before the destroy, asks for half a minute, then ends with a " +
+				"warning and leaves the release where it is. Default: `error`." +
 				touchesNothing,
 		},
-		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish. `warn` stores the " +
-			"resource with its `status` and a warning, and the next apply goes on in place; combine it with a postcondition on " +
-			"`status`. `error` fails, which marks the resource as tainted: the next apply uninstalls what is there, and installs " +
-			"anew." + touchesNothing),
+		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish: `warn` stores " +
+			"the resource with its `status` and a warning, and the next apply goes on in place; `error` fails and taints " +
+			"the resource, and the next apply uninstalls what is there and installs anew." + touchesNothing),
 	}
 }
 

@@ -59,15 +59,12 @@ func (r *etcdBackupScheduleResource) Schema(
 	ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a CronJob " +
-			"of [talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the Talos " +
-			"ServiceAccount that allows it to take them (role `os:etcd:backup`) and a Secret with the access to the bucket. " +
-			"What somebody changes or removes of these is shown in `drift` and put right by the next apply. Destroying the " +
-			"resource removes exactly what it made; the snapshots stay.\n\nTalos has to let pods of the namespace use its " +
-			"API. That takes a patch of the configuration of every control plane, which the resource never makes by " +
-			"itself:\n\n```yaml\n" + talosAccessPatch(defaultScheduleNamespace) +
-			"```\n\nUnlike those of `talosop_etcd_backup`, these snapshots are " +
-			"not verified when they are taken, and are not recorded. `restore_from` verifies them all the same.",
+		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a " +
+			"CronJob of [talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the " +
+			"Talos ServiceAccount (role `os:etcd:backup`) and the Secret that it needs; what somebody changes or removes " +
+			"of these is put right by the next apply (`drift`). Talos has to let pods of the namespace use its API, with " +
+			"a patch of every control plane that is in the [guide to backups](../guides/etcd-backups.md). Destroying the " +
+			"resource removes exactly what it made; the snapshots stay.",
 		Attributes: etcdBackupScheduleAttributes(ctx),
 	}
 }

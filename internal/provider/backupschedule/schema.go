@@ -61,8 +61,8 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(defaultScheduleNamespace)},
-			MarkdownDescription: "Namespace of everything that is made. Talos has to allow it, see above. Default: " +
-				"`" + defaultScheduleNamespace + "`." + movesObjects,
+			MarkdownDescription: "Namespace of everything that is made, which Talos has to allow " +
+				"([guide](../guides/etcd-backups.md)). Default: `" + defaultScheduleNamespace + "`." + movesObjects,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
@@ -117,33 +117,32 @@ func scheduleBucketAttribute() schema.Attribute {
 
 	attributes["prefix"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
-			"are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the snapshots taken " +
-			"from then on; the ones in the former place stay.",
+		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
+			"snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the " +
+			"snapshots taken from then on; the ones in the former place stay.",
 	}
 	attributes["region"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Region of the bucket, such as `eu-central-1`. Needed without `endpoint`. Default: " +
+		MarkdownDescription: "Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
 			"`us-east-1` with `endpoint`." +
 			nextRun,
 	}
 	attributes["endpoint"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods of " +
-			"the cluster reach it. `retain` asks there, too. Default: that of AWS in the region. A change counts for the " +
-			"snapshots taken from then on; the ones in the former place stay.",
+		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods " +
+			"of the cluster and `retain` reach it. Default: that of AWS in the region. A change counts for the snapshots " +
+			"taken from then on; the ones in the former place stay.",
 	}
 	attributes["path_style"] = schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in the " +
-			"host name. Default: `true` with `endpoint`, `false` without. Some builds of talos-backup choose by themselves: " +
-			"the path, but for AWS, Google and Aliyun." + nextRun,
+		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in " +
+			"the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun. " +
+			"Default: `true` with `endpoint`, `false` without." + nextRun,
 	}
 
 	for name, description := range map[string]string{
-		"access_key_id_wo": "Id of the access key that the pods use, together with `secret_access_key_wo`. It is kept in a " +
-			"Secret of the namespace and need only be allowed to put objects below `key_prefix`. Without one, the pods have " +
-			"to have an identity of their own, such as that of the machine.",
+		"access_key_id_wo": "Id of the access key that the pods use, together with `secret_access_key_wo`; without one, " +
+			"they have to have an identity of their own, such as that of the machine.",
 		"secret_access_key_wo": "The access key itself.",
 		"session_token_wo": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
 			"that does not.",
@@ -170,12 +169,10 @@ func scheduleBucketAttribute() schema.Attribute {
 func scheduleRetainAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Which snapshots of this schedule are kept. talos-backup itself deletes none: each refresh " +
-			"looks for those that go and shows them in `expired`, and the apply that follows deletes them, oldest first and " +
-			"never the newest. So it needs an apply now and then, and credentials for the bucket where Terraform runs: those " +
-			"of `s3` of the provider, or what the default chain of the AWS SDK finds; the key of the schedule itself is never " +
-			"used for it and need not be allowed to delete. Without them, or when the bucket does not answer, there is a " +
-			"warning and nothing goes. Default: all are kept; a lifecycle rule of the bucket is the other way.",
+		MarkdownDescription: "Which snapshots of this schedule are kept; an apply deletes those that the refresh before " +
+			"it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where " +
+			"Terraform runs, those of `s3` of the provider or what the default chain of the AWS SDK finds, and never uses " +
+			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
 				Required:            true,
@@ -229,8 +226,8 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "The image of talos-backup.",
 			Attributes: map[string]schema.Attribute{
 				"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`."),
-				"tag": text("Tag, with `@sha256:…` behind it for a digest. Releases up to `v0.1.0-beta.3` cannot compress, and " +
-					"some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`."),
+				"tag": text("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot compress, " +
+					"and some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`."),
 				"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
 					"Default: none."),
 			},
@@ -250,9 +247,8 @@ func schedulePodAttributes() map[string]schema.Attribute {
 		},
 		"run_timeout": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed. No two runs " +
-				"overlap, so one that hangs would keep all later ones from beginning. Default: " +
-				"`" + defaultRunTimeout + "`." + nextRun,
+			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed and later ones " +
+				"may begin. Default: `" + defaultRunTimeout + "`." + nextRun,
 		},
 		"resources": schema.SingleNestedAttribute{
 			Optional: true,

@@ -69,14 +69,10 @@ func (r *fileResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A file with short-lived credentials for the " + r.kind.use + ". They are made from the " +
-			"secrets of the cluster without asking any machine, and only path, end and fingerprint of the file are in state. " +
-			"An apply writes new ones when they are due (`renew_before`), when the file is gone or was changed, and when an " +
-			"argument or the cluster changes.\n\nThe file is readable by its owner alone, and deleted with the resource. " +
-			"What holds anything but credentials of this cluster is neither overwritten nor deleted, so that no file of a " +
-			"person is lost. The file belongs to the computer where Terraform runs: an apply on another one writes it there, " +
-			"and other providers take the ephemeral resource `talosop_" + r.kind.name + "` instead.\n\nThe credentials " +
-			"cannot be revoked before they end. There is no import: a file with credentials of this cluster is replaced by " +
-			"the create. Requires Terraform 1.11 or OpenTofu 1.11.",
+			"secrets of the cluster, without asking any machine and with only path, end and fingerprint in state; an " +
+			"apply writes new ones when they are due (`renew_before`), when the file is gone or was changed, and when an " +
+			"argument or the cluster changes. The [guide to credentials](../guides/credentials.md) has what becomes of the " +
+			"file, and the ephemeral resource `talosop_" + r.kind.name + "` for other providers.",
 		Attributes: attributes,
 	}
 }

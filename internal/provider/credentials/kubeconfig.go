@@ -52,10 +52,10 @@ func (e *kubeconfigEphemeral) Metadata(
 
 func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets without " +
-			"asking any machine and stored neither in state nor in plan files. They cannot be revoked before they end, so " +
-			"keep `ttl` short.\n\nWhile the cluster is being made its handle is not wholly known, and the credentials are " +
-			"made during the apply, after the cluster. Requires Terraform 1.10 or OpenTofu 1.11.",
+		MarkdownDescription: "Short-lived credentials for the Kubernetes API of a cluster, made from its secrets " +
+			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
+			"end, so keep `ttl` short. In the apply that makes the cluster they are made after it " +
+			"([guide](../guides/credentials.md)).",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"user": schema.StringAttribute{

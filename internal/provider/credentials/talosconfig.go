@@ -62,9 +62,8 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Short-lived credentials for the Talos API of a cluster's machines, made from its secrets " +
 			"without asking any machine and stored neither in state nor in plan files. They cannot be revoked before they " +
-			"end, so keep `ttl` short and `roles` small.\n\nWhile the cluster is being made its handle is not wholly known, " +
-			"and the credentials are made during the apply, after the cluster. " +
-			"Requires Terraform 1.10 or OpenTofu 1.11.",
+			"end, so keep `ttl` short and `roles` small. In the apply that makes the cluster they are made after it " +
+			"([guide](../guides/credentials.md)).",
 		Attributes: map[string]schema.Attribute{
 			"cluster": clusterhandle.HandleForEphemerals(),
 			"roles": schema.ListAttribute{

@@ -46,12 +46,11 @@ func (d *etcdBackupsDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds: those of " +
-			"`talosop_etcd_backup`, known by the name of the cluster and the mark of its secrets in their keys. It asks the " +
-			"store alone, and no machine. Of each snapshot it tells what was recorded when " +
-			"it was taken, and whether it can be restored; snapshots themselves are not read. A store without any gives an " +
-			"empty list; one that cannot be asked is an error.\n\nFor a restore the handle is written by hand, as the " +
-			"example does: the resource that is restored cannot depend on its own handle.",
+		MarkdownDescription: "The snapshots of a cluster's etcd that a bucket or a folder holds, those of " +
+			"`talosop_etcd_backup`: what was recorded of each when it was taken, and whether it can be restored. It asks " +
+			"the store alone, and no machine; a store without any gives an empty list, and one that cannot be asked is an " +
+			"error. For a restore the handle is written by hand, as the example does: the resource that is restored " +
+			"cannot depend on its own handle.",
 		Attributes: etcdBackupsAttributes(ctx),
 	}
 }

@@ -41,15 +41,11 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 // Schema implements the framework.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API from a " +
-			"healthy member, a follower where there is one. It streams from the machine through verification, compression and " +
-			"encryption into the store; the resource exists once the checksum of the stream and every page of the database " +
-			"were verified and the store confirmed size and checksum. After a failure nothing is stored.\n\n" +
-			"A new snapshot is taken in place when `triggers`, the place, `encryption`, `compression` or `include_secrets` " +
-			"change, when `schedule` says that one is due, and when the stored one is gone or is not what was stored. The " +
-			"former ones stay, as `retain` says. Beside each snapshot lies a record in clear text (`.json`) with versions, " +
-			"sizes and checksums.\n\nA snapshot holds every Secret of the cluster. Encrypt it, and use one resource for a " +
-			"cluster in a place: `retain` of one counts the snapshots of the other.",
+		MarkdownDescription: "A snapshot of a cluster's etcd in a bucket or a folder, taken through the Talos API and " +
+			"verified before the resource exists. A new one is taken in place when `triggers`, the place, `encryption`, " +
+			"`compression` or `include_secrets` change, when `schedule` says that one is due, and when the stored one is " +
+			"gone or is not what was stored; the former ones stay, as `retain` says. A snapshot holds every Secret of the " +
+			"cluster: encrypt it, as the [guide to backups](../guides/etcd-backups.md) does.",
 		Attributes: etcdBackupAttributes(ctx),
 	}
 }

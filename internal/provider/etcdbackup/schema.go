@@ -39,8 +39,8 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the computer " +
-				"that runs Terraform. Exactly one of `recipients` and `passphrase_wo` is given. `age -d` opens what is stored. " +
-				"Default: snapshots are stored as they are, with every Secret of the cluster in them." + takesAnother,
+				"that runs Terraform, with exactly one of `recipients` and `passphrase_wo`. Default: snapshots are stored " +
+				"as they are, with every Secret of the cluster in them." + takesAnother,
 			Attributes: map[string]schema.Attribute{
 				"recipients": schema.ListAttribute{
 					Optional: true, ElementType: types.StringType,
@@ -63,15 +63,15 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		"compression": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(CompressionNone, CompressionZstd)},
-			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Snapshots become a fraction of their size as a " +
-				"rule. Default: `none`." +
+			MarkdownDescription: "`zstd`, which `zstd -d` opens and which makes snapshots a fraction of their size as a " +
+				"rule, or `none`. Default: `none`." +
 				takesAnother,
 		},
 		"include_secrets": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in the " +
-				"same way, with the versions of Talos and Kubernetes: together they are all it takes to build the cluster anew " +
-				"without the Terraform state. Only with `encryption`. Default: `false`." + takesAnother,
+			MarkdownDescription: "Whether the secrets bundle of the cluster is stored beside each snapshot, encrypted in " +
+				"the same way, with the versions of Talos and Kubernetes: together they are all it takes to build the " +
+				"cluster anew; only with `encryption`. Default: `false`." + takesAnother,
 		},
 	}
 }
@@ -81,9 +81,9 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"retain": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Which snapshots are kept after a new one was taken. Only those of this cluster in this " +
-				"place count and go, told by the mark in their keys, with all that is stored beside them; never the newest. A " +
-				"change is carried out at once and takes no new snapshot. Default: all are kept.",
+			MarkdownDescription: "Which snapshots of this cluster in this place are kept after a new one was taken, with " +
+				"all that is stored beside them; the newest never goes. Default: all are kept. A change is carried out at " +
+				"once and takes no new snapshot.",
 			Attributes: map[string]schema.Attribute{
 				"count": schema.Int64Attribute{
 					Required:            true,
@@ -104,10 +104,11 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		"schedule": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{cronValidator{}},
-			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of five " +
-				"fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every 6h` for some time " +
-				"after the last snapshot. A plan after `next_due` takes one new snapshot, however many times were missed; " +
-				"nothing happens without a plan. A change takes none by itself and counts from its apply. Default: none is due.",
+			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of " +
+				"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every " +
+				"6h` for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new " +
+				"snapshot, however many times were missed; nothing happens without a plan. A change takes none by itself " +
+				"and counts from its apply.",
 		},
 		"time_zone": schema.StringAttribute{
 			Optional:   true,
@@ -117,9 +118,9 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		},
 		"delete_on_destroy": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed; earlier ones stay " +
-				"in any case. Needs credentials that are not write-only, such as those of `s3` of the provider. Default: " +
-				"`false`." + store.AnyTime,
+			MarkdownDescription: "Whether the snapshot of `key` is deleted when the resource is destroyed, which needs " +
+				"credentials that are not write-only, such as those of `s3` of the provider; earlier ones stay in any case. " +
+				"Default: `false`." + store.AnyTime,
 		},
 		"timeouts": backupTimeouts(ctx),
 	}

@@ -3,7 +3,6 @@ package health
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -35,13 +34,11 @@ func (d *clusterHealthDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API of " +
-			"its control planes, through each member of etcd and through the Kubernetes API. It only looks, once and without " +
-			"waiting for anything to become better. A cluster that is unwell or does not answer is a result and never an " +
-			"error, so that it stops neither plan nor destroy; what has no answer is told in a warning.\n\n" +
-			"It is meant for `check` blocks. Keep it outside of the block, as the example does: a data source inside of one " +
-			"is read again by every apply, and no plan is empty then.\n\n" +
-			"The conditions, each of which is in every answer, in this order:\n\n" + conditionList(),
+		MarkdownDescription: "How a cluster is, as conditions with name, status and reason: seen through the Talos API " +
+			"of its control planes, through each member of etcd and through the Kubernetes API. It only looks, once and " +
+			"without waiting; a cluster that is unwell or does not answer is a result and never an error, and what has no " +
+			"answer is told in a warning. The [guide to observing a cluster](../guides/observing.md) has the meaning of " +
+			"each condition and `check` blocks.",
 		Attributes: clusterHealthAttributes(ctx),
 	}
 }
@@ -67,29 +64,4 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 
 	resp.Diagnostics.Append(seen.partly(health.Silent, "`conditions` has what is known.")...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
-}
-
-// ConditionMeanings say when a condition is True, in the order of the conditions.
-var ConditionMeanings = []struct{ Name, meaning string }{
-	{clusterhealth.TalosAPIReachable, "every control plane answers as a member of this cluster: those in `talos_endpoints`, " +
-		"and those that only etcd knows"},
-	{clusterhealth.ControlPlanesReady, "Talos runs and is ready on each of them"},
-	{clusterhealth.EtcdQuorum, "etcd lists its members, which takes a quorum of them"},
-	{clusterhealth.EtcdMembersHealthy, "every member votes, answers for itself, follows a leader, raised no alarm and " +
-		"reports no error, and every control plane has a member"},
-	{clusterhealth.EtcdAgreement, "all members that answer follow the same leader and know the same members"},
-	{clusterhealth.EtcdNoAlarms, "no alarm is raised in etcd, such as `NOSPACE` or `CORRUPT`"},
-	{clusterhealth.KubernetesAPI, "the Kubernetes API lists the nodes, at `endpoint` or at one of the control planes"},
-	{clusterhealth.NodesReady, "all nodes are Ready; `last_change` is when the last of them became so or, while it is " +
-		"`False`, when the first of them stopped being so"},
-	{clusterhealth.NodesSchedulable, "no node is cordoned; `last_change`, while it is `False`, is when the first of them was"},
-}
-
-func conditionList() string {
-	var lines []string
-	for _, c := range ConditionMeanings {
-		lines = append(lines, "- `"+c.Name+"`: "+c.meaning+".")
-	}
-
-	return strings.Join(lines, "\n")
 }

@@ -33,13 +33,10 @@ func (d *etcdMembersDataSource) Schema(
 	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
 ) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The members of a cluster's etcd and how each of them is. The control planes in " +
-			"`talos_endpoints` are asked who the members are, and then each member is asked on its own machine, through the " +
-			"Talos API. It only looks, once and without waiting for anything " +
-			"to become better. An etcd that is unwell or does not answer is a result and never an error, so that it stops " +
-			"neither plan nor destroy; what has no answer is told in a warning.\n\n" +
-			"In `check` blocks keep it outside of the block, as the example does: a data source inside of one is read again " +
-			"by every apply, and no plan is empty then.",
+		MarkdownDescription: "The members of a cluster's etcd and how each of them is, as it says on its own machine " +
+			"through the Talos API. It only looks, once and without waiting; an etcd that is unwell or does not answer is " +
+			"a result and never an error, and what has no answer is told in a warning. The [guide to observing a " +
+			"cluster](../guides/observing.md) has `check` blocks.",
 		Attributes: etcdMembersAttributes(ctx),
 	}
 }

@@ -54,23 +54,20 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	unchanged := []planmodifier.String{stringplanmodifier.UseStateForUnknown()}
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys. They " +
-			"are generated once, when the resource is created, without touching any machine. No change of a version or a name " +
-			"ever generates them again; only replacing this resource (`-replace`, or `taint`) does, and the machines of the " +
-			"old secrets then refuse to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource " +
-			"whose machines run.\n\nThe bundle is stored in state, as it has to be for the life of " +
-			"the cluster. Protect the state, and keep a copy of the bundle where you keep other keys. " +
-			"This writes it to a file and not to the screen (with `tofu` alike):\n\n```shell\n" +
-			"(umask 077; terraform state pull | jq -er 'first(.resources[] | select(.type == \"talosop_secrets\") | " +
-			".instances[0].attributes.bundle)' > secrets.yaml)\n```",
+		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys, " +
+			"generated once, when the resource is created, and by no later change of a version or a name. Only replacing " +
+			"the resource generates others, and the machines of the old ones then refuse to talk to talosop: " +
+			"`deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
+			"state for the life of the cluster: protect the state, and keep a copy of the bundle " +
+			"([guide](../guides/credentials.md)).",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,
 				Computed: true,
 				Default:  booldefault.StaticBool(true),
-				MarkdownDescription: "Whether plans that destroy or replace the secrets are refused, by `destroy`, `-replace`, " +
-					"`taint` or a `removed` block; set it to `false` and apply first. What never calls the provider cannot be " +
-					"refused: `state rm`, and `removed` with `destroy = false`. Default: `true`." + tf.TerraformOnly,
+				MarkdownDescription: "Whether plans that destroy or replace the secrets are refused, until `false` has been " +
+					"applied; `state rm` and `removed` with `destroy = false` never call the provider and cannot be refused. " +
+					"Default: `true`." + tf.TerraformOnly,
 			},
 			"id": schema.StringAttribute{
 				Computed:            true,

@@ -28,10 +28,9 @@ func KeepsBackups() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with conditional " +
-				"writes (`If-None-Match`). It takes the permissions `s3:PutObject`, `s3:GetObject`, `s3:ListBucket`, " +
-				"`s3:DeleteObject`, `s3:AbortMultipartUpload` and `s3:ListBucketMultipartUploads`. Exactly one of `s3` and " +
-				"`file` is given." + movesBackups,
+			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with " +
+				"conditional writes (`If-None-Match`); the [guide to backups](../guides/etcd-backups.md) has the " +
+				"permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
@@ -124,8 +123,8 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		},
 		"prefix": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`. The snapshots " +
-				"of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
+			MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
+				"snapshots of a cluster are at `<prefix>/<cluster>/etcd-snapshot-…`. Default: none." + moved,
 		},
 		"endpoint": schema.StringAttribute{
 			Optional: true,
@@ -222,8 +221,8 @@ func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"sse": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "How the server encrypts the objects: `AES256`, `aws:kms` or `aws:kms:dsse`. It protects " +
-				"disks; with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups,
+			MarkdownDescription: "How the server encrypts the objects on its disks: `AES256`, `aws:kms` or " +
+				"`aws:kms:dsse`; with `encryption` not even the server can read a snapshot. Default: as the bucket says." + nextBackups,
 		},
 		"kms_key": schema.StringAttribute{
 			Optional: true,
@@ -234,8 +233,8 @@ func storingAttributes() map[string]schema.Attribute {
 		"object_lock": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Lock that keeps each object from being deleted for a time, in a bucket made with object " +
-				"lock. What is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the bucket " +
-				"says." + nextBackups,
+				"lock; what is deleted earlier, by `retain` too, is hidden and stays as a former version. Default: as the " +
+				"bucket says." + nextBackups,
 			Attributes: map[string]schema.Attribute{
 				"retention": schema.StringAttribute{
 					Required: true,
