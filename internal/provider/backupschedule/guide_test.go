@@ -1,0 +1,21 @@
+package backupschedule
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The guide shows the patch that the error of a forbidden namespace asks for.
+func TestTalosAccessPatch_isInTheGuide(t *testing.T) {
+	t.Parallel()
+
+	guide, err := os.ReadFile("../../../templates/guides/etcd-backups.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if patch := talosAccessPatch(defaultScheduleNamespace); !strings.Contains(string(guide), patch) {
+		t.Errorf("the guide does not show:\n%s", patch)
+	}
+}
