@@ -1,0 +1,258 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// vmsHCL stands in for virtual machines that the same configuration makes: their addresses are known after the apply. One
+// with another revision is made anew.
+func vmsHCL(machines []*sim.Machine, revision string) string {
+	return fmt.Sprintf(`
+locals {
+  vms = {
+%s  }
+}
+
+resource "terraform_data" "vm" {
+  for_each         = local.vms
+  input            = each.value.address
+  triggers_replace = each.key == "w-2" ? %q : "1"
+}
+`, machinesHCL(machines), revision)
+}
+
+// clusterOfVMs is a cluster with machines at the addresses of VMs.
+func (s *site) clusterOfVMs(machines []*sim.Machine, revision, version string) string {
+	hcl := strings.ReplaceAll(s.clusterHCL(poolHCL("batch", nil, ""), ""), "v1.13.0", version)
+	of := func(prefix string) string {
+		return fmt.Sprintf(
+			`machines = { for name, vm in terraform_data.vm : name => { address = vm.output } if startswith(name, %q) }`, prefix)
+	}
+	hcl = strings.Replace(hcl, "machines = {\n"+machinesHCL(s.controlPlane)+"    }", of("cp-"), 1)
+	hcl = strings.Replace(hcl, "machines = {\n      }", of("w-"), 1)
+
+	return secretsProvider + secretsHCL + vmsHCL(machines, revision) + hcl
+}
+
+// A plan says what happens to a cluster whose VMs are made in the same apply, and the apply does that.
+func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 3)
+		w := clitest.NewWorkspace(t, cli)
+		all := s.Machines()
+
+		for i, change := range []struct {
+			name, config string
+			says         []string
+			never        string
+		}{
+			{"create", s.clusterOfVMs(all[:3], "1", "v1.13.0"), []string{
+				"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
+				"bootstrap etcd on cp-1", "apply configuration to batch/w-2: installs",
+			}, ""},
+			{"growth", s.clusterOfVMs(all, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
+			{"shrink", s.clusterOfVMs(all[:3], "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
+			{"an upgrade beside a VM that is made again", s.clusterOfVMs(all[:3], "2", "v1.13.2"), []string{
+				"Not everything that this plan does is known yet", "upgrade Talos on cp-1: v1.13.0 -> v1.13.2", "Machines will reboot",
+			}, ""},
+		} {
+			w.Write("main.tf", change.config)
+
+			if i == 0 {
+				w.Init()
+			}
+
+			planned := w.MustRun("plan", "-out=plan")
+			says(t, planned, change.says...)
+
+			if change.never != "" && strings.Contains(plannedLines(planned.Stdout), change.never) {
+				t.Errorf("the plan of %s has %q:\n%s", change.name, change.never, planned.Stdout)
+			}
+
+			w.MustRun("apply", "plan")
+			expectNoChanges(t, w, "after "+change.name)
+		}
+
+		for _, m := range all[:3] {
+			if m.TalosVersion() != "v1.13.2" {
+				t.Errorf("%s runs Talos %s", m.Name(), m.TalosVersion())
+			}
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+		s.expectReset(t)
+	})
+}
+
+// plannedLines are the lines of a plan that a CLI prints as operations.
+func plannedLines(output string) string {
+	_, after, _ := strings.Cut(output, " operations ")
+	operations, _, _ := strings.Cut(after, "\n        ]")
+
+	return operations
+}
+
+// poolModule is a module of one resource of workers, as people share it.
+const poolModule = `
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "cluster" {}
+variable "machines" {}
+
+resource "talosop_worker" "this" {
+  cluster       = var.cluster
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  machines      = { for name, address in var.machines : name => { address = address } }
+}
+`
+
+// poolsHCL calls the module once for each machine, which is a pool of its own.
+func poolsHCL(call string, machines []*sim.Machine) string {
+	var pools strings.Builder
+	for _, m := range machines {
+		fmt.Fprintf(&pools, "    %s = { %s = %q }\n", m.Name(), m.Name(), m.Address())
+	}
+
+	return fmt.Sprintf(`
+module %q {
+  source   = "./pool"
+  for_each = {
+%s  }
+  cluster  = talosop_control_plane.this.cluster
+  machines = each.value
+}
+`, call, pools.String())
+}
+
+func movedHCL(from, to string) string {
+	return fmt.Sprintf("moved {\n  from = %s\n  to   = %s\n}\n", from, to)
+}
+
+// Pools move into modules, between them and to other keys without a word to a machine; what is removed from the
+// configuration with or without destroy is reset or left alone.
+func TestAccLife_movedAndRemoved(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		base := secretsProvider + secretsHCL + s.controlPlaneHCL("")
+		w := clitest.NewWorkspace(t, cli)
+		must(t, os.Mkdir(filepath.Join(w.Dir, "pool"), 0o755))
+		w.Write("pool/main.tf", poolModule)
+		w.Write("main.tf", base+s.workersOf(s.workers[:1], ""))
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+		s.ForgetCalls()
+
+		for _, config := range []string{
+			poolsHCL("pool", s.workers[:1]) + movedHCL("talosop_worker.this", `module.pool["w-1"].talosop_worker.this`),
+			poolsHCL("other", s.workers[:1]) + movedHCL(`module.pool`, `module.other`),
+			strings.Replace(poolsHCL("other", s.workers[:1]), "    w-1 = {", "    first = {", 1) +
+				movedHCL(`module.other["w-1"]`, `module.other["first"]`),
+			s.workersOf(s.workers[:1], "") + movedHCL(`module.other["first"].talosop_worker.this`, "talosop_worker.this"),
+		} {
+			w.Write("main.tf", base+config)
+			w.Init()
+			says(t, w.MustRun("plan", "-out=plan"), "has moved to", "0 to add, 0 to change, 0 to destroy")
+			w.MustRun("apply", "plan")
+			s.nothingWasSent(t)
+			expectNoChanges(t, w, "after the move")
+		}
+
+		both := strings.Replace(s.workersOf(s.workers[1:], ""), `"this"`, `"other"`, 1)
+		w.Write("main.tf", base+s.workersOf(s.workers[:1], "")+both)
+		w.MustRun("apply", "-auto-approve")
+
+		removed := func(name, destroy string) string {
+			return fmt.Sprintf("removed {\n  from = talosop_worker.%s\n  lifecycle {\n    destroy = %s\n  }\n}\n", name, destroy)
+		}
+		w.Write("main.tf", base+removed("this", "false")+removed("other", "true"))
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the removals")
+
+		if !s.workers[0].Configured() || s.workers[1].Configured() {
+			t.Errorf("w-1 is configured: %t, w-2: %t", s.workers[0].Configured(), s.workers[1].Configured())
+		}
+	})
+}
+
+// Each resource comes and goes with its count, what depends on it included, and an apply of a target touches nothing
+// else.
+func TestAccLife_countAndTarget(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", secretsProvider+counted(s))
+		w.Init()
+
+		for _, on := range []string{"true", "false", "true"} {
+			w.Setenv("TF_VAR_on", on)
+			w.MustRun("apply", "-auto-approve")
+			expectNoChanges(t, w, "with on = "+on)
+		}
+
+		s.ForgetCalls()
+		w.Write("main.tf", secretsProvider+strings.ReplaceAll(counted(s), "v1.13.0", "v1.13.2"))
+		w.MustRun("apply", "-auto-approve", "-target=talosop_worker.this[0]", "-target=talosop_control_plane.this[0]")
+
+		for _, m := range []*sim.Machine{s.controlPlane[0], s.workers[0]} {
+			if m.TalosVersion() != "v1.13.2" {
+				t.Errorf("%s runs Talos %s", m.Name(), m.TalosVersion())
+			}
+		}
+
+		if got := s.workers[1].TalosVersion(); got != "v1.13.0" {
+			t.Errorf("a machine beside the target runs Talos %s", got)
+		}
+
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after all of it")
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// counted is every resource on machines of a site, each with a count.
+func counted(s *site) string {
+	files := strings.Replace(credentialFilesHCL, "variable \"due\" {\n  default = null\n}\n", "", 1)
+	hcl := secretsHCL + s.controlPlaneHCL("") + s.workersOf(s.workers[:1], "") + fmt.Sprintf(`
+resource "talosop_machine" "this" {
+  cluster             = talosop_control_plane.this.cluster
+  role                = "worker"
+  name                = %q
+  address             = %q
+  talos_version       = "v1.13.0"
+  install             = { disk = "/dev/sda" }
+  deletion_protection = false
+}
+
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_control_plane.this.cluster
+  file    = { path = "${path.root}/backups" }
+}
+`, s.workers[1].Name(), s.workers[1].Address()) + strings.ReplaceAll(files, "var.due", "null")
+
+	for _, name := range []string{"secrets", "control_plane", "worker", "machine", "etcd_backup", "kubeconfig_file",
+		"talosconfig_file"} {
+		block := fmt.Sprintf("resource \"talosop_%s\" \"this\" {\n", name)
+		hcl = strings.Replace(hcl, block, block+"  count = var.on ? 1 : 0\n", 1)
+	}
+
+	return "variable \"on\" {\n  type = bool\n}\n" + strings.NewReplacer("talosop_secrets.this.", "talosop_secrets.this[0].",
+		"talosop_control_plane.this.", "talosop_control_plane.this[0].").Replace(hcl)
+}
