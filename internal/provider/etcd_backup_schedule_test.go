@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 const scheduleResource = "talosop_etcd_backup_schedule"
@@ -237,9 +239,12 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 		t.Fatalf("it ends with %v, begun %v", err, begun)
 	}
 
-	text := backupschedule.ScheduleFailed("create", refused, err, "").Detail()
+	out, cancel := context.WithTimeoutCause(t.Context(), 0, &tf.RanOutError{Operation: tf.OpCreate, Limit: time.Hour})
+	defer cancel()
+
+	text := backupschedule.ScheduleFailed(out, "create", refused, err, "").Detail()
 	for _, words := range []string{"Namespace is not allowed: forbidden",
-		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches"} {
+		"allowedKubernetesNamespaces:\n        - forbidden", "- os:etcd:backup", "config_patches", "timeouts.create is 1h"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("it does not say %q:\n%s", words, text)
 		}

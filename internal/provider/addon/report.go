@@ -109,6 +109,8 @@ func addonReport(verb string, r *addonRun, outcome release.Outcome, err error) f
 		what.Next = cmp.Or(failed.Next, what.Next)
 	}
 
+	what.Cause = append(what.Cause, tf.RanOutLines(r.ctx)...)
+
 	for _, done := range outcome.Done {
 		what.Now = append(what.Now, "done: "+done)
 	}
@@ -226,7 +228,7 @@ func addonForgotten(m addonModel, err error) diag.Diagnostic {
 }
 
 // addonNotRemoved is a destroy that did not finish.
-func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
+func addonNotRemoved(ctx context.Context, m addonModel, err error) diag.Diagnostic {
 	what := finding.Report{
 		Attempted: "uninstall release " + m.Release().String(), Cause: CauseLines(addonCause(err)),
 		Next: "Correct the cause and apply again: what is gone already is left alone.",
@@ -237,6 +239,8 @@ func addonNotRemoved(m addonModel, err error) diag.Diagnostic {
 		what.Cause = append(CauseLines(addonCause(failed.Cause)), failed.Diagnosis...)
 		what.Next = cmp.Or(failed.Next, what.Next)
 	}
+
+	what.Cause = append(what.Cause, tf.RanOutLines(ctx)...)
 
 	if errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay) {
 		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +

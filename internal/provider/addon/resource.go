@@ -225,7 +225,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	case forget && (errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay)):
 		resp.Diagnostics.Append(addonForgotten(state, err))
 	default:
-		resp.Diagnostics.Append(addonNotRemoved(state, err))
+		resp.Diagnostics.Append(addonNotRemoved(ctx, state, err))
 	}
 }
 

@@ -153,7 +153,7 @@ func (r *etcdBackupScheduleResource) settle(
 			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
 		}
 
-		diags.Append(ScheduleFailed(verb, s, err, next))
+		diags.Append(ScheduleFailed(ctx, verb, s, err, next))
 
 		if state != nil || !begun {
 			return false, diags
@@ -299,7 +299,7 @@ func (r *etcdBackupScheduleResource) Delete(
 
 	switch {
 	case err != nil:
-		resp.Diagnostics.Append(ScheduleFailed("delete", s, err,
+		resp.Diagnostics.Append(ScheduleFailed(ctx, "delete", s, err,
 			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing "+
 				"else is left of it."))
 	case len(stays) > 0:
@@ -337,8 +337,10 @@ func (r *etcdBackupScheduleResource) scheduler(
 }
 
 // ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
-func ScheduleFailed(verb string, s *Scheduler, err error, next string) diag.Diagnostic {
-	what := finding.Report{Attempted: verb + " " + s.String(), Cause: strings.Split(err.Error(), "\n"), Next: next}
+func ScheduleFailed(ctx context.Context, verb string, s *Scheduler, err error, next string) diag.Diagnostic {
+	what := finding.Report{
+		Attempted: verb + " " + s.String(), Cause: append(strings.Split(err.Error(), "\n"), tf.RanOutLines(ctx)...), Next: next,
+	}
 
 	if errors.Is(err, ErrTalosAccess) {
 		what.Next = s.allow() + "\nThen apply again."

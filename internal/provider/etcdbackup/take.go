@@ -347,10 +347,8 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
 	cause, next := to.Diagnosis(err)
 
-	switch ranOut := tf.RanOut(ctx); {
-	case ranOut != nil:
-		cause = append(cause, ranOut.Error())
-	case ctx.Err() != nil:
+	cause = append(cause, tf.RanOutLines(ctx)...)
+	if ctx.Err() != nil && tf.RanOut(ctx) == nil {
 		cause = append(cause, "the operation was cancelled")
 	}
 

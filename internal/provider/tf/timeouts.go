@@ -78,6 +78,15 @@ func RanOut(ctx context.Context) *RanOutError {
 	return ranOut
 }
 
+// RanOutLines is what a report adds to its cause where a timeout ended the operation.
+func RanOutLines(ctx context.Context) []string {
+	if ranOut := RanOut(ctx); ranOut != nil {
+		return []string{ranOut.Error()}
+	}
+
+	return nil
+}
+
 const timeoutsText = "How long operations may take, as durations such as `45m` or `1h30m`."
 
 // TimeoutsAttribute is that of the timeouts module, described as all others are: change says

@@ -44,4 +44,12 @@ func TestRanOut_namesTheTimeout(t *testing.T) {
 	if ranOut := RanOut(ctx); ranOut == nil || !errors.Is(ranOut, context.DeadlineExceeded) {
 		t.Errorf("after its end: %v", ranOut)
 	}
+
+	if lines := RanOutLines(ctx); len(lines) != 1 || !strings.Contains(lines[0], "timeouts.update is 1h") {
+		t.Errorf("a report says %q", lines)
+	}
+
+	if lines := RanOutLines(t.Context()); lines != nil {
+		t.Errorf("a report of an operation that has time says %q", lines)
+	}
 }
