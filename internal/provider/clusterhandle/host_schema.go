@@ -18,15 +18,6 @@ import (
 // its handle what others need to reach it, without anything secret, workers what they have of their own, and the
 // provider how it is reached, for all of them.
 
-// The texts that say what a change does to machines in containers.
-const (
-	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
-	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
-	staysOnItsHost = " What leads there may change as long as it is the same cluster: another one than that which has " +
-		"the machines is refused."
-	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
-)
-
 // What is taken where nothing is said.
 const (
 	DefaultHostDomain    = "cluster.local"
@@ -58,8 +49,8 @@ func HostAttribute() schema.SingleNestedAttribute {
 		"namespace": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label. Clusters may share one." +
-				ReplacesCluster,
+			MarkdownDescription: "Namespace of the host cluster that the machines are in, a DNS label; clusters may " +
+				"share one." + ReplacesCluster,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
@@ -73,14 +64,14 @@ func HostAttribute() schema.SingleNestedAttribute {
 				DefaultHostDomain + "`." + ReplacesCluster,
 		},
 		"service": hostServiceAttribute(),
-		"pod": PodAttribute("all machines of the resource",
-			"Groups of machines may set their own `pod`, whose values go before these."),
+		"pod": PodAttribute("The pods of all machines of the resource; values that a group sets in its own `pod` go before " +
+			"these."),
 	})
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "The Kubernetes cluster whose pods the machines are: required with mode `container`, refused " +
-			"with `metal`. How it is reached may be said in the `host` of the provider instead." + staysOnItsHost,
+		MarkdownDescription: ContainersOnly + "The Kubernetes cluster whose pods the machines are, required with " +
+			"mode `container`; how it is reached may be said in the `host` of the provider instead." + staysOnItsHost,
 		Attributes: attributes,
 	}
 }
@@ -90,14 +81,14 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 	attributes := reachAttributes()
 	maps.Copy(attributes, dwellingAttributes())
 	attributes["kubeconfig_wo"] = hostKubeconfig()
-	attributes["pod"] = PodAttribute("the machines of the resource",
-		"The `pod` beside `replicas` says the same, and goes before this one.")
+	attributes["pod"] = PodAttribute("The pods of the machines of the resource, as `pod` beside `replicas`, which goes " +
+		"before this one.")
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "What these workers have of their own of the host cluster that `host` of the handle " +
-			"describes. Only in clusters of mode `container`. Values that are not set are taken from the handle, and its " +
-			"connection from there or from the provider." + staysOnItsHost,
+		MarkdownDescription: ContainersOnly + "What these workers have of their own of the host cluster that `host` " +
+			"of the handle describes; values that are not set are taken from there, and the connection also from the " +
+			"provider." + staysOnItsHost,
 		Attributes: attributes,
 	}
 }
@@ -121,24 +112,24 @@ func HandleHost() schema.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
 			"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
-		Attributes: attributes,
+		Attributes: tf.Retold(attributes, handleText),
 	}
 }
 
 // reachAttributes say how the host cluster is reached.
 func reachAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"kubeconfig_path": schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText + tf.TerraformOnly},
+		"kubeconfig_path": schema.StringAttribute{Optional: true, MarkdownDescription: kubeconfigPathText},
 		"context": schema.StringAttribute{Optional: true,
-			MarkdownDescription: kubeconfigContextText + tf.TerraformOnly},
-		"in_cluster": schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText + tf.TerraformOnly},
+			MarkdownDescription: kubeconfigContextText},
+		"in_cluster": schema.BoolAttribute{Optional: true, MarkdownDescription: inClusterText},
 		"access": schema.StringAttribute{
 			Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
-			MarkdownDescription: "How talosop reaches the machines. `port-forward` goes through the API of the host cluster " +
-				"and needs nothing exposed; `node-port` and `load-balancer` make a Service of that type for each machine; `pod` " +
-				"needs a route to the addresses of pods. Default: `" + DefaultHostReachable + "`." + hostInPlace,
+			MarkdownDescription: "How talosop reaches the machines: `port-forward` (the default) through the API of " +
+				"the host cluster, with nothing exposed; `node-port` and `load-balancer` by a Service of that type for each " +
+				"machine; `pod` by a route to the addresses of pods." + hostInPlace,
 		},
 	}
 }
@@ -146,10 +137,10 @@ func reachAttributes() map[string]schema.Attribute {
 func hostKubeconfig() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Sensitive: true, WriteOnly: true,
-		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON. Write-only (Terraform 1.11, " +
-			"OpenTofu 1.11): it is stored nowhere and may be ephemeral, and is therefore not there when the resource is read " +
-			"or destroyed; `kubeconfig` in the `host` of the provider is. Not together with `kubeconfig_path` or " +
-			"`in_cluster`." + tf.TerraformOnly,
+		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON; not together with " +
+			"`kubeconfig_path` or `in_cluster`. Write-only (Terraform 1.11, OpenTofu 1.11): it is stored nowhere and may be " +
+			"ephemeral, and is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of " +
+			"the provider is.",
 	}
 }
 
@@ -186,56 +177,55 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
 				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the " +
-					"Kubernetes API reachable from outside of the host cluster. Default: `" + ServiceClusterIP + "`." + hostInPlace,
+					"Kubernetes API reachable from outside of the host cluster. Default: `" + ServiceClusterIP + "`.",
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Annotations of the Service, such as those that load balancers read." + hostInPlace,
+				MarkdownDescription: "Annotations of the Service, such as those that load balancers read.",
 			},
 			"load_balancer_class": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Kubernetes takes another one " +
-					"only together with another type. Default: that of the host cluster." + hostInPlace,
+					"only together with another type. Default: that of the host cluster.",
 			},
 		},
 	}
 }
 
 // PodAttribute is what can be chosen of the pods of machines.
-func PodAttribute(of, inheritance string) schema.SingleNestedAttribute {
+func PodAttribute(description string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "The pods of " + of + ". " + inheritance,
+		MarkdownDescription: description + rollsPods,
 		Attributes: map[string]schema.Attribute{
 			"resources": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "Resources of a machine; everything that runs on it shares them." + rollsPods,
+				MarkdownDescription: "Resources of a machine; everything that runs on it shares them.",
 				Attributes: map[string]schema.Attribute{
 					"requests": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
 						MarkdownDescription: "What is set aside on a node of the host cluster, such as `{ cpu = \"250m\", memory = " +
-							"\"1Gi\" }`. Default: nothing." + rollsPods,
+							"\"1Gi\" }`. Default: nothing.",
 					},
 					"limits": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What the machine never gets more of, in the same form. Default: no limits." + rollsPods,
+						MarkdownDescription: "What the machine never gets more of, in the same form. Default: no limits.",
 					},
 				},
 			},
 			"storage": storageAttribute(),
 			"node_selector": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node." +
-					rollsPods,
+				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node.",
 			},
 			"tolerations": tolerationsAttribute(),
 			"priority_class": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host cluster." + rollsPods,
+				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host cluster.",
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Annotations of the pods alone, beside those of `host`." + rollsPods,
+				MarkdownDescription: "Annotations of the pods alone, beside those of `host`.",
 			},
 		},
 	}
@@ -245,30 +235,30 @@ func tolerationsAttribute() schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Taints of nodes of the host cluster that the pods tolerate. Default: those that Kubernetes " +
-			"adds." + rollsPods,
+			"adds.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"key": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Key of the taint. Default: every key, with operator `Exists`." + rollsPods,
+				MarkdownDescription: "Key of the taint. Default: every key, with operator `Exists`.",
 			},
 			"operator": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{stringvalidator.OneOf("Equal", "Exists")},
-				MarkdownDescription: "`Equal`, which compares `value`, or `Exists`. Default: `Equal`." + rollsPods,
+				MarkdownDescription: "`Equal`, which compares `value`, or `Exists`. Default: `Equal`.",
 			},
 			"value": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Value of the taint, with operator `Equal` only." + rollsPods,
+				MarkdownDescription: "Value of the taint, with operator `Equal` only.",
 			},
 			"effect": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{
 					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
 				MarkdownDescription: "Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every " +
-					"effect." + rollsPods,
+					"effect.",
 			},
 			"toleration_seconds": schema.Int64Attribute{
 				Optional: true,
 				MarkdownDescription: "How many seconds a pod stays on a node that gets the taint, with effect `NoExecute` only. " +
-					"Default: for ever." + rollsPods,
+					"Default: for ever.",
 			},
 		}},
 	}
@@ -279,14 +269,15 @@ func storageAttribute() schema.SingleNestedAttribute {
 		return schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Size of " + of + ", as a quantity of Kubernetes such as `" + fallback +
-				"`, which is the default. Volumes that are there grow where their storage " +
-				"class allows that, with their pods running; a smaller size is refused.",
+				"` (the default).",
 		}
 	}
 
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "Where machines keep their data: in volumes of their own, which outlive their pods.",
+		Optional: true,
+		MarkdownDescription: "Where machines keep their data: in volumes of their own, which outlive their pods. A " +
+			"larger size lets volumes grow where their storage class allows that, with pods running; a smaller one is " +
+			"refused.",
 		Attributes: map[string]schema.Attribute{
 			"class": schema.StringAttribute{
 				Optional:            true,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -96,14 +97,14 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"discovery": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees encrypted " +
-				"data only. Default: `true`, and `false` with `air_gapped`. KubeSpan needs it." + AppliedLive,
+			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees " +
+				"encrypted data only and which KubeSpan needs. Default: `true`, and `false` with `air_gapped`." + AppliedLive,
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the machines reach no public network (default `false`). Switches the discovery " +
-				"service off, and time synchronisation too unless a patch configures it, because machines would wait for it for " +
-				"ever. Images have to come from `registries` or the image cache." + AppliedLive,
+			MarkdownDescription: "Whether the machines reach no public network (default `false`): switches the " +
+				"discovery service off, and time synchronisation too unless a patch configures it. Images have to come from " +
+				"`registries` or the image cache." + AppliedLive,
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
@@ -117,7 +118,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 
 // HandleAttributes describe the handle where a user gives it.
 func HandleAttributes() map[string]schema.Attribute {
-	attributes := ClusterAttributes()
+	attributes := tf.Retold(ClusterAttributes(), handleText)
 
 	attributes["name"] = schema.StringAttribute{
 		Required:            true,
@@ -160,8 +161,8 @@ func HandleAttributes() map[string]schema.Attribute {
 	}
 	attributes["phase"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Phase of the control plane. It is unknown while the cluster is being made, which keeps " +
-			"everything that connects to the cluster from doing so too early. Not needed in a handle written by hand.",
+		MarkdownDescription: "Phase of the control plane, unknown while the cluster is being made, so that nothing " +
+			"connects to it too early. Not needed in a handle written by hand.",
 	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,
@@ -211,7 +212,7 @@ func JoinHandle(cost string) map[string]schema.Attribute {
 		replace(host.Attributes, "dns_domain", replaceOnOtherDomain(DefaultHostDomain))
 	}
 
-	return retold(attributes, strings.NewReplacer(ReplacesCluster, cost))
+	return tf.Retold(attributes, strings.NewReplacer(ReplacesCluster, cost).Replace)
 }
 
 // replace lets a change of a text replace the resource.
@@ -247,52 +248,25 @@ func BoundHandle(cost string) map[string]schema.Attribute {
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
 // that has them. replaces is the text about what would replace a cluster.
 func withoutMachines(attributes map[string]schema.Attribute, replaces string) map[string]schema.Attribute {
-	return retold(attributes, strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "",
-		hostInPlace, "", tf.TerraformOnly, ""))
+	return tf.Retold(attributes, strings.NewReplacer(AppliedLive, "", ReplacesCluster, replaces, rollsPods, "",
+		hostInPlace, "").Replace)
 }
 
-// retold are attributes with other texts.
-func retold(attributes map[string]schema.Attribute, text *strings.Replacer) map[string]schema.Attribute {
-	out := map[string]schema.Attribute{}
-
-	for name, attribute := range attributes {
-		switch a := attribute.(type) {
-		case schema.StringAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			out[name] = a
-		case schema.BoolAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			out[name] = a
-		case schema.ListAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			out[name] = a
-		case schema.MapAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			out[name] = a
-		case schema.SingleNestedAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.Attributes = retold(a.Attributes, text)
-			out[name] = a
-		case schema.MapNestedAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, text)
-			out[name] = a
-		case schema.ListNestedAttribute:
-			a.MarkdownDescription = text.Replace(a.MarkdownDescription)
-			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, text)
-			out[name] = a
-		default:
-			panic(tf.Unconverted(name, a))
+// handleText is the text of a setting of a cluster in the handle: what it is, and what a change does.
+func handleText(description string) string {
+	for _, change := range []string{AppliedLive, ReplacesCluster} {
+		if text, ok := strings.CutSuffix(description, change); ok {
+			return tf.FirstSentence(text) + change
 		}
 	}
 
-	return out
+	return tf.FirstSentence(description)
 }
 
-// HandleType is the type of a handle, the same wherever it appears.
-func HandleType() map[string]attr.Type {
+// HandleType is the type of a handle, the same wherever it appears. It is made once: every plan asks for it.
+var HandleType = sync.OnceValue(func() map[string]attr.Type {
 	return tf.ObjectOf(HandleAttributes()).AttrTypes
-}
+})
 
 // HandleFrom decodes a handle. An unknown or null one gives a model with nothing
 // known in it.

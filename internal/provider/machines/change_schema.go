@@ -50,34 +50,33 @@ func changeAttributes() map[string]schema.Attribute {
 		"apply_mode": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
-			MarkdownDescription: "How a changed configuration is applied to machines that run. `auto` applies it for good. " +
-				"`try` applies what takes no reboot on trial first: it is kept only when the machine is reached again under it, " +
-				"and reverts by itself otherwise, which undoes a network setting that cuts the machine off. Default: " +
-				"`auto`." + tf.TerraformOnly,
+			MarkdownDescription: "How a changed configuration is applied to machines that run: `auto` (the default) " +
+				"for good; `try` on trial first where no reboot is needed: it is kept only when the machine is reached again " +
+				"under it, which undoes a network setting that cuts the machine off." + tf.TerraformOnly,
 		},
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave. Nodes are " +
-				"cordoned in any case, and uncordoned when their machines work again. When a whole pool of workers is destroyed, " +
-				"Talos drains its nodes while it resets the machines, all at once: of these settings only `enabled` counts " +
-				"there." + tf.TerraformOnly,
+			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave; " +
+				"they are cordoned in any case, and uncordoned when their machines work again. When a whole pool of workers is " +
+				"destroyed, Talos drains its nodes while it resets the machines: only `enabled` counts there." +
+				tf.TerraformOnly,
 			Attributes: map[string]schema.Attribute{
 				"enabled": schema.BoolAttribute{
 					Optional:            true,
-					MarkdownDescription: "Whether pods are evicted before the disruption. Default: `true`." + tf.TerraformOnly,
+					MarkdownDescription: "Whether pods are evicted before the disruption (default `true`).",
 				},
 				"timeout": schema.StringAttribute{
 					Optional:            true,
 					Validators:          []validator.String{durationValidator{}},
-					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m`. Default: `5m`." + tf.TerraformOnly,
+					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m` (default `5m`).",
 				},
 				"on_timeout": schema.StringAttribute{
 					Optional: true,
 					Validators: []validator.String{stringvalidator.OneOf(
 						string(cluster.DrainFail), string(cluster.DrainForce), string(cluster.DrainSkip))},
-					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget protects. " +
-						"`fail` makes the node schedulable again and ends the run, `force` deletes them against their budgets, `skip` " +
-						"leaves them to the disruption. Default: `fail`." + tf.TerraformOnly,
+					MarkdownDescription: "What happens when pods are left by then, such as those a PodDisruptionBudget " +
+						"protects. `fail` (the default) makes the node schedulable again and ends the run, `force` deletes them " +
+						"against their budgets, `skip` leaves them to the disruption.",
 				},
 			},
 		},
@@ -86,46 +85,38 @@ func changeAttributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{viaValidator{}},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`; at most one of each minor version. Talos is upgraded from one minor version to the next, all " +
-				"machines one after the other before the next one. Default: the newest patch this version of the provider knows " +
-				"of (" + knownReleases() +
-				"), and the first release of minor versions that it does not know." + tf.TerraformOnly,
+				"`[\"v1.12.6\"]`; at most one of each minor version. Default: the newest patch this version of the provider " +
+				"knows of (" + knownReleases() + "), and the first release of minor versions that it does not know." +
+				tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			MarkdownDescription: "Folder on the computer that runs Terraform for a snapshot of etcd, such as `./snapshots`: " +
-				"each apply writes one there before it takes the first control plane out of service or out of etcd, and takes " +
-				"none when the snapshot cannot be kept whole, with its checksum verified. The files, such as " +
-				"`prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the cluster, are readable by their owner alone, and " +
-				"are never deleted by talosop. Default: no snapshot." + tf.TerraformOnly,
+			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a snapshot " +
+				"of etcd that each apply takes and verifies before the first control plane goes out of service or out of etcd " +
+				"(default: none). The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the cluster, " +
+				"are readable by their owner alone, and are never deleted by talosop." + tf.TerraformOnly,
 		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines may go back to an older Talos, as far as Talos supports that: one minor " +
-				"version at a time, and for control planes not across a version of etcd (1.11 to 1.10, 1.14 to 1.13); and never " +
-				"below the version contract of the cluster, with or without it: the configurations follow that. Without it a " +
-				"`talos_version` older than the one that runs is refused. So is a `kubernetes_version` with a lower patch than " +
-				"the one that runs; the minor version of Kubernetes never goes back, with or without it. Default: " +
-				"`false`." + tf.TerraformOnly,
+			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time and not " +
+				"below the version contract of the cluster, and to a lower patch of Kubernetes (default `false`). Control " +
+				"planes never go back across a version of etcd (Talos 1.11 to 1.10, 1.14 to 1.13)." + tf.TerraformOnly,
 		},
 		"kubernetes_upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
 			Validators:  []validator.List{kubernetesViaValidator{}},
-			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.35.6\"]`; at most one of each minor version, each supported by the `talos_version` of the machines. All " +
-				"machines of the resource run one before the first goes on to the next. A change does nothing to machines that " +
-				"run the wanted version. It counts for the machines of this resource: set it on those of the workers, too. " +
-				"Default: the newest patch this version of the provider knows of (" + knownKubernetesReleases() +
+			MarkdownDescription: "Kubernetes releases to pass on upgrades of the machines of this resource across " +
+				"more than one minor version, such as `[\"v1.35.6\"]`; at most one of each minor version, each supported by " +
+				"`talos_version`. Default: the newest patch this version of the provider knows of (" + knownKubernetesReleases() +
 				"), and the first release of minor versions that it does not know." + tf.TerraformOnly,
 		},
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether a node is cordoned and drained, as `drain` says, before the kubelet of its machine " +
-				"changes, and uncordoned afterwards. A kubelet that restarts leaves its pods running, so that an upgrade of " +
-				"Kubernetes needs no drain; some storage and device plugins do. A change does nothing to machines by itself, and " +
-				"it counts for the machines of this resource alone. Default: `false`." + tf.TerraformOnly,
+			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
+				"changes, and uncordoned afterwards (default `false`). A kubelet that restarts leaves its pods running; only " +
+				"some storage and device plugins need this." + tf.TerraformOnly,
 		},
 	}
 }
@@ -154,13 +145,9 @@ func knownKubernetesReleases() string {
 }
 
 // kubernetesChange says what another version of Kubernetes does.
-const kubernetesChange = "A change upgrades Kubernetes on the machines that run, after Talos, and one minor version " +
-	"after the other: images are pulled everywhere, then kube-apiserver, kube-controller-manager and kube-scheduler " +
-	"change control plane by control plane, then kube-proxy, then the kubelets, those of workers as `max_unavailable` " +
-	"allows, and at last the bootstrap manifests. Nothing reboots: static pods, kube-proxy and add-ons whose manifests " +
-	"changed restart, all other pods keep running. The repositories and suffixes of images that patches set are kept. A " +
-	"minor version never goes back; `allow_downgrade` permits a lower patch, and what an upgrade began and could not " +
-	"finish is taken back by the version before."
+const kubernetesChange = "A change upgrades Kubernetes on the machines that run, without a reboot, one minor " +
+	"version after the other, as the [guide](../guides/kubernetes-upgrades) says. A complete upgrade to another minor " +
+	"version is never taken back, a lower patch needs `allow_downgrade`."
 
 // manifestsAttribute tells which bootstrap manifests a cluster has.
 func manifestsAttribute() schema.StringAttribute {
@@ -177,9 +164,8 @@ func maxUnavailableAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:   true,
 		Validators: []validator.String{budgetValidator{}},
-		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for other " +
-			"reasons included: a number, or a share such as `20%`, rounded down and at least one. Control planes always " +
-			"change one at a time. Default: `1`." +
+		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for " +
+			"other reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)." +
 			tf.TerraformOnly,
 	}
 }

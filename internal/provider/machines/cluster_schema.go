@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // clusterResourceAttributes are those of ClusterModel.
@@ -33,7 +33,7 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 
 // workersAttribute is the pools of workers.
 func workersAttribute() schema.MapNestedAttribute {
-	attributes := blockAttributes("worker", "the pool")
+	attributes := tf.AsIn("control_plane", blockAttributes("worker", "the pool"))
 
 	version := talosVersionAttribute("the machines of the pool run")
 	version.Required, version.Optional = false, true
@@ -48,10 +48,10 @@ func workersAttribute() schema.MapNestedAttribute {
 				"the name of a pool has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a "+
 					"letter or digit")),
 		},
-		MarkdownDescription: "The pools of workers, by a name of your choice. In `observed` and `operations` their " +
-			"machines go by the names of pool and machine, as in `batch/w-1`. A pool that is taken out leaves the cluster " +
-			"machine by machine; one that only gets another name keeps its machines, but for those in containers, which are " +
-			"called by it: new ones are made, and the old ones removed.",
+		MarkdownDescription: "The pools of workers, by a name of your choice; in `observed` and `operations` their " +
+			"machines go by the names of both, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by " +
+			"machine. One that only gets another name keeps its machines on metal; containers are called by it, so that new " +
+			"ones are made and the old ones removed.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }
@@ -59,21 +59,17 @@ func workersAttribute() schema.MapNestedAttribute {
 // blockAttributes are those of machinesModel inside of talosop_cluster. of names the
 // block in texts.
 func blockAttributes(role, of string) map[string]schema.Attribute {
-	attributes := groupAttributes(role)
+	attributes := groupAttributes(role, "control_plane.install")
 
 	attributes["platform"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, " +
-			"`nocloud` or `aws`. A change upgrades machines that talosop installed or upgraded (see `installer` in " +
-			"`observed`) to the same Talos from the other image; others get it with their next upgrade. Default: " +
-			"`metal`." + clusterhandle.JoinOnly,
+		Optional:            true,
+		MarkdownDescription: platformText,
 	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: "Patches of the configuration of the machines of " + of +
-			"; after `cluster_config_patches`, before those of a " +
-			"machine. " + patchFormat + patchChange,
+		MarkdownDescription: "Patches of the configuration of the machines of " + of + ", after " +
+			"`cluster_config_patches` and before those of a machine. " + patchFormat + patchChange,
 	}
 
 	return attributes

@@ -36,11 +36,11 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 	maps.Copy(attributes, settingsAttributes())
 
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a Kubernetes " +
-			"API that answers. It configures the machines, bootstraps etcd exactly once, and waits until every member is " +
-			"healthy and every node is registered (and Ready, unless `cni` is `none`).\n\nA create that was begun and could " +
-			"not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition on `phase` " +
-			"to make the run fail all the same.",
+		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a " +
+			"Kubernetes API that answers: it configures the machines, bootstraps etcd exactly once, and waits until every " +
+			"member is healthy and every node is registered (and Ready, unless `cni` is `none`).\n\nA create that was begun " +
+			"and could not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition " +
+			"on `phase` to make the run fail all the same.",
 		Attributes: attributes,
 	}
 }

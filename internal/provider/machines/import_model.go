@@ -220,7 +220,7 @@ func installValue(ctx context.Context, i machineconfig.Install, derived string) 
 }
 
 func machineType() map[string]attr.Type {
-	return tf.ObjectOf(machinesAttribute("").NestedObject.Attributes).AttrTypes
+	return tf.ObjectOf(machinesAttribute("", "").NestedObject.Attributes).AttrTypes
 }
 
 func installType() map[string]attr.Type { return tf.AttributesOf(machineType()["install"]) }

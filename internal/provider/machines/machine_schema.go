@@ -15,21 +15,20 @@ import (
 )
 
 // protectsItsCluster is what deletion_protection guards where a resource is one machine.
-const protectsItsCluster = "Whether a removal of this machine that ends its cluster is refused: that of the last " +
-	"control plane, of all control planes in one plan, or of one whose etcd and Kubernetes API have not answered for " +
-	"two minutes. One control plane of several, and a worker, need no permission. Set it to `false` and apply first to " +
-	"give the cluster up."
+const protectsItsCluster = "Whether a removal of this machine that ends its cluster is refused, until it is set to " +
+	"`false` and applied: that of the last control plane, of all control planes in one plan, or of one whose etcd and " +
+	"Kubernetes API have not answered for two minutes."
 
 // oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
 // what groups of them have in common, and what is only said of one.
 func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := lifeAttributes(ctx, protectionAttribute(true, protectsItsCluster))
-	shared := groupAttributes("the")
+	shared := groupAttributes("the", "install")
 
-	maps.Copy(attributes, machinesAttribute("").NestedObject.Attributes)
+	maps.Copy(attributes, machinesAttribute("", "install").NestedObject.Attributes)
 
 	attributes["hostname"] = hostnameAttribute("`name`")
-	attributes["install"] = installAttribute("the machine", "Needed before it joins.")
+	attributes["install"] = installAttribute("the machine", "")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
@@ -49,9 +48,9 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 			Required:      true,
 			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or `worker`. " +
-				"Ordinary pods run on a control plane only with a patch that sets `cluster.allowSchedulingOnControlPlanes`. " +
-				"Talos cannot change the role of a machine." + clusterhandle.ReplacesMachine,
+			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or " +
+				"`worker`. Ordinary pods run on a control plane only with a patch that sets " +
+				"`cluster.allowSchedulingOnControlPlanes`." + clusterhandle.ReplacesMachine,
 		},
 		"name": schema.StringAttribute{
 			Required: true,
@@ -63,11 +62,10 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		},
 		"bootstrap": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one (default " +
-				"`false`). Exactly one machine of a cluster that is made of `talosop_machine` says so; all others join, and wait " +
-				"until there is an etcd to join. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, " +
-				"and none may hold data of etcd. Where an etcd is found, the machine joins it instead, also after it was " +
-				"replaced. Once the cluster exists, a change does nothing to machines.",
+			MarkdownDescription: "Whether this control plane begins the etcd of its cluster when it never had one " +
+				"(default `false`): exactly one machine of a cluster that is made of `talosop_machine` says so, and joins an " +
+				"etcd that is found. Needs `talos_endpoints` of `cluster` with all control planes: each is asked, and none may " +
+				"hold data of etcd." + tf.TerraformOnly,
 		},
 	})
 

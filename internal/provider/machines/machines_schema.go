@@ -46,7 +46,7 @@ type diskSelectorModel struct {
 // hostname, in that, which the validation checks.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-func machinesAttribute(role string) schema.MapNestedAttribute {
+func machinesAttribute(role, install string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Optional: true,
 		Validators: []validator.Map{
@@ -54,12 +54,11 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")),
 		},
-		MarkdownDescription: "The " + role +
-			" machines, by a name of your choice. The name is the machine's identity in Terraform, and its `hostname` unless " +
-			"that is given: it appears in plans and messages. A machine that is added joins the cluster; one that is taken " +
-			"out is drained, leaves etcd, is reset to maintenance mode, and its node is deleted. A machine that only gets " +
-			"another name stays as it is, as long as its `address` or its `uuid` says that it is the same. Required with " +
-			"mode `metal`, where a pool of workers may be empty (`{}`); with `container` it is `replicas`.",
+		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, by a name of your choice, which " +
+			"is their identity in Terraform, and their `hostname` unless that is given; required, though a pool of workers " +
+			"may be empty (`{}`). A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, " +
+			"is reset to maintenance mode, and its node is deleted; one that only gets another name stays, as long as its " +
+			"`address` or `uuid` is the same.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
@@ -69,27 +68,26 @@ func machinesAttribute(role string) schema.MapNestedAttribute {
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` is " +
-					"refused. Without it, the UUID that the first apply saw is remembered and compared. Set it to another one to " +
-					"exchange the hardware: the machine that was there is removed from the cluster, and then the new one joins in " +
-					"its place. With another `hostname` or key it joins first, as the only control plane has to.",
+				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` " +
+					"is refused (default: the UUID that the first apply saw). Another one exchanges the hardware: the machine " +
+					"that was there is removed from the cluster, and the new one joins in its place; with another `hostname` or " +
+					"key it joins first, as the only control plane has to.",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in maintenance mode " +
-					"(base64 of the SHA-256 of its public key). With it the configuration, which holds secrets, is only ever sent " +
-					"to that very machine. It changes with every boot, and is not used once the machine has " +
-					"joined." + tf.TerraformOnly,
+				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in " +
+					"maintenance mode (base64 of the SHA-256 of its public key): the configuration, which holds secrets, is only " +
+					"ever sent to that very machine. It changes with every boot, and is not used once the machine has joined." +
+					tf.TerraformOnly,
 			},
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),
-			"install": installAttribute("this machine", "Values that are not set are taken from `install` of the resource."),
+			"install": installAgain(install),
 			"config_patches": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Patches of this machine's configuration, applied last: addresses, labels and taints belong " +
-					"here. " +
-					patchFormat + patchChange,
+				MarkdownDescription: "Patches of this machine's configuration, in the same form, applied last: " +
+					"addresses, labels and taints belong here." + patchChange,
 			},
 			"meta": metaAttribute(),
 		}},
@@ -106,35 +104,43 @@ func hostnameAttribute(otherwise string) schema.StringAttribute {
 }
 
 // patchFormat describes every list of patches.
-const patchFormat = "Each is YAML: a strategic merge patch, of one or several documents, or a list of JSON 6902 " +
-	"operations (which Talos does not allow when the configuration has several documents, as it has from contract v1.12 " +
-	"on). Documents of kinds that talosop does not know are passed on."
+const patchFormat = "Each is YAML: a strategic merge patch of one or several documents, or a list of JSON 6902 " +
+	"operations, which Talos allows for configurations of one document only (contracts up to v1.11)."
 
 // patchChange says what a changed patch does.
 const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only " +
 	"with a reboot drains and reboots them, as the plan says."
 
+// installAgain is install of a machine in a group, whose own is where.
+func installAgain(where string) schema.SingleNestedAttribute {
+	again := installAttribute("", "")
+	again.MarkdownDescription = "How Talos is installed on the disk of this machine; values that are not set are taken " +
+		"from `" + where + "`." + clusterhandle.JoinOnly
+	again.Attributes = tf.AsIn(where, again.Attributes)
+
+	return again
+}
+
 func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How Talos is installed on the disk of " + of +
-			". Talos on metal needs `disk` or `disk_selector`, unless the machine " +
-			"booted from a disk already. " + inheritance + clusterhandle.JoinOnly,
+		MarkdownDescription: clusterhandle.MetalOnly + "How Talos is installed on the disk of " + of + ": `disk` or " +
+			"`disk_selector` is needed, unless a machine booted from a disk already" + inheritance + "." +
+			clusterhandle.JoinOnly,
 		Attributes: map[string]schema.Attribute{
 			"disk": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Device to install to, such as `/dev/sda` or `/dev/disk/by-id/…`. Not together with " +
-					"`disk_selector`." + clusterhandle.JoinOnly,
+					"`disk_selector`.",
 			},
 			"disk_selector": schema.SingleNestedAttribute{
 				Optional: true,
 				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. " +
-					"`talosop_machine_info` lists the disks of a machine. Not together with `disk`." + clusterhandle.JoinOnly,
+					"`talosop_machine_info` lists the disks of a machine. Not together with `disk`.",
 				Attributes: map[string]schema.Attribute{
 					"size": schema.StringAttribute{
-						Optional: true,
-						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`." +
-							clusterhandle.JoinOnly,
+						Optional:            true,
+						MarkdownDescription: "Size, with a comparison when wanted, such as `4GB`, `> 1TB` or `<= 2TB`.",
 					},
 					"model":    selectorAttribute("Model, as `/sys/block/<dev>/device/model` has it"),
 					"serial":   selectorAttribute("Serial number, as `/sys/block/<dev>/serial` has it"),
@@ -144,33 +150,31 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 					"type": schema.StringAttribute{
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.OneOf("ssd", "hdd", "nvme", "sd")},
-						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card)." + clusterhandle.JoinOnly,
+						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card).",
 					},
 					"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),
 				},
 			},
 			"wipe": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "Wipe the disk before the installation (default `false`)." + clusterhandle.JoinOnly,
+				MarkdownDescription: "Wipe the disk before the installation (default `false`).",
 			},
 			"image": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, `schematic` and " +
-					"`platform`. Its version has to be `talos_version`. Upgrades use the same image at the version they go to, and " +
-					"the schematic in its name is the one that is wanted. Another image upgrades machines that talosop installed or " +
-					"upgraded (see `installer` in `observed`) to the same Talos from it, unless only the tag differs; others get it " +
-					"with their next upgrade. Nothing that a machine says tells such an upgrade from one that Talos rolled back.",
+				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, " +
+					"`schematic` and `platform`; its version has to be `talos_version`, and upgrades use it at the version they " +
+					"go to." + imageChange,
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Additional kernel arguments, such as `console=ttyS0`. Machines that boot a unified kernel " +
-					"image (UEFI, Talos 1.10 and newer) ignore them: put them into the schematic instead." + clusterhandle.JoinOnly,
+					"image (UEFI, Talos 1.10 and newer) ignore them: put them into the schematic instead.",
 			},
 		},
 	}
 }
 
 func selectorAttribute(what string) schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "." + clusterhandle.JoinOnly}
+	return schema.StringAttribute{Optional: true, MarkdownDescription: what + "."}
 }

@@ -26,16 +26,10 @@ func metaAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: "Values in META of the machine, the small store beside its boot partition that outlives " +
-			"resets and upgrades. The keys are `network` (0x0a), `download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), " +
-			"`uuid_override` (0x0f) and `machine_token` (0x10), by name or number; the others belong to Talos. They are " +
-			"written once the machine has joined, and again when something else changed them; a key that is taken out here " +
-			"keeps its value on the machine. `network` is the network configuration of the metal platform, in YAML. Talos " +
-			"applies it the moment it is written, under whatever the machine configuration says about the network, so it is " +
-			"written to one machine at a time, and the machine has to stay reachable at `address`. `uuid_override` is the " +
-			"UUID that the machine reports from then on, in place of its hardware's. Every client that may read from the " +
-			"machine sees the values; give a secret one as `sensitive(…)`. Machines in containers have no " +
-			"META." + clusterhandle.AppliedLive,
+		MarkdownDescription: "Values in META of the machine by name or number of the key: `network` (0x0a), " +
+			"`download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). " +
+			"They are written once the machine has joined, and again when something else changed them; a key that is taken " +
+			"out here keeps its value ([guide](../guides/metal-machines))." + clusterhandle.AppliedLive,
 	}
 }
 

@@ -100,7 +100,7 @@ const (
 // poolAttributes are the attributes that every resource with machines has. role
 // names the machines in texts.
 func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
-	attributes := groupAttributes(role)
+	attributes := groupAttributes(role, "install")
 	attributes["talos_version"] = talosVersionAttribute("the " + role + " machines run")
 
 	maps.Copy(attributes, lifeAttributes(ctx, protectionAttribute(protect, protectsTheWhole)))
@@ -119,11 +119,9 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"owner_id": schema.StringAttribute{
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "A random id of this resource in this state, made when it is created or imported. An apply " +
-				"marks the nodes of its machines with it (annotation `talosop.dev/owner`). A resource that is created over " +
-				"working machines takes them over and puts its own mark in the place of the other. One that is destroyed, or " +
-				"that machines are taken out of, leaves machines with the mark of another resource alone, and says so. A plan " +
-				"shows such a mark as drift, and its apply takes the machine over again.",
+			MarkdownDescription: "Random id of this resource in this state, which an apply marks the nodes of its " +
+				"machines with (annotation `talosop.dev/owner`). A machine with the mark of another resource is left alone " +
+				"when it is removed here, and taken over by an apply: see the [guide](../guides/renames-and-moves).",
 		},
 		"deletion_protection": protection,
 		"timeouts":            tf.MachineTimeouts(ctx),
@@ -140,43 +138,46 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`, with or without the `v`: " +
-			machineset.SupportedTalos + "; a newer one is accepted with a " +
-			"warning. It decides which installer image is used. A change upgrades the machines that run, one minor version " +
-			"after the other, each drained first and rebooted; the control planes one at a time.",
+		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`, with or without the " +
+			"`v`: " + machineset.SupportedTalos + "; a newer one is accepted with a warning. A change upgrades the machines " +
+			"that run, one minor version after the other, each drained first and rebooted; the control planes one at a time.",
 	}
 }
 
-// groupAttributes are those of machinesModel.
-func groupAttributes(role string) map[string]schema.Attribute {
+// platformText describes platform, with a default and without one.
+const platformText = clusterhandle.MetalOnly + "Platform of the installer image of a `schematic`, in the words of " +
+	"Talos, such as `nocloud` or `aws` (default `metal`)." + imageChange
+
+// imageChange says what another installer image does.
+const imageChange = " A change upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to " +
+	"the same Talos from the other image; others get it with their next upgrade."
+
+// groupAttributes are those of machinesModel. install is where that of the group is.
+func groupAttributes(role, install string) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
-		"machines": machinesAttribute(role),
+		"machines": machinesAttribute(role, install),
 		"install": installAttribute("the "+role+" machines",
-			"Machines may set their own `install`, whose values go before these."),
+			"; what a machine says in its own `install` goes before this"),
 		"schematic": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Id of an Image Factory schematic (64 hexadecimal digits): the system extensions and kernel " +
-				"arguments that machines are installed with. A change upgrades machines that run to the same Talos with the new " +
-				"schematic, as a change of `talos_version` does. Without it any schematic is right until the next upgrade, which " +
-				"installs plain Talos.",
+			MarkdownDescription: clusterhandle.MetalOnly + "Id of an Image Factory schematic (64 hexadecimal digits): " +
+				"the system extensions and kernel arguments that machines are installed with; without it any is right until " +
+				"the next upgrade, which installs plain Talos. A change upgrades machines that run to the same Talos with the " +
+				"new schematic, as a change of `talos_version` does.",
 		},
 		"platform": schema.StringAttribute{
-			Optional: true,
-			Computed: true,
-			Default:  stringdefault.StaticString(clusterhandle.MetalMode),
-			MarkdownDescription: "Platform of the installer image of a `schematic`, in the words of Talos, such as `metal`, " +
-				"`nocloud` or `aws`. A change upgrades machines that talosop installed or upgraded (see `installer` in " +
-				"`observed`) to the same Talos from the other image; others get it with their next upgrade. Default: " +
-				"`metal`." + clusterhandle.JoinOnly,
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString(clusterhandle.MetalMode),
+			MarkdownDescription: platformText,
 		},
 		"config_patches": schema.ListAttribute{
 			Optional:    true,
 			Computed:    true,
 			Default:     noTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of the " + role +
-				" machines of this resource; after those of the cluster, before those of a " +
-				"machine. " + patchFormat + patchChange,
+			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource, after " +
+				"those of the cluster and before those of a machine. " + patchFormat + patchChange,
 		},
 	}
 
@@ -194,24 +195,22 @@ func behaviourAttributes() map[string]schema.Attribute {
 			Computed:   true,
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
-			MarkdownDescription: "What destroying the resource does to its machines: `reset` wipes their state and reboots " +
-				"them into maintenance mode, `preserve` leaves them running as they are and forgets them. Workers of a cluster " +
-				"that lives on are reset all at once, each cordoned and drained by Talos itself unless `drain.enabled` is " +
-				"`false`; to have them leave within `max_unavailable`, take them out of `machines` first. Default: " +
-				"`reset`." + tf.TerraformOnly,
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes " +
+				"their state and reboots them into maintenance mode, `preserve` leaves them running as they are and forgets " +
+				"them. Workers of a cluster that lives on are reset all at once, each drained by Talos itself unless " +
+				"`drain.enabled` is `false`; to have them leave within `max_unavailable`, take them out of `machines` first." +
+				tf.TerraformOnly,
 		},
-		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish. `warn` stores the " +
-			"resource with its `phase` and a warning, and the next apply goes on where it stopped; combine it with a " +
-			"postcondition on `phase`. `error` fails, which marks the resource as tainted: unless `untaint`ed, the next apply " +
-			"**resets the machines** and begins anew." + tf.TerraformOnly),
+		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish: `warn` " +
+			"stores the resource with its `phase` and a warning, and the next apply goes on where it stopped; `error` " +
+			"fails, which taints the resource: unless `untaint`ed, the next apply **resets the machines** and begins anew." +
+			tf.TerraformOnly),
 	}
 }
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
-const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused; set it to " +
-	"`false` and apply first. The refusal and the plan that sets it to `false` list what would be wiped: a " +
-	"plan of `-replace` shows no warnings. It does not guard single machines: one that is taken out of the " +
-	"configuration is removed."
+const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until it is " +
+	"set to `false` and applied; single machines that are taken out of the configuration are removed all the same."
 
 // protectionAttribute is deletion_protection with its default, and the text of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {
@@ -226,10 +225,10 @@ func observationAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"phase": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, `Ready`, or " +
-				"`Degraded` when something was lost that the next apply repairs. Unknown in plans that will change it. Check it " +
-				"in a postcondition, `self.phase == \"Ready\"`, so that an incomplete create fails the run without tainting the " +
-				"resource.",
+			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, " +
+				"`Ready`, or `Degraded` when something was lost that the next apply repairs; unknown in plans that will change " +
+				"it. Check it in a postcondition, `self.phase == \"Ready\"`, so that an incomplete create fails the run " +
+				"without tainting the resource.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,
@@ -266,11 +265,11 @@ func observationAttributes() map[string]schema.Attribute {
 				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
 				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot that was restored, " +
 					"whoever did that; null when it did not, or so long ago that etcd does not tell any more."),
-				"peer_address": tf.ToldByResource("Address of a control plane in a container at which the others find its etcd, " +
-					"whichever pod it has: that of a Service of the host cluster. Null on metal, on workers, and of machines that " +
-					"were configured without one."),
-				"pod_digest": tf.ToldByResource("Digest of what the pod of a machine in a container was made with; null on " +
-					"metal, and when the pod is not as talosop made it."),
+				"peer_address": tf.ToldByResource(clusterhandle.ContainersOnly + "Address of a control plane at " +
+					"which the others find its etcd, whichever pod it has: that of a Service of the host cluster. Null on " +
+					"workers, and of machines that were configured without one."),
+				"pod_digest": tf.ToldByResource(clusterhandle.ContainersOnly + "Digest of what the pod was made " +
+					"with; null when it is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
@@ -286,11 +285,10 @@ func observationAttributes() map[string]schema.Attribute {
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw it: another " +
-						"Talos, another schematic, another image of a component of Kubernetes, the places in its configuration " +
-						"(without values), a configuration that is gone, a missing etcd member or node, and of containers volumes that " +
-						"are lost and what differs on the host cluster. The next apply puts it right, but for what begins with `host " +
-						"cluster, left as it is`: claims of another size or class than configured. Empty when nothing differs.",
+					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw " +
+						"it, in its versions, images, configuration (places without values), etcd member, node, and objects on the " +
+						"host cluster. The next apply puts it right, but for what begins with `host cluster, left as it is`: claims " +
+						"of another size or class than configured.",
 				},
 			}},
 		},

@@ -29,19 +29,17 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 		"replicas": schema.Int64Attribute{
 			Optional:   true,
 			Validators: []validator.Int64{int64validator.Between(0, mostReplicas)},
-			MarkdownDescription: "How many " + role + " machines there are in containers, numbered from `0`: required with " +
-				"mode `container`, refused with `metal`. More of them are made and " +
-				"join; of fewer, those with the highest numbers are drained, leave etcd, and go with their volumes.",
+			MarkdownDescription: clusterhandle.ContainersOnly + "How many " + role + " machines there are, numbered " +
+				"from `0`; required with mode `container`. More of them are made and join; of fewer, those with the highest " +
+				"numbers are drained, leave etcd, and go with their volumes.",
 		},
 		"replica_config_patches": schema.MapAttribute{
 			Optional:    true,
 			ElementType: types.ListType{ElemType: types.StringType},
-			MarkdownDescription: "Patches of the configuration of single machines in containers, by their numbers, such as " +
-				"`\"0\"`; applied last. " + patchFormat +
-				patchChange,
+			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of the configuration of single machines by " +
+				"their numbers, such as `\"0\"`, in the same form, applied last." + patchChange,
 		},
-		"pod": clusterhandle.PodAttribute("these machines in containers",
-			"Values that are not set are taken from `pod` of `host`."),
+		"pod": podAgain(),
 	}
 }
 
@@ -97,6 +95,15 @@ func untoldReplicas(m machinesModel) machinesModel {
 	return m
 }
 
+// podAgain is pod of a group, which has the same in it as that of host.
+func podAgain() schema.SingleNestedAttribute {
+	pod := clusterhandle.PodAttribute(clusterhandle.ContainersOnly + "The pods of these machines; values that are not " +
+		"set are taken from `host.pod`.")
+	pod.Attributes = tf.AsIn("host.pod", pod.Attributes)
+
+	return pod
+}
+
 func podType() map[string]attr.Type {
-	return tf.ObjectOf(clusterhandle.PodAttribute("", "").Attributes).AttrTypes
+	return tf.ObjectOf(clusterhandle.PodAttribute("").Attributes).AttrTypes
 }

@@ -22,23 +22,17 @@ type restoreModel struct {
 func RestoreAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Snapshot of etcd that the cluster begins with: one of `talosop_etcd_backup`, or any that " +
-			"`talosctl etcd snapshot` wrote. The secrets have to be those of the cluster that it was taken of, and " +
-			"`kubernetes_version` not older. It is fetched, opened and verified before the first machine is touched, and " +
-			"restored on one control plane; the others join. While it is restored it is kept, opened, in a file without a " +
-			"name in the folder for temporary files (`TMPDIR`), which needs room for the whole database: in memory where " +
-			"that folder is a tmpfs.\n\nIt counts when the cluster is made, and when every control plane was reset since: a " +
-			"plan then has the operation `restore etcd on cp-1 from …`. A control plane that holds data of etcd is never " +
-			"overwritten: asking for another snapshot than `restored_from` while the cluster lives is refused, and the same " +
-			"one is not restored again. Everything that was written since the snapshot is gone. Taking this argument out " +
-			"later changes nothing. Default: etcd begins empty." + tf.TerraformOnly,
+		MarkdownDescription: "Snapshot of etcd that the cluster begins with, taken of a cluster with the same " +
+			"secrets and no newer Kubernetes: one of `talosop_etcd_backup`, or any that `talosctl etcd snapshot` wrote. It " +
+			"counts when the cluster is made, and when every control plane was reset since " +
+			"([guide](../guides/etcd-backups)); data of etcd is never overwritten." + tf.TerraformOnly,
 		Attributes: restoreAttributes(),
 	}
 }
 
 // restoreAttributes are those of restoreModel.
 func restoreAttributes() map[string]schema.Attribute {
-	attributes := store.RestoresBackup("")
+	attributes := tf.Briefly(store.RestoresBackup(""))
 
 	attributes["identities_wo"] = schema.ListAttribute{
 		Optional:    true,
@@ -63,10 +57,9 @@ func restoredAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"restored_from": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, with `endpoint` the " +
-				"URL `https://s3.example.org/bucket/key`, or the path of a file. Null when it never was, as far as this resource " +
-				"knows. To restore that same snapshot once more, after another loss, give it another name: copy the object or " +
-				"the file.",
+			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, " +
+				"`https://s3.example.org/bucket/key` with `endpoint`, or the path of a file; null when it never was, as far as " +
+				"this resource knows. To restore that same snapshot once more, after another loss, copy it to another name.",
 		},
 		"restored_at": schema.StringAttribute{
 			Computed: true,

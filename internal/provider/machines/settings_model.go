@@ -193,15 +193,14 @@ func settingsAttributes() map[string]schema.Attribute {
 			Required:      true,
 			Validators:    []validator.String{clusterhandle.ModeValidator{}},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
-			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or `container`, for " +
-				"pods of the Kubernetes cluster of `host`. It has no default." + clusterhandle.ReplacesCluster,
+			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or " +
+				"`container`, for pods of the Kubernetes cluster of `host`." + clusterhandle.ReplacesCluster,
 		},
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{clusterhandle.ReplaceOnOtherName()},
-			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes. Talos and " +
-				"kubeconfigs show it, and snapshots of etcd are kept in a folder of that name: those of an earlier name stay " +
-				"where they are." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
+			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes; " +
+				"snapshots of etcd are kept in a folder of that name." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{
@@ -209,8 +208,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
 				"`https://10.0.0.10:6443`: a load balancer, a virtual IP or a DNS name in front of the control planes, or the " +
-				"address of a single one. Required with mode `metal`. Default in containers: the name of the Service in front of " +
-				"the control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
+				"address of a single one. Required on metal; default in containers: the name of the Service in front of the " +
+				"control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,
@@ -245,8 +244,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			Default:     noTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included (through " +
-				"`cluster`). Applied first, before `config_patches`. " + patchFormat + patchChange,
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included " +
+				"(through `cluster`), before `config_patches`. " + patchFormat + patchChange,
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional: true,
@@ -257,7 +256,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to " +
 				"`cluster` of `talosop_worker`, the ephemeral resources and the data sources.",
-			Attributes: tf.ComputedAttributes(clusterhandle.ObservedHandle()),
+			Attributes: tf.ComputedAttributes(tf.Briefly(clusterhandle.ObservedHandle())),
 		},
 	}
 
