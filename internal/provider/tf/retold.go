@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// What is described in one place is shown in others, too: an installation for all machines and for each, the settings of
-// a cluster in its handle. There one sentence is enough.
+// What is described in one place is shown in others, too: an installation for all machines and for each, the settings
+// of a cluster in its handle. There one sentence is enough.
 
 // Retold are the same attributes, nested ones included, with the descriptions that tell makes of theirs.
 func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
