@@ -8,22 +8,20 @@ const (
 	// AppliedLive is said of what Talos takes while it runs.
 	AppliedLive = " A change is applied to running machines without a reboot."
 	// ReplacesCluster is said of what a cluster cannot change.
-	ReplacesCluster = " A change replaces the cluster: every machine is wiped (a container is deleted with its " +
-		"volumes), and all data of etcd is lost."
+	ReplacesCluster = " A change replaces the cluster: every machine is wiped, and the data of etcd is " +
+		"lost."
 	// ReplacesWorkers is what ReplacesCluster is for a pool of workers.
-	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped (containers are deleted with " +
-		"their volumes), and join anew."
+	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped, and join anew."
 	// ReplacesMachine is what ReplacesCluster is for a single machine.
 	ReplacesMachine = " A change replaces the resource: the machine is drained, leaves etcd where it is a control " +
 		"plane, is wiped, and joins anew."
 	// JoinOnly is said of what Talos reads while it is installed.
 	JoinOnly = " A change has an effect only on machines that are installed after it."
 
-	rollsPods      = " A change replaces the pods of machines that run, one control plane at a time, each drained first."
-	hostInPlace    = " A change is made to the objects on the host cluster in place; pods stay."
-	staysOnItsHost = " What leads there may change as long as it is the same cluster: another one than that which has " +
-		"the machines is refused."
-	keptByMachines = " Machines that run keep what they have, so that a change is refused: make another pool with it."
+	rollsPods      = " A change replaces the pods, one control plane at a time, each drained first."
+	hostInPlace    = " A change is made in place; pods stay."
+	staysOnItsHost = " Another host cluster than the one that has the machines is refused."
+	keptByMachines = " A change is refused: make another pool with it."
 )
 
 // The phrases that descriptions begin with where an argument is for one mode only. What is nested has none.

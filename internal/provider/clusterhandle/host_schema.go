@@ -54,8 +54,8 @@ func HostAttribute() schema.SingleNestedAttribute {
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged pods (Pod " +
-				"Security), and removes it with the cluster when nothing else is in it. Default: `false`." + hostInPlace,
+			MarkdownDescription: "Whether talosop makes the namespace when it is missing, with leave for privileged " +
+				"pods, and removes it with the cluster when nothing else is in it (default `false`)." + hostInPlace,
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:      true,
@@ -128,8 +128,8 @@ func reachAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
 			MarkdownDescription: "How talosop reaches the machines: `port-forward` (the default) through the API of " +
-				"the host cluster, with nothing exposed; `node-port` and `load-balancer` by a Service of that type for each " +
-				"machine; `pod` by a route to the addresses of pods." + hostInPlace,
+				"the host cluster, `node-port` and `load-balancer` by a Service for each, `pod` by a route to the addresses of " +
+				"pods." + hostInPlace,
 		},
 	}
 }
@@ -138,9 +138,8 @@ func hostKubeconfig() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Sensitive: true, WriteOnly: true,
 		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON; not together with " +
-			"`kubeconfig_path` or `in_cluster`. Write-only (Terraform 1.11, OpenTofu 1.11): it is stored nowhere and may be " +
-			"ephemeral, and is therefore not there when the resource is read or destroyed; `kubeconfig` in the `host` of " +
-			"the provider is.",
+			"`kubeconfig_path` or `in_cluster`. It is stored nowhere, and so it is not there when the resource is read or " +
+			"destroyed; `kubeconfig` in the `host` of the provider is.",
 	}
 }
 
@@ -158,8 +157,8 @@ func dwellingAttributes() map[string]schema.Attribute {
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included, beside those of " +
-				"talosop, whose names begin with `talosop.dev/` and `app.kubernetes.io/`." + rollsPods,
+			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included; " +
+				"`talosop.dev/` and `app.kubernetes.io/` are those of talosop." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -174,10 +173,9 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "The Service in front of the control planes, which has the name of the cluster." + hostInPlace,
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
-				Optional:   true,
-				Validators: []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
-				MarkdownDescription: "Type of the Service: `ClusterIP`, `NodePort` or `LoadBalancer`. The last two make the " +
-					"Kubernetes API reachable from outside of the host cluster. Default: `" + ServiceClusterIP + "`.",
+				Optional:            true,
+				Validators:          []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
+				MarkdownDescription: "Type of the Service: `ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -185,8 +183,8 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 			},
 			"load_balancer_class": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Kubernetes takes another one " +
-					"only together with another type. Default: that of the host cluster.",
+				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Default: that of the " +
+					"host cluster.",
 			},
 		},
 	}
@@ -200,7 +198,7 @@ func PodAttribute(description string) schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"resources": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "Resources of a machine; everything that runs on it shares them.",
+				MarkdownDescription: "Resources of a machine and all that runs on it.",
 				Attributes: map[string]schema.Attribute{
 					"requests": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
@@ -267,17 +265,15 @@ func tolerationsAttribute() schema.ListNestedAttribute {
 func storageAttribute() schema.SingleNestedAttribute {
 	size := func(of, fallback string) schema.StringAttribute {
 		return schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "Size of " + of + ", as a quantity of Kubernetes such as `" + fallback +
-				"` (the default).",
+			Optional:            true,
+			MarkdownDescription: "Size of " + of + " (default `" + fallback + "`).",
 		}
 	}
 
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Where machines keep their data: in volumes of their own, which outlive their pods. A " +
-			"larger size lets volumes grow where their storage class allows that, with pods running; a smaller one is " +
-			"refused.",
+			"larger size lets volumes grow where their class allows that; a smaller one is refused.",
 		Attributes: map[string]schema.Attribute{
 			"class": schema.StringAttribute{
 				Optional:            true,
@@ -285,8 +281,8 @@ func storageAttribute() schema.SingleNestedAttribute {
 			},
 			"ephemeral": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether machines keep their data in their pods instead (default `false`): a pod that goes " +
-					"takes its machine's data along, etcd's included, and the machine joins anew." + keptByMachines,
+				MarkdownDescription: "Whether machines keep their data in their pods instead, and lose it with them, " +
+					"etcd's included (default `false`)." + keptByMachines,
 			},
 			"state": size("the volume of the machine's configuration (`/system/state`)", DefaultStorageState),
 			"var":   size("the volume of etcd, images, pods and logs (`/var`)", DefaultStorageVar),

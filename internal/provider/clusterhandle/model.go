@@ -70,7 +70,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 			},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.244.0.0/16`, and " +
-				"`" + machineconfig.ContainerPodCIDR + "` in containers, which must not overlap the networks of the host cluster." +
+				"`" + machineconfig.ContainerPodCIDR + "` in containers." +
 				ReplacesCluster,
 		},
 		"service_cidrs": schema.ListAttribute{
@@ -81,7 +81,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 			},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.96.0.0/12`, and `" + machineconfig.ContainerServiceCIDR +
-				"` in containers, which must not overlap the networks of the host cluster." +
+				"` in containers." +
 				ReplacesCluster,
 		},
 		"dns_domain": schema.StringAttribute{
@@ -261,6 +261,20 @@ func handleText(description string) string {
 	}
 
 	return tf.FirstSentence(description)
+}
+
+// TellingHandle describes the handle of a resource that has all of it in arguments of its own.
+func TellingHandle() map[string]schema.Attribute {
+	attributes := tf.Briefly(ObservedHandle())
+
+	for _, name := range []string{"cni", "registries", "host"} {
+		if block, ok := attributes[name].(schema.SingleNestedAttribute); ok {
+			block.Attributes = tf.AsIn(name, block.Attributes)
+			attributes[name] = block
+		}
+	}
+
+	return attributes
 }
 
 // HandleType is the type of a handle, the same wherever it appears. It is made once: every plan asks for it.

@@ -51,15 +51,14 @@ func changeAttributes() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
 			MarkdownDescription: "How a changed configuration is applied to machines that run: `auto` (the default) " +
-				"for good; `try` on trial first where no reboot is needed: it is kept only when the machine is reached again " +
-				"under it, which undoes a network setting that cuts the machine off." + tf.TerraformOnly,
+				"for good; `try` on trial first where no reboot is needed, kept only when the machine is reached again under " +
+				"it." + tf.TerraformOnly,
 		},
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "How Kubernetes nodes are emptied before their machines reboot, upgrade or leave; " +
-				"they are cordoned in any case, and uncordoned when their machines work again. When a whole pool of workers is " +
-				"destroyed, Talos drains its nodes while it resets the machines: only `enabled` counts there." +
-				tf.TerraformOnly,
+			MarkdownDescription: "How Kubernetes nodes, which are cordoned in any case, are emptied before their " +
+				"machines reboot, upgrade or leave. When a whole pool of workers is destroyed, Talos drains its nodes: only " +
+				"`enabled` counts there." + tf.TerraformOnly,
 			Attributes: map[string]schema.Attribute{
 				"enabled": schema.BoolAttribute{
 					Optional:            true,
@@ -85,38 +84,34 @@ func changeAttributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{viaValidator{}},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`; at most one of each minor version. Default: the newest patch this version of the provider " +
-				"knows of (" + knownReleases() + "), and the first release of minor versions that it does not know." +
-				tf.TerraformOnly,
+				"`[\"v1.12.6\"]`; at most one of each. Default: the newest that are known (" + knownReleases() + "), of others " +
+				"the first." + tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a snapshot " +
-				"of etcd that each apply takes and verifies before the first control plane goes out of service or out of etcd " +
-				"(default: none). The files, such as `prod-etcd-20260102T150405Z.snapshot`, hold every Secret of the cluster, " +
-				"are readable by their owner alone, and are never deleted by talosop." + tf.TerraformOnly,
+			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a verified " +
+				"snapshot of etcd before the first control plane goes out of service (default: none). The files hold every " +
+				"Secret of the cluster, and are never deleted by talosop." + tf.TerraformOnly,
 		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time and not " +
-				"below the version contract of the cluster, and to a lower patch of Kubernetes (default `false`). Control " +
-				"planes never go back across a version of etcd (Talos 1.11 to 1.10, 1.14 to 1.13)." + tf.TerraformOnly,
+			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time as far " +
+				"as Talos supports it ([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default " +
+				"`false`)." + tf.TerraformOnly,
 		},
 		"kubernetes_upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
 			Validators:  []validator.List{kubernetesViaValidator{}},
-			MarkdownDescription: "Kubernetes releases to pass on upgrades of the machines of this resource across " +
-				"more than one minor version, such as `[\"v1.35.6\"]`; at most one of each minor version, each supported by " +
-				"`talos_version`. Default: the newest patch this version of the provider knows of (" + knownKubernetesReleases() +
-				"), and the first release of minor versions that it does not know." + tf.TerraformOnly,
+			MarkdownDescription: "Kubernetes releases to pass on upgrades of these machines across more than one " +
+				"minor version, such as `[\"v1.35.6\"]`; at most one of each, supported by `talos_version`. Default: the " +
+				"newest that are known (" + knownKubernetesReleases() + "), of others the first." + tf.TerraformOnly,
 		},
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
-				"changes, and uncordoned afterwards (default `false`). A kubelet that restarts leaves its pods running; only " +
-				"some storage and device plugins need this." + tf.TerraformOnly,
+				"changes, and uncordoned afterwards (default `false`)." + tf.TerraformOnly,
 		},
 	}
 }
@@ -146,16 +141,15 @@ func knownKubernetesReleases() string {
 
 // kubernetesChange says what another version of Kubernetes does.
 const kubernetesChange = "A change upgrades Kubernetes on the machines that run, without a reboot, one minor " +
-	"version after the other, as the [guide](../guides/kubernetes-upgrades) says. A complete upgrade to another minor " +
+	"version after the other: see the [guide](../guides/kubernetes-upgrades). A complete upgrade to another minor " +
 	"version is never taken back, a lower patch needs `allow_downgrade`."
 
 // manifestsAttribute tells which bootstrap manifests a cluster has.
 func manifestsAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed: true,
-		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, the " +
-			"cluster got last: from Talos when it was made, and from upgrades of `kubernetes_version` afterwards. Null on " +
-			"workers.",
+		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
+			"the cluster got last. Null on workers.",
 	}
 }
 

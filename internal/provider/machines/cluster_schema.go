@@ -35,9 +35,10 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 func workersAttribute() schema.MapNestedAttribute {
 	attributes := tf.AsIn("control_plane", blockAttributes("worker", "the pool"))
 
-	version := talosVersionAttribute("the machines of the pool run")
+	version := talosVersionAttribute("")
 	version.Required, version.Optional = false, true
-	version.MarkdownDescription += " Default: that of the cluster."
+	version.MarkdownDescription = "Talos version the machines of the pool run (default: that of the cluster). A " +
+		"change upgrades them, as that of the cluster does."
 	attributes["talos_version"] = version
 	attributes["max_unavailable"] = maxUnavailableAttribute()
 
@@ -49,9 +50,8 @@ func workersAttribute() schema.MapNestedAttribute {
 					"letter or digit")),
 		},
 		MarkdownDescription: "The pools of workers, by a name of your choice; in `observed` and `operations` their " +
-			"machines go by the names of both, as in `batch/w-1`. A pool that is taken out leaves the cluster machine by " +
-			"machine. One that only gets another name keeps its machines on metal; containers are called by it, so that new " +
-			"ones are made and the old ones removed.",
+			"machines are called as in `batch/w-1`. A pool that is taken out leaves the cluster machine by machine. Another " +
+			"name keeps the machines on metal; containers are made anew.",
 		NestedObject: schema.NestedAttributeObject{Attributes: attributes},
 	}
 }
@@ -68,8 +68,8 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: "Patches of the configuration of the machines of " + of + ", after " +
-			"`cluster_config_patches` and before those of a machine. " + patchFormat + patchChange,
+		MarkdownDescription: "Patches of the configuration of the machines of " + of + ", as " +
+			"`cluster_config_patches` are, which are applied before.",
 	}
 
 	return attributes

@@ -13,9 +13,9 @@ import (
 func impactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies on the plan's " +
-			"JSON. A part that depends on values which are not known yet is unknown. Empty once the next refresh has seen the " +
-			"machines; the plan of a destroy has none, see the guide on plans and policies.",
+		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies " +
+			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown; the next refresh " +
+			"empties it.",
 		Attributes: map[string]schema.Attribute{
 			"drained":       impactNames("Machines whose pods are moved elsewhere first."),
 			"rebooted":      impactNames("Machines that reboot, drained or not."),

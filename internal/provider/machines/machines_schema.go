@@ -54,31 +54,28 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")),
 		},
-		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, by a name of your choice, which " +
-			"is their identity in Terraform, and their `hostname` unless that is given; required, though a pool of workers " +
-			"may be empty (`{}`). A machine that is added joins the cluster; one that is taken out is drained, leaves etcd, " +
-			"is reset to maintenance mode, and its node is deleted; one that only gets another name stays, as long as its " +
-			"`address` or `uuid` is the same.",
+		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by names of your " +
+			"choice, which are their `hostname`s unless these are given; a pool of workers may be empty (`{}`). One that is " +
+			"added joins the cluster; one that is taken out is drained, leaves etcd and is reset, and its node is deleted; " +
+			"another name changes nothing as long as `address` or `uuid` is the same.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": schema.StringAttribute{
 				Required: true,
-				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name at which talosop reaches the Talos " +
-					"API of the machine, port 50000. A change makes talosop look for the same machine at the new address and at the " +
-					"old one; nothing is reset, and another machine found there is refused.",
+				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the Talos API of the " +
+					"machine, port 50000. A change makes talosop look for the same machine at both addresses; nothing is reset, " +
+					"and another machine found there is refused.",
 			},
 			"uuid": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; any other hardware at `address` " +
-					"is refused (default: the UUID that the first apply saw). Another one exchanges the hardware: the machine " +
-					"that was there is removed from the cluster, and the new one joins in its place; with another `hostname` or " +
-					"key it joins first, as the only control plane has to.",
+				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +
+					"refused (default: the UUID that the first apply saw). Another one exchanges the hardware: see the " +
+					"[guide](../guides/metal-machines).",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Fingerprint of the certificate that the machine shows on its console in " +
-					"maintenance mode (base64 of the SHA-256 of its public key): the configuration, which holds secrets, is only " +
-					"ever sent to that very machine. It changes with every boot, and is not used once the machine has joined." +
-					tf.TerraformOnly,
+				MarkdownDescription: "Fingerprint that the machine shows on its console in maintenance mode (base64 of " +
+					"the SHA-256 of its public key): the configuration, which holds secrets, is then sent to no other. It changes " +
+					"with every boot, and is not used once the machine has joined." + tf.TerraformOnly,
 			},
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),
@@ -86,8 +83,8 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			"config_patches": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
-				MarkdownDescription: "Patches of this machine's configuration, in the same form, applied last: " +
-					"addresses, labels and taints belong here." + patchChange,
+				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
+					"last: addresses, labels and taints belong here.",
 			},
 			"meta": metaAttribute(),
 		}},
@@ -97,9 +94,9 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 func hostnameAttribute(otherwise string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node. Default: " + otherwise +
-			"; a patch that sets a host name, or `auto: stable` for one that Talos makes, goes before both. A node does not " +
-			"change its name: a machine that has joined keeps it whatever the default becomes, and another one is refused.",
+		MarkdownDescription: "Host name of the machine, and so the name of its Kubernetes node, which cannot change " +
+			"once it has joined. Default: " + otherwise + "; a patch that sets a host name, or `auto: stable`, goes before " +
+			"both.",
 	}
 }
 
@@ -108,14 +105,13 @@ const patchFormat = "Each is YAML: a strategic merge patch of one or several doc
 	"operations, which Talos allows for configurations of one document only (contracts up to v1.11)."
 
 // patchChange says what a changed patch does.
-const patchChange = " A change is applied to running machines, one control plane at a time; what Talos takes only " +
-	"with a reboot drains and reboots them, as the plan says."
+const patchChange = " A change is applied to running machines; what Talos takes only with a reboot drains and " +
+	"reboots them, as the plan says."
 
 // installAgain is install of a machine in a group, whose own is where.
 func installAgain(where string) schema.SingleNestedAttribute {
 	again := installAttribute("", "")
-	again.MarkdownDescription = "How Talos is installed on the disk of this machine; values that are not set are taken " +
-		"from `" + where + "`." + clusterhandle.JoinOnly
+	again.MarkdownDescription = "How Talos is installed on this machine; the rest is taken from `" + where + "`."
 	again.Attributes = tf.AsIn(where, again.Attributes)
 
 	return again
@@ -135,8 +131,8 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			},
 			"disk_selector": schema.SingleNestedAttribute{
 				Optional: true,
-				MarkdownDescription: "Properties of the disk to install to; all that are given have to match. " +
-					"`talosop_machine_info` lists the disks of a machine. Not together with `disk`.",
+				MarkdownDescription: "Properties of the disk to install to, as `talosop_machine_info` lists them; all " +
+					"that are given have to match. Not together with `disk`.",
 				Attributes: map[string]schema.Attribute{
 					"size": schema.StringAttribute{
 						Optional:            true,
@@ -162,8 +158,8 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 			"image": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Installer image, instead of the one that follows from `talos_version`, " +
-					"`schematic` and `platform`; its version has to be `talos_version`, and upgrades use it at the version they " +
-					"go to." + imageChange,
+					"`schematic` and `platform`; its version has to be `talos_version`. Another image upgrades machines as " +
+					"another `platform` does.",
 			},
 			"extra_kernel_args": schema.ListAttribute{
 				Optional:    true,

@@ -28,8 +28,8 @@ func metaAttribute() schema.MapAttribute {
 		ElementType: types.StringType,
 		MarkdownDescription: "Values in META of the machine by name or number of the key: `network` (0x0a), " +
 			"`download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). " +
-			"They are written once the machine has joined, and again when something else changed them; a key that is taken " +
-			"out here keeps its value ([guide](../guides/metal-machines))." + clusterhandle.AppliedLive,
+			"A key that is taken out here keeps its value: see the [guide](../guides/metal-machines)." +
+			clusterhandle.AppliedLive,
 	}
 }
 

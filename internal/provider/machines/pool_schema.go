@@ -119,9 +119,9 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"owner_id": schema.StringAttribute{
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "Random id of this resource in this state, which an apply marks the nodes of its " +
-				"machines with (annotation `talosop.dev/owner`). A machine with the mark of another resource is left alone " +
-				"when it is removed here, and taken over by an apply: see the [guide](../guides/renames-and-moves).",
+			MarkdownDescription: "Random id of this resource in this state, which marks the nodes of its machines " +
+				"(annotation `talosop.dev/owner`). Machines with the mark of another resource are left alone: see the " +
+				"[guide](../guides/renames-and-moves).",
 		},
 		"deletion_protection": protection,
 		"timeouts":            tf.MachineTimeouts(ctx),
@@ -160,10 +160,9 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			"; what a machine says in its own `install` goes before this"),
 		"schematic": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: clusterhandle.MetalOnly + "Id of an Image Factory schematic (64 hexadecimal digits): " +
-				"the system extensions and kernel arguments that machines are installed with; without it any is right until " +
-				"the next upgrade, which installs plain Talos. A change upgrades machines that run to the same Talos with the " +
-				"new schematic, as a change of `talos_version` does.",
+			MarkdownDescription: clusterhandle.MetalOnly + "Id of an Image Factory schematic (64 hexadecimal digits) " +
+				"with system extensions and kernel arguments; without it any is right until the next upgrade, which installs " +
+				"plain Talos. A change upgrades machines that run to the same Talos with the new schematic.",
 		},
 		"platform": schema.StringAttribute{
 			Optional:            true,
@@ -195,22 +194,20 @@ func behaviourAttributes() map[string]schema.Attribute {
 			Computed:   true,
 			Default:    stringdefault.StaticString(onDestroyReset),
 			Validators: []validator.String{stringvalidator.OneOf(onDestroyReset, onDestroyPreserve)},
-			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes " +
-				"their state and reboots them into maintenance mode, `preserve` leaves them running as they are and forgets " +
-				"them. Workers of a cluster that lives on are reset all at once, each drained by Talos itself unless " +
-				"`drain.enabled` is `false`; to have them leave within `max_unavailable`, take them out of `machines` first." +
-				tf.TerraformOnly,
+			MarkdownDescription: "What destroying the resource does to its machines: `reset` (the default) wipes them " +
+				"and reboots them into maintenance mode, `preserve` leaves them running and forgets them. Workers of a cluster " +
+				"that lives on are reset all at once; to have them leave within `max_unavailable`, take them out of `machines` " +
+				"first." + tf.TerraformOnly,
 		},
-		"on_incomplete": tf.OnIncomplete("What a create reports that began its work and did not finish: `warn` " +
-			"stores the resource with its `phase` and a warning, and the next apply goes on where it stopped; `error` " +
-			"fails, which taints the resource: unless `untaint`ed, the next apply **resets the machines** and begins anew." +
-			tf.TerraformOnly),
+		"on_incomplete": tf.OnIncomplete("What a create that began and did not finish does: `warn` stores the " +
+			"resource with its `phase`, and the next apply goes on; `error` taints it: unless `untaint`ed, the next apply " +
+			"**resets the machines**." + tf.TerraformOnly),
 	}
 }
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
 const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until it is " +
-	"set to `false` and applied; single machines that are taken out of the configuration are removed all the same."
+	"set to `false` and applied; single machines are not protected."
 
 // protectionAttribute is deletion_protection with its default, and the text of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {
@@ -226,9 +223,8 @@ func observationAttributes() map[string]schema.Attribute {
 		"phase": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, " +
-				"`Ready`, or `Degraded` when something was lost that the next apply repairs; unknown in plans that will change " +
-				"it. Check it in a postcondition, `self.phase == \"Ready\"`, so that an incomplete create fails the run " +
-				"without tainting the resource.",
+				"`Ready`, or `Degraded` when something was lost that the next apply repairs. Check it in a postcondition, " +
+				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without a taint.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,
@@ -250,45 +246,40 @@ func observationAttributes() map[string]schema.Attribute {
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
 				},
 				"talos_version": tf.ToldByResource("Talos version that runs."),
-				"schematic": tf.ToldByResource(
-					"Id of the Image Factory schematic the machine was made from, when Talos reports one."),
-				"installer": tf.ToldByResource("Image that talosop installed on the machine last, by its creation or an upgrade; " +
-					"null where somebody else did, as on machines that were imported."),
-				"platform": tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
-				"uuid": tf.ToldByResource(
-					"Hardware UUID (SMBIOS). A machine with another one at the same address is refused."),
+				"schematic":     tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
+				"installer": tf.ToldByResource("Image that talosop installed on the machine last; null where " +
+					"somebody else did, as on machines that were imported."),
+				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
+				"uuid":            tf.ToldByResource("Hardware UUID (SMBIOS)."),
 				"boot_id":         tf.ToldByResource("Identity of the current boot; it changes with every reboot."),
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
 				"config_digest": tf.ToldByResource(
 					"Digest of the active configuration, independent of the order of its documents."),
 				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
-				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot that was restored, " +
-					"whoever did that; null when it did not, or so long ago that etcd does not tell any more."),
+				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot, " +
+					"whoever restored it; null when it did not, or long ago."),
 				"peer_address": tf.ToldByResource(clusterhandle.ContainersOnly + "Address of a control plane at " +
-					"which the others find its etcd, whichever pod it has: that of a Service of the host cluster. Null on " +
-					"workers, and of machines that were configured without one."),
+					"which the others find its etcd, that of a Service of the host cluster."),
 				"pod_digest": tf.ToldByResource(clusterhandle.ContainersOnly + "Digest of what the pod was made " +
 					"with; null when it is not as talosop made it."),
 				"images": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "Images of Kubernetes in the active configuration, by component: `kubelet`, and on control " +
-						"planes `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kube-proxy`.",
+					MarkdownDescription: "Images of Kubernetes in the active configuration, by component, such as " +
+						"`kubelet`.",
 				},
 				"kubernetes": schema.MapAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "Versions of Kubernetes that run, by component: that of the `kubelet` from its node, and " +
-						"on control planes those of `kube-apiserver`, `kube-controller-manager` and `kube-scheduler` from their pods.",
+					MarkdownDescription: "Versions of Kubernetes that run, by component: the `kubelet`, and on control " +
+						"planes those of its pods.",
 				},
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw " +
-						"it, in its versions, images, configuration (places without values), etcd member, node, and objects on the " +
-						"host cluster. The next apply puts it right, but for what begins with `host cluster, left as it is`: claims " +
-						"of another size or class than configured.",
+						"it; the next apply puts it right, but for what begins with `host cluster, left as it is`.",
 				},
 			}},
 		},

@@ -36,8 +36,8 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 		"replica_config_patches": schema.MapAttribute{
 			Optional:    true,
 			ElementType: types.ListType{ElemType: types.StringType},
-			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of the configuration of single machines by " +
-				"their numbers, such as `\"0\"`, in the same form, applied last." + patchChange,
+			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of single machines by their numbers, such as " +
+				"`\"0\"`, as `config_patches` of all, applied last.",
 		},
 		"pod": podAgain(),
 	}

@@ -22,10 +22,9 @@ type restoreModel struct {
 func RestoreAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Snapshot of etcd that the cluster begins with, taken of a cluster with the same " +
-			"secrets and no newer Kubernetes: one of `talosop_etcd_backup`, or any that `talosctl etcd snapshot` wrote. It " +
-			"counts when the cluster is made, and when every control plane was reset since " +
-			"([guide](../guides/etcd-backups)); data of etcd is never overwritten." + tf.TerraformOnly,
+		MarkdownDescription: "Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl " +
+			"etcd snapshot`, taken with the same secrets and no newer Kubernetes. It counts when the cluster is made, and " +
+			"when every control plane was reset since: see the [guide](../guides/etcd-backups)." + tf.TerraformOnly,
 		Attributes: restoreAttributes(),
 	}
 }
@@ -34,19 +33,28 @@ func RestoreAttribute() schema.SingleNestedAttribute {
 func restoreAttributes() map[string]schema.Attribute {
 	attributes := tf.Briefly(store.RestoresBackup(""))
 
+	if bucket, ok := attributes["s3"].(schema.SingleNestedAttribute); ok {
+		key := bucket.Attributes["key"]
+		bucket.MarkdownDescription = "The object that holds the snapshot, unless `file` is given; all but `key` is as in " +
+			"`s3` of `talosop_etcd_backup`."
+		bucket.Attributes = tf.AsIn("s3", bucket.Attributes)
+		bucket.Attributes["key"] = key
+		attributes["s3"] = bucket
+	}
+
 	attributes["identities_wo"] = schema.ListAttribute{
 		Optional:    true,
 		Sensitive:   true,
 		WriteOnly:   true,
 		ElementType: types.StringType,
 		MarkdownDescription: "Identities of age, such as `AGE-SECRET-KEY-1…`, of which one opens a snapshot that was " +
-			"encrypted for recipients." + tf.WriteOnlyText,
+			"encrypted for recipients.",
 	}
 	attributes["passphrase_wo"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: "Passphrase that opens a snapshot that was encrypted with one." + tf.WriteOnlyText,
+		MarkdownDescription: "Passphrase that opens a snapshot that was encrypted with one.",
 	}
 
 	return attributes
@@ -57,14 +65,14 @@ func restoredAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"restored_from": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, " +
-				"`https://s3.example.org/bucket/key` with `endpoint`, or the path of a file; null when it never was, as far as " +
-				"this resource knows. To restore that same snapshot once more, after another loss, copy it to another name.",
+			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the path " +
+				"of a file; null when it never was. To restore that same one once more, after another loss, copy it to another " +
+				"name.",
 		},
 		"restored_at": schema.StringAttribute{
 			Computed: true,
-			MarkdownDescription: "When etcd began with that snapshot, by the clock of the control plane on which it did. By " +
-				"it talosop knows a restore whose run was interrupted from an etcd that lives.",
+			MarkdownDescription: "When etcd began with that snapshot, by the clock of the control plane on which it " +
+				"did.",
 		},
 	}
 }

@@ -207,9 +207,9 @@ func settingsAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "URL of the Kubernetes API as machines and clients reach it, such as " +
-				"`https://10.0.0.10:6443`: a load balancer, a virtual IP or a DNS name in front of the control planes, or the " +
-				"address of a single one. Required on metal; default in containers: the name of the Service in front of the " +
-				"control planes, `https://<name>.<namespace>.svc.<dns_domain>:6443`." + clusterhandle.AppliedLive,
+				"`https://10.0.0.10:6443`: of a load balancer, a virtual IP, a DNS name, or a single control plane. Required " +
+				"on metal; default in containers: that of the Service, `https://<name>.<namespace>.svc.<dns_domain>:6443`." +
+				clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
 			Required:  true,
@@ -228,8 +228,8 @@ func settingsAttributes() map[string]schema.Attribute {
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			MarkdownDescription: "Version contract, such as `v1.13`: which form of configuration is generated. Pinned to the " +
-				"minor version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt a " +
+			MarkdownDescription: "Form of the configuration that is generated, such as `v1.13`; pinned to the minor " +
+				"version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt a " +
 				"cluster that was made with an older one.",
 		},
 		"cert_sans": schema.ListAttribute{
@@ -244,8 +244,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Computed:    true,
 			Default:     noTexts(),
 			ElementType: types.StringType,
-			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included " +
-				"(through `cluster`), before `config_patches`. " + patchFormat + patchChange,
+			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included, " +
+				"before `config_patches`. " + patchFormat + patchChange,
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional: true,
@@ -254,9 +254,9 @@ func settingsAttributes() map[string]schema.Attribute {
 		},
 		"cluster": schema.SingleNestedAttribute{
 			Computed: true,
-			MarkdownDescription: "The cluster handle: what other resources need to work with this cluster. Give it to " +
-				"`cluster` of `talosop_worker`, the ephemeral resources and the data sources.",
-			Attributes: tf.ComputedAttributes(tf.Briefly(clusterhandle.ObservedHandle())),
+			MarkdownDescription: "The cluster handle, for `cluster` of other resources, ephemeral resources and data " +
+				"sources.",
+			Attributes: tf.ComputedAttributes(clusterhandle.TellingHandle()),
 		},
 	}
 

@@ -52,7 +52,7 @@ func Retold(in map[string]schema.Attribute, tell func(description string) string
 
 // AsIn are attributes that are described elsewhere, and refer to there.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
-	return Retold(in, func(string) string { return "As in `" + where + "`." })
+	return Retold(in, func(string) string { return "See `" + where + "`." })
 }
 
 // Briefly are attributes with the first sentences of their descriptions.

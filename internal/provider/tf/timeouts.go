@@ -131,8 +131,7 @@ const (
 func MachineTimeouts(ctx context.Context) schema.Attribute {
 	return TimeoutsAttribute(ctx, TerraformOnly, map[string]string{
 		"create": "Time for a create. Default: `30m`.",
-		"read": "Time for observing the machines. Default: `1m`. Machines that do not answer in time keep what was last " +
-			"seen of them.",
+		"read":   "Time for observing the machines. Default: `1m`.",
 		"update": "Time for an update. Default: `30m`.",
 		"delete": "Time for removing the machines. Default: `30m`.",
 	})
