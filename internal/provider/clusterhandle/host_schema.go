@@ -33,8 +33,7 @@ const (
 
 const (
 	kubeconfigPathText = "Path of a kubeconfig file of the host cluster, relative to the working directory of " +
-		"Terraform, or beginning with `~/`. It has to be there whenever Terraform runs. Not together with `kubeconfig` or " +
-		"`in_cluster`."
+		"Terraform, or beginning with `~/`. Not together with `kubeconfig` or `in_cluster`."
 	kubeconfigContextText = "Name of the context of the kubeconfig that is used. Default: its `current-context`."
 	inClusterText         = "Whether talosop runs in a pod of the host cluster, and uses the service account of that " +
 		"pod (default `false`). Not together with a kubeconfig."
@@ -173,8 +172,9 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "The Service in front of the control planes, which has the name of the cluster." + hostInPlace,
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
+				Optional: true,
+				Validators: []validator.String{
+					stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
 				MarkdownDescription: "Type of the Service: `ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
 			},
 			"annotations": schema.MapAttribute{

@@ -108,9 +108,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"image_cache": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the system " +
-				"disk (default `false`). The volume is made at installation: switching this on later has no effect on installed " +
-				"machines.",
+			MarkdownDescription: "Whether machines use the image cache of their boot medium, kept in a volume on the " +
+				"system disk (default `false`). Switched on later it has no effect on installed machines.",
 		},
 		"registries": registriesAttribute(),
 	}

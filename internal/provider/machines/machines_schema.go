@@ -74,8 +74,8 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Fingerprint that the machine shows on its console in maintenance mode (base64 of " +
-					"the SHA-256 of its public key): the configuration, which holds secrets, is then sent to no other. It changes " +
-					"with every boot, and is not used once the machine has joined." + tf.TerraformOnly,
+					"the SHA-256 of its public key), another one with every boot: the configuration, which holds secrets, is then " +
+					"sent to no other." + tf.TerraformOnly,
 			},
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),
