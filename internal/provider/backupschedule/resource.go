@@ -339,7 +339,8 @@ func (r *etcdBackupScheduleResource) scheduler(
 // ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.
 func ScheduleFailed(ctx context.Context, verb string, s *Scheduler, err error, next string) diag.Diagnostic {
 	what := finding.Report{
-		Attempted: verb + " " + s.String(), Cause: append(strings.Split(err.Error(), "\n"), tf.RanOutLines(ctx)...), Next: next,
+		Attempted: verb + " " + s.String(), Next: next,
+		Cause: append(strings.Split(err.Error(), "\n"), tf.RanOutLines(ctx)...),
 	}
 
 	if errors.Is(err, ErrTalosAccess) {
