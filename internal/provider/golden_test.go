@@ -435,6 +435,15 @@ func planScenarios() map[string]planScenario {
 			says:   "Nothing changed, and nothing is planned.",
 			before: baseCluster(), after: baseCluster(), since: nothing,
 		},
+		"nothing-while-not-ready": {
+			says:   "Static pods restart right after an apply, so that a control plane is not ready: nothing is planned.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return booting("cp-1")(t, seen(t, state, "batch/w-1", "ready", false))
+			},
+		},
 		"config-live": {
 			says:   "A label is applied to running machines.",
 			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
