@@ -31,9 +31,10 @@ func (p Set) Assuming(
 	}
 
 	f.Machines = p.anythingMayChange(likely.Machines)
+	may := p.mayBeExchanged(likely.Machines)
 
 	told := slices.DeleteFunc(slices.Clone(found), func(one finding.Finding) bool { return one.Severity == finding.Error })
-	if warning := likely.told(found.Errors(), unknown); warning != nil {
+	if warning := likely.told(found.Errors(), unknown, may); warning != nil {
 		told.Append(*warning)
 	}
 
@@ -41,13 +42,13 @@ func (p Set) Assuming(
 }
 
 // told is the warning that says what a plan does as far as that is known; nil for nothing.
-func (f Forecast) told(refusals finding.List, unknown []string) *finding.Finding {
-	lines := slices.Clone(f.Operations)
+func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Finding {
+	lines := append(slices.Clone(f.Operations), may...)
 	for _, refusal := range refusals {
 		lines = append(lines, "is refused: "+refusal.Summary+": "+refusal.Detail)
 	}
 
-	if f.Idle || len(lines) == 0 {
+	if f.Idle && len(may) == 0 || len(lines) == 0 {
 		return nil
 	}
 
@@ -58,6 +59,20 @@ func (f Forecast) told(refusals finding.List, unknown []string) *finding.Finding
 	}.String())
 
 	return &warning
+}
+
+// mayBeExchanged says which machines may turn out to be other hardware than the one that has their name now, which is
+// reset then.
+func (p Set) mayBeExchanged(machines map[string]Foreseen) []string {
+	var lines []string
+
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		if p.Machines[name].AnyHardware && !machines[name].Anew {
+			lines = append(lines, name+" is reset and leaves if its uuid turns out to be another one")
+		}
+	}
+
+	return lines
 }
 
 // anythingMayChange opens what settings decide of machines that stay what they are. Where that is open, too, nothing of

@@ -2,8 +2,10 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +13,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
-// vmsHCL stands in for virtual machines that the same configuration makes: their addresses are known after the apply. One
-// with another revision is made anew.
-func vmsHCL(machines []*sim.Machine, revision string) string {
+// vms are the machines behind the names of a configuration.
+type vms map[string]*sim.Machine
+
+// vmsHCL stands in for virtual machines that the same configuration makes: their addresses and UUIDs are known after the
+// apply. One with another revision is made anew.
+func vmsHCL(machines vms, revision string) string {
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		fmt.Fprintf(&list, "    %s = { address = %q, uuid = %q }\n", name, machines[name].Address(), machines[name].UUID())
+	}
+
 	return fmt.Sprintf(`
 locals {
   vms = {
@@ -22,18 +32,18 @@ locals {
 
 resource "terraform_data" "vm" {
   for_each         = local.vms
-  input            = each.value.address
+  input            = each.value
   triggers_replace = each.key == "w-2" ? %q : "1"
 }
-`, machinesHCL(machines), revision)
+`, list.String(), revision)
 }
 
 // clusterOfVMs is a cluster with machines at the addresses of VMs.
-func (s *site) clusterOfVMs(machines []*sim.Machine, revision, version string) string {
+func (s *site) clusterOfVMs(machines vms, revision, version string) string {
 	hcl := strings.ReplaceAll(s.clusterHCL(poolHCL("batch", nil, ""), ""), "v1.13.0", version)
 	of := func(prefix string) string {
 		return fmt.Sprintf(
-			`machines = { for name, vm in terraform_data.vm : name => { address = vm.output } if startswith(name, %q) }`, prefix)
+			`machines = { for name, vm in terraform_data.vm : name => { address = vm.output.address, uuid = vm.output.uuid } if startswith(name, %q) }`, prefix)
 	}
 	hcl = strings.Replace(hcl, "machines = {\n"+machinesHCL(s.controlPlane)+"    }", of("cp-"), 1)
 	hcl = strings.Replace(hcl, "machines = {\n      }", of("w-"), 1)
@@ -46,23 +56,28 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 1, 3)
+		s := newSite(t, 1, 4)
 		w := clitest.NewWorkspace(t, cli)
-		all := s.Machines()
+		small := vms{"cp-1": s.controlPlane[0], "w-1": s.workers[0], "w-2": s.workers[1]}
+		large, exchanged := maps.Clone(small), maps.Clone(small)
+		large["w-3"], exchanged["w-2"] = s.workers[2], s.workers[3]
 
 		for i, change := range []struct {
 			name, config string
 			says         []string
 			never        string
 		}{
-			{"create", s.clusterOfVMs(all[:3], "1", "v1.13.0"), []string{
+			{"create", s.clusterOfVMs(small, "1", "v1.13.0"), []string{
 				"apply configuration to cp-1: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane",
 				"bootstrap etcd on cp-1", "apply configuration to batch/w-2: installs",
 			}, ""},
-			{"growth", s.clusterOfVMs(all, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
-			{"shrink", s.clusterOfVMs(all[:3], "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
-			{"an upgrade beside a VM that is made again", s.clusterOfVMs(all[:3], "2", "v1.13.2"), []string{
+			{"growth", s.clusterOfVMs(large, "1", "v1.13.0"), []string{"apply configuration to batch/w-3: installs"}, "batch/w-1: "},
+			{"shrink", s.clusterOfVMs(small, "1", "v1.13.0"), []string{"reset worker batch/w-3", "Machines will be wiped"}, "w-1"},
+			{"an upgrade beside a VM that is made again", s.clusterOfVMs(small, "2", "v1.13.2"), []string{
 				"Not everything that this plan does is known yet", "upgrade Talos on cp-1: v1.13.0 -> v1.13.2", "Machines will reboot",
+			}, ""},
+			{"other hardware under a name", s.clusterOfVMs(exchanged, "2", "v1.13.2"), []string{
+				"Not everything that this plan does is known yet", "batch/w-2 is reset and leaves if its uuid turns out to be another",
 			}, ""},
 		} {
 			w.Write("main.tf", change.config)
@@ -82,10 +97,14 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 			expectNoChanges(t, w, "after "+change.name)
 		}
 
-		for _, m := range all[:3] {
+		for name, m := range exchanged {
 			if m.TalosVersion() != "v1.13.2" {
-				t.Errorf("%s runs Talos %s", m.Name(), m.TalosVersion())
+				t.Errorf("%s runs Talos %s", name, m.TalosVersion())
 			}
+		}
+
+		if s.workers[1].Configured() {
+			t.Error("the hardware that w-2 was before is not reset")
 		}
 
 		w.MustRun("destroy", "-auto-approve")
