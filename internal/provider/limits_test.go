@@ -13,8 +13,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// mostSentences is what a description may be, so that a person reads it: what is longer belongs into a guide.
-const mostSentences = 3
+// What a reference page may be, so that a person reads it: what is longer belongs into a guide.
+const (
+	mostSentences = 3
+	largestPage   = 45_000 // bytes of a page of a resource
+)
 
 var (
 	quotedCode  = regexp.MustCompile("(?s)```.*?```|`[^`]*`")
@@ -112,7 +115,7 @@ func TestSchema_sentencesAreCounted(t *testing.T) {
 	}
 }
 
-func TestSchema_pagesAreInCategories(t *testing.T) {
+func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 	t.Parallel()
 
 	categories := map[string]bool{}
@@ -128,6 +131,11 @@ func TestSchema_pagesAreInCategories(t *testing.T) {
 		for _, page := range pages {
 			content, err := os.ReadFile(page)
 			must(t, err)
+
+			if kind == "resources" && len(content) > largestPage {
+				t.Errorf("%s has %d bytes, at most %d: put the depth into a guide below templates/guides", page, len(content),
+					largestPage)
+			}
 
 			category := regexp.MustCompile(`(?m)^subcategory: "(.+)"$`).FindSubmatch(content)
 			if category == nil {
