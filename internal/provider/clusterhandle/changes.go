@@ -6,7 +6,7 @@ import "strings"
 // it differs from the block that it is in. tf.TerraformOnly is the one of attributes that touch no machine.
 const (
 	// AppliedLive is said of what Talos takes while it runs.
-	AppliedLive = " A change is applied to running machines without a reboot."
+	AppliedLive = " A change is applied without a reboot."
 	// ReplacesCluster is said of what a cluster cannot change.
 	ReplacesCluster = " A change replaces the cluster: every machine is wiped, and the data of etcd is " +
 		"lost."

@@ -11,6 +11,11 @@ import (
 
 // Retold are the same attributes, nested ones included, with the descriptions that tell makes of theirs.
 func Retold(in map[string]schema.Attribute, tell func(description string) string) map[string]schema.Attribute {
+	return retold(in, tell, tell)
+}
+
+// retold are the same attributes with the descriptions that tell makes of theirs, and nested of those below them.
+func retold(in map[string]schema.Attribute, tell, nested func(description string) string) map[string]schema.Attribute {
 	out := make(map[string]schema.Attribute, len(in))
 
 	for name, attribute := range in {
@@ -32,15 +37,15 @@ func Retold(in map[string]schema.Attribute, tell func(description string) string
 			out[name] = a
 		case schema.SingleNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.Attributes = Retold(a.Attributes, tell)
+			a.Attributes = retold(a.Attributes, nested, nested)
 			out[name] = a
 		case schema.MapNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, tell)
+			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, nested, nested)
 			out[name] = a
 		case schema.ListNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, tell)
+			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, nested, nested)
 			out[name] = a
 		default:
 			panic(Unconverted(name, a))
@@ -52,7 +57,7 @@ func Retold(in map[string]schema.Attribute, tell func(description string) string
 
 // AsIn are attributes that are described elsewhere, and refer to there.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
-	return Retold(in, func(string) string { return "See `" + where + "`." })
+	return retold(in, func(string) string { return "See `" + where + "`." }, func(string) string { return "As there." })
 }
 
 // Briefly are attributes with the first sentences of their descriptions.
