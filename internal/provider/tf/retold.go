@@ -37,15 +37,15 @@ func retold(in map[string]schema.Attribute, tell, nested func(description string
 			out[name] = a
 		case schema.SingleNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.Attributes = retold(a.Attributes, nested, nested)
+			a.Attributes = Retold(a.Attributes, nested)
 			out[name] = a
 		case schema.MapNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, nested, nested)
+			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, nested)
 			out[name] = a
 		case schema.ListNestedAttribute:
 			a.MarkdownDescription = tell(a.MarkdownDescription)
-			a.NestedObject.Attributes = retold(a.NestedObject.Attributes, nested, nested)
+			a.NestedObject.Attributes = Retold(a.NestedObject.Attributes, nested)
 			out[name] = a
 		default:
 			panic(Unconverted(name, a))
