@@ -448,6 +448,19 @@ func planScenarios() map[string]planScenario {
 			says:   "A label is applied to running machines.",
 			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
 		},
+		"config-live-without-uuids": {
+			says:   "The same, on boards without SMBIOS, which have no UUID.",
+			before: baseCluster(), after: with(baseCluster(), []any{label}, "cluster_config_patches"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				for _, name := range []string{"cp-1", "cp-2", "cp-3", "batch/w-1", "batch/w-2", "gpu/w-1"} {
+					state = seen(t, state, name, "uuid", nil)
+				}
+
+				return state
+			},
+		},
 		"config-on-trial": {
 			says:   "The same, on trial first.",
 			before: baseCluster(), after: with(with(baseCluster(), []any{label}, "cluster_config_patches"), "try", "apply_mode"),
