@@ -80,7 +80,7 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	p, diags := machineSetOf(ctx, m.handle(ctx), m.Host, groups...)
 	m.schedule(&p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
-	m.change(ctx, &p.Set)
+	m.Put(ctx, &p.Set)
 
 	diags = append(diags, m.restore(ctx, &p)...)
 

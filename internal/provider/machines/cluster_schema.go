@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -40,7 +41,7 @@ func workersAttribute() schema.MapNestedAttribute {
 	version.MarkdownDescription = "Talos version the machines of the pool run (default: that of the cluster). A " +
 		"change upgrades them, as that of the cluster does."
 	attributes["talos_version"] = version
-	attributes["max_unavailable"] = maxUnavailableAttribute()
+	attributes["max_unavailable"] = rollout.MaxUnavailable()
 
 	return schema.MapNestedAttribute{
 		Optional: true,

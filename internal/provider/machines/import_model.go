@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -177,8 +178,8 @@ func importedMachines(
 // untoldLife is what a resource says of its life when the user says nothing.
 func untoldLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
-		changeModel: untoldChange(),
-		OnDestroy:   types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
+		Changes:   rollout.Untold(),
+		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
 		Impact:   impactOf(machineset.Impact{}),
 		Observed: types.MapNull(ObservedType()), Timeouts: tf.NoTimeouts(ctx),

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -31,7 +32,7 @@ type OneMachineModel struct {
 	Schematic    types.String `tfsdk:"schematic"`
 	Platform     types.String `tfsdk:"platform"`
 
-	changeModel
+	rollout.Changes
 
 	// As LifeModel has them, but for observed.
 	ID                 types.String   `tfsdk:"id"`
@@ -50,8 +51,8 @@ type OneMachineModel struct {
 // life has what was observed under the name of the machine.
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{
-		changeModel: m.changeModel,
-		ID:          m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
+		Changes: m.Changes,
+		ID:      m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
 		OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete,
 		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts,
 		Observed:  types.MapNull(ObservedType()),
@@ -69,7 +70,7 @@ func (m OneMachineModel) life() CommonModel {
 }
 
 func (m *OneMachineModel) setLife(life CommonModel) {
-	m.changeModel = life.changeModel
+	m.Changes = life.Changes
 	m.ID, m.OwnerID, m.DeletionProtection = life.ID, life.OwnerID, life.DeletionProtection
 	m.OnDestroy, m.OnIncomplete = life.OnDestroy, life.OnIncomplete
 	m.Phase, m.Operations, m.Impact = life.Phase, life.Operations, life.Impact
@@ -111,7 +112,7 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 
 	p.Object, p.InHandle = "machine", true
 	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle)}
-	m.change(ctx, &p.Set)
+	m.Put(ctx, &p.Set)
 
 	if m.Role.IsUnknown() || m.Bootstrap.IsUnknown() {
 		p.Unlisted, p.Unnamed, p.Unknown = true, true, true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -33,7 +34,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["talos_version"] = talosVersionAttribute("the machine runs")
 	attributes["config_patches"] = configPatchesOfOne(shared["config_patches"])
 	attributes["observed"] = observedOne()
-	attributes["bootstrap_manifests_version"] = manifestsAttribute()
+	attributes["bootstrap_manifests_version"] = rollout.ManifestsAttribute()
 
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{

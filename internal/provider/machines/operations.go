@@ -248,7 +248,7 @@ func (m *machineSetModel) settleUpdate(
 func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	m.OnDestroy, m.OnIncomplete = plan.OnDestroy, plan.OnIncomplete
 	m.DeletionProtection, m.Timeouts = plan.DeletionProtection, plan.Timeouts
-	m.changeModel = plan.changeModel
+	m.Changes = plan.Changes
 
 	if done.remains != nil {
 		m.Operations, m.Impact = done.remains.operations, done.remains.impact

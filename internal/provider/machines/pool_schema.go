@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -48,7 +49,7 @@ type machinesModel struct {
 // CommonModel is the part of a model that every resource with machines has: how it
 // treats them, and what became of them.
 type CommonModel struct {
-	changeModel
+	rollout.Changes
 
 	ID                 types.String   `tfsdk:"id"`
 	OwnerID            types.String   `tfsdk:"owner_id"`
@@ -92,9 +93,8 @@ type observedModel struct {
 
 // The choices of on_destroy.
 const (
-	onDestroyReset      = "reset"
-	onDestroyPreserve   = "preserve"
-	defaultTalosVersion = "v1.13.0" // as an example in texts only; there is no default version
+	onDestroyReset    = "reset"
+	onDestroyPreserve = "preserve"
 )
 
 // poolAttributes are the attributes that every resource with machines has. role
@@ -128,7 +128,7 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 	}
 
 	maps.Copy(attributes, behaviourAttributes())
-	maps.Copy(attributes, changeAttributes())
+	maps.Copy(attributes, rollout.Attributes())
 	maps.Copy(attributes, observationAttributes())
 
 	return attributes
@@ -138,7 +138,7 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
-		MarkdownDescription: "Talos version " + of + ", such as `" + defaultTalosVersion + "`, with or without the " +
+		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the " +
 			"`v`: " + machineset.SupportedTalos + "; a newer one is accepted with a warning. A change upgrades the machines " +
 			"that run, one minor version after the other, each drained first and rebooted; the control planes one at a time.",
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -221,9 +222,9 @@ func settingsAttributes() map[string]schema.Attribute {
 			Required:      true,
 			PlanModifiers: []planmodifier.String{tf.KeepVersion()},
 			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`, with or without the `v`; it has to be " +
-				"supported by `talos_version`. " + kubernetesChange,
+				"supported by `talos_version`. " + rollout.KubernetesUpgrade,
 		},
-		"bootstrap_manifests_version": manifestsAttribute(),
+		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
 		"restore_from":                RestoreAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -45,7 +46,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"with a name of its own. Machines in containers are called by it, so that there a change makes new machines and " +
 			"removes the old ones; on metal a change touches no machine. Default: `worker`.",
 	}
-	attributes["max_unavailable"] = maxUnavailableAttribute()
+	attributes["max_unavailable"] = rollout.MaxUnavailable()
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
 		Required: true,

@@ -68,7 +68,7 @@ func (m machineSetModel) MachineSet(
 	g.At, g.VersionAt = finding.Path{}, finding.Root("talos_version")
 
 	p, diags := machineSetOf(ctx, handle, own, writeGroup(g, m.machinesModel, m.TalosVersion, maxUnavailable))
-	m.change(ctx, &p.Set)
+	m.Put(ctx, &p.Set)
 
 	return p, diags
 }

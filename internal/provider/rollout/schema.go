@@ -1,4 +1,6 @@
-package machines
+// Package rollout is the arguments by which a resource with machines says how machines that run are changed: upgrades,
+// drains, budgets and trials.
+package rollout
 
 import (
 	"context"
@@ -20,8 +22,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// changeModel is how a resource changes machines that run.
-type changeModel struct {
+// Changes is how a resource changes machines that run.
+type Changes struct {
 	ApplyMode      types.String `tfsdk:"apply_mode"`
 	Drain          types.Object `tfsdk:"drain"`
 	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
@@ -37,15 +39,18 @@ type drainModel struct {
 	OnTimeout types.String `tfsdk:"on_timeout"`
 }
 
+// TalosExample is the version in examples of texts; there is no default version.
+const TalosExample = "v1.13.0"
+
 // The choices of apply_mode.
 const (
 	applyAuto = "auto"
 	applyTry  = "try"
 )
 
-// changeAttributes are those of changeModel. They have no defaults in state: leaving
+// Attributes are those of Changes. They have no defaults in state: leaving
 // one out means what its description says, in every version of the provider.
-func changeAttributes() map[string]schema.Attribute {
+func Attributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"apply_mode": schema.StringAttribute{
 			Optional:   true,
@@ -120,7 +125,7 @@ func changeAttributes() map[string]schema.Attribute {
 func knownReleases() string {
 	var names []string
 
-	newest, _ := machineconfig.ReadTalosVersion(defaultTalosVersion)
+	newest, _ := machineconfig.ReadTalosVersion(TalosExample)
 	for _, release := range machineconfig.Releases(newest, nil) {
 		names = append(names, "`"+release.String()+"`")
 	}
@@ -139,13 +144,13 @@ func knownKubernetesReleases() string {
 	return strings.Join(names, ", ")
 }
 
-// kubernetesChange says what another version of Kubernetes does.
-const kubernetesChange = "A change upgrades Kubernetes on the machines that run, without a reboot, one minor " +
+// KubernetesUpgrade says what another version of Kubernetes does.
+const KubernetesUpgrade = "A change upgrades Kubernetes on the machines that run, without a reboot, one minor " +
 	"version after the other: see the [guide](../guides/kubernetes-upgrades). A complete upgrade to another minor " +
 	"version is never taken back, a lower patch needs `allow_downgrade`."
 
-// manifestsAttribute tells which bootstrap manifests a cluster has.
-func manifestsAttribute() schema.StringAttribute {
+// ManifestsAttribute tells which bootstrap manifests a cluster has.
+func ManifestsAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
 		Computed: true,
 		MarkdownDescription: "Kubernetes version whose bootstrap manifests, such as those of kube-proxy and CoreDNS, " +
@@ -153,8 +158,8 @@ func manifestsAttribute() schema.StringAttribute {
 	}
 }
 
-// maxUnavailableAttribute bounds how many workers are disrupted at once.
-func maxUnavailableAttribute() schema.StringAttribute {
+// MaxUnavailable bounds how many workers are disrupted at once.
+func MaxUnavailable() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:   true,
 		Validators: []validator.String{budgetValidator{}},
@@ -164,22 +169,22 @@ func maxUnavailableAttribute() schema.StringAttribute {
 	}
 }
 
-// untoldChange is what a resource says of changes when the user says nothing.
-func untoldChange() changeModel {
-	drain, ok := changeAttributes()["drain"].(schema.SingleNestedAttribute)
+// Untold is what a resource says of changes when the user says nothing.
+func Untold() Changes {
+	drain, ok := Attributes()["drain"].(schema.SingleNestedAttribute)
 	if !ok {
 		panic("provider: drain is not a nested attribute")
 	}
 
-	return changeModel{
+	return Changes{
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), SnapshotFolder: types.StringNull(),
 		KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 	}
 }
 
-// change puts what a model says about changes into a set.
-func (m changeModel) change(ctx context.Context, p *machineset.Set) {
+// Put puts what a model says about changes into a set.
+func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 
 	p.Changes.Try = r.Text(m.ApplyMode) == applyTry
