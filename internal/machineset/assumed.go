@@ -54,8 +54,8 @@ func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Fi
 
 	warning := finding.Warn("Not everything that this plan does is known yet", finding.Report{
 		Cause: unknown, Now: lines,
-		Next: "That is what an apply does if these values stay what they are; it plans again when it knows them. To see " +
-			"the rest first, apply what they come from with -target.",
+		Next: "That is what an apply does if these values stay what they are, without those that are new; it plans again " +
+			"when it knows them. To see the rest first, apply what they come from with -target.",
 	}.String())
 
 	return &warning

@@ -544,6 +544,10 @@ func TestUnknownValues_tellWhatIsKnown(t *testing.T) {
 			after: with(newest(), unknownValue{}, "workers", "batch", "machines", "w-1", "address"),
 			says:  []string{told, "upgrade Talos on batch/w-2", "Machines will reboot"},
 		},
+		"an upgrade with a first patch of the same apply": {
+			after: with(newest(), []any{unknownValue{}}, "workers", "batch", "config_patches"),
+			says:  []string{told, `workers["batch"].config_patches[0]`, "upgrade Talos on cp-1", "Machines will reboot"},
+		},
 		"what cannot be, with a new machine": {
 			after: with(with(baseCluster(), unknownMachine(), "workers", "batch", "machines", "w-3"), "v1.34.1",
 				"kubernetes_version"),
