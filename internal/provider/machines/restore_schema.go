@@ -23,8 +23,9 @@ func RestoreAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl " +
-			"etcd snapshot`, taken with the same secrets and no newer Kubernetes. It counts when the cluster is made, and " +
-			"when every control plane was reset since: see the [guide](../guides/etcd-backups)." + tf.TerraformOnly,
+			"etcd snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is " +
+			"restored. It counts when the cluster is made, and when every control plane was reset since: see the " +
+			"[guide](../guides/etcd-backups)." + tf.TerraformOnly,
 		Attributes: restoreAttributes(),
 	}
 }
