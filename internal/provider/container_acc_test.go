@@ -47,20 +47,9 @@ func beProgram(to string) error {
 	return os.WriteFile(to, []byte(strings.Join(names, "\n")), 0o600)
 }
 
-// A stack of modules on pods: both CLIs make it, have nothing to change afterwards, give a program that they run a
-// kubeconfig which works from here, keep secrets out of logs, and leave nothing behind.
-func TestAccContainer_stackOfModules(t *testing.T) {
-	t.Parallel()
-
-	self, err := os.Executable()
-	must(t, err)
-
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s := newHostSite(t)
-		w := clitest.NewWorkspace(t, cli).KeepTrace()
-		nodes := filepath.Join(w.Dir, "nodes")
-
-		w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`
+// stackHCL is a control plane and workers in pods of the host, which may be destroyed.
+func (s *hostSite) stackHCL(workers int) string {
+	return fmt.Sprintf(`
 provider "talosop" {
   host = { kubeconfig_path = %q }
 }
@@ -87,9 +76,25 @@ resource "talosop_worker" "this" {
   cluster       = talosop_control_plane.this.cluster
   name          = "worker"
   talos_version = "v1.13.0"
-  replicas      = 1
+  replicas      = %d
+}
+`, s.Kubeconfig(), s.namespace, workers)
 }
 
+// A stack of modules on pods: both CLIs make it, have nothing to change afterwards, give a program that they run a
+// kubeconfig which works from here, keep secrets out of logs, and leave nothing behind.
+func TestAccContainer_stackOfModules(t *testing.T) {
+	t.Parallel()
+
+	self, err := os.Executable()
+	must(t, err)
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newHostSite(t)
+		w := clitest.NewWorkspace(t, cli).KeepTrace()
+		nodes := filepath.Join(w.Dir, "nodes")
+
+		w.Write("main.tf", secretsProvider+secretsHCL+s.stackHCL(1)+fmt.Sprintf(`
 ephemeral "talosop_kubeconfig" "this" {
   cluster = talosop_control_plane.this.cluster
 }
@@ -102,7 +107,7 @@ resource "terraform_data" "program" {
     environment = { %s = %q, GIVEN_KUBECONFIG = ephemeral.talosop_kubeconfig.this.kubeconfig }
   }
 }
-`, s.Kubeconfig(), s.namespace, self, listNodes, nodes))
+`, self, listNodes, nodes))
 		w.Init()
 		output := w.MustRun("apply", "-auto-approve").Output()
 

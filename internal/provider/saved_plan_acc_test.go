@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -175,4 +176,52 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same for machines in pods, whose host is reached by credentials that no plan holds.
+func TestAccSavedPlan_ofPods(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newHostSite(t)
+		w := clitest.NewWorkspace(t, cli)
+		write := func(workers int) { w.Write("main.tf", secretsProvider+secretsHCL+s.stackHCL(workers)) }
+		kubeconfig := readFile(t, s.Kubeconfig())
+
+		write(1)
+		w.Init()
+
+		shown, content := savedPlan(t, w, "create.plan")
+		w.MustRun("apply", "create.plan")
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		holdsNone(t, bundle, map[string]string{"the plan of the create": shown, "its file": content})
+
+		write(2)
+
+		shown, _ = savedPlan(t, w, "growth.plan")
+		holdsNone(t, bundle, map[string]string{"the plan of the growth": withoutSensitive(t, shown)})
+
+		if leak := leaked(kubeconfig, shown+content+w.PlanFile("growth.plan")); leak != "" {
+			t.Errorf("a plan holds credentials of the host: %s", leak)
+		}
+
+		before := s.podUIDs(t)
+		says(t, fails(t, w, "apply", "create.plan"), "Saved plan is stale")
+
+		if now := s.podUIDs(t); !maps.Equal(now, before) {
+			t.Errorf("a stale plan changed the pods: %v, not %v", now, before)
+		}
+
+		w.MustRun("apply", "growth.plan")
+		expectNoChanges(t, w, "after the growth")
+
+		if pods := s.podUIDs(t); len(pods) != 3 {
+			t.Errorf("there are %d pods", len(pods))
+		}
+
+		savedPlan(t, w, "destroy.plan", "-destroy")
+		w.MustRun("apply", "destroy.plan")
+		s.expectNothing(t, "dev")
+	})
 }
