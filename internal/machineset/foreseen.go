@@ -89,11 +89,11 @@ func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[str
 	return out
 }
 
-// wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it. Boards without
-// SMBIOS have no UUID, but a node.
+// wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it: a run that was
+// killed may have stored less. Boards without SMBIOS have no UUID.
 func wasWhole(p Set, known cluster.MachineState) bool {
 	return known.Access == cluster.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
-		(known.UUID != "" || known.NodeName != "" || p.Host != nil)
+		(known.BootID != "" || p.Host != nil)
 }
 
 // exchanged is whether a machine is other hardware than the one that had its name.
