@@ -10,14 +10,20 @@ import (
 // machine that is to have the name of another one that leaves, as new hardware under the same key, joins when that one
 // is out.
 
+// waitingMachine is a machine that cannot join yet, and the removed one that has its name.
+type waitingMachine struct{ machine, predecessor Machine }
+
 // withoutWaiting is the spec without the machines that cannot join yet, because one that is removed still has their
 // name. To all rules they are wanted once it is out, so that the change is a removal first and then a join.
 func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
-	var wanted, waiting []Machine
+	var (
+		wanted  []Machine
+		waiting []waitingMachine
+	)
 
 	for _, m := range s.Machines {
-		if _, waits := namesake(s, have, m, p); waits {
-			waiting = append(waiting, m)
+		if predecessor, waits := namesake(s, have, m, p); waits {
+			waiting = append(waiting, waitingMachine{machine: m, predecessor: predecessor})
 		} else {
 			wanted = append(wanted, m)
 		}
@@ -27,8 +33,9 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 		return s
 	}
 
-	s.Machines, s.waiting, s.order = wanted, OfRole(waiting, ControlPlane), nil
-	s.waiting = append(s.waiting, OfRole(waiting, Worker)...)
+	slices.SortStableFunc(waiting, func(a, b waitingMachine) int { return cmp.Compare(a.machine.Role, b.machine.Role) })
+
+	s.Machines, s.waiting, s.order = wanted, waiting, nil
 
 	return s.ordered()
 }
@@ -57,11 +64,10 @@ func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
 }
 
 // holdWaiting says what the machines wait for that withoutWaiting left out.
-func holdWaiting(want Spec, have Snapshot, p Policy, d *Decision) {
-	for _, m := range want.waiting {
-		if other, waits := namesake(want, have, m, p); waits {
-			d.hold(m.Name, "joins as node %s once %s is out of the cluster, which has that name", m.WantedNode, other.Name)
-		}
+func holdWaiting(want Spec, d *Decision) {
+	for _, w := range want.waiting {
+		d.hold(w.machine.Name, "joins as node %s once %s is out of the cluster, which has that name",
+			w.machine.WantedNode, w.predecessor.Name)
 	}
 }
 
@@ -110,8 +116,8 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 }
 
 // nodeElsewhere names the machine, which is none of the spec's, whose kubelet reports the node that a machine would be;
-// empty when nobody does. A node
-// that is not Ready may be what is left of the machine itself, and one of a snapshot looks ready until it is missed.
+// empty when nobody does. A node that is not Ready may be what is left of the machine itself, and one of a snapshot
+// looks ready until it is missed.
 func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
 	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.WantedNode && n.Ready })
 	if i < 0 || !have.Kubernetes.Reachable || want.RestoreFrom != "" {

@@ -45,7 +45,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 		return
 	}
 
-	holdWaiting(want, have, p, d)
+	holdWaiting(want, d)
 	planDepartures(want, have, p, d)
 	planVolumes(want, have, d)
 	planJoins(want, have, p, d)

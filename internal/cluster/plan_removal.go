@@ -229,9 +229,10 @@ func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	if waiting := OfRole(want.waiting, ControlPlane); len(waiting) > 0 {
-		d.refuse(waiting[0].Name, fmt.Sprintf("it would be called %s as %s is, and no control plane stays that works until "+
-			"that one has left", waiting[0].WantedNode, removed[0].Name),
+	if len(want.waiting) > 0 && want.waiting[0].machine.Role == ControlPlane {
+		first := want.waiting[0]
+		d.refuse(first.machine.Name, fmt.Sprintf("it would be called %s as %s is, and no control plane stays that works "+
+			"until that one has left", first.machine.WantedNode, first.predecessor.Name),
 			"Give it another hostname, or another key in machines: then it joins first, and the other one leaves")
 
 		return

@@ -67,9 +67,9 @@ type Spec struct {
 	// nodes then register and stay NotReady until something else installs one.
 	NodesBecomeReady bool
 
-	// waiting are the machines that join once the one whose node has their name is out; order is that of the others. Both
-	// are set in copies that a plan works with.
-	waiting []Machine
+	// waiting are the machines that join once the one whose node has their name is out, control planes first; order is
+	// that of the others. Both are set in copies that a plan works with.
+	waiting []waitingMachine
 	order   *order
 }
 

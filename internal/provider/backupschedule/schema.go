@@ -77,7 +77,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"time_zone": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{etcdbackup.ZoneValidator{}},
+			Validators: []validator.String{etcdbackup.TimeZone},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
 				"`" + etcdbackup.DefaultZone + "`." + nextRun,
 		},

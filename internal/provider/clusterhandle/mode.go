@@ -3,10 +3,11 @@ package clusterhandle
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -21,30 +22,18 @@ const (
 	ContainerMode = "container"
 )
 
-// ModeValidator accepts the modes.
-type ModeValidator struct{}
+// Mode accepts the modes.
+var Mode = tf.StringCheck{
+	Allowed: `value must be "metal" or "container"`,
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if value == MetalMode || value == ContainerMode {
+			return nil
+		}
 
-// Description implements the validator of the framework.
-func (ModeValidator) Description(context.Context) string {
-	return `value must be "metal" or "container"`
-}
-
-// MarkdownDescription implements the validator of the framework.
-func (v ModeValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-// ValidateString implements validator.String.
-func (ModeValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
-		return
-	}
-
-	switch mode := req.ConfigValue.ValueString(); mode {
-	case MetalMode, ContainerMode:
-	default:
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "mode", "found "+finding.Quote(mode),
+		return tf.Invalid(at, "mode", "found "+finding.Quote(value),
 			`allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
-			"choose one of them"))
-	}
+			"choose one of them")
+	},
 }
 
 // replaceOnOtherNetworks is ReplaceOnChangeFrom for lists of networks, whose default depends on what the machines run

@@ -125,7 +125,7 @@ func HandleAttributes() map[string]schema.Attribute {
 	}
 	attributes["mode"] = schema.StringAttribute{
 		Optional:   true,
-		Validators: []validator.String{ModeValidator{}},
+		Validators: []validator.String{Mode},
 		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the " +
 			"Kubernetes cluster of `host`.",
 	}

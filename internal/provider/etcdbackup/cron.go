@@ -2,7 +2,6 @@ package etcdbackup
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/robfig/cron/v3"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
@@ -61,45 +59,27 @@ func InvalidTimetable(at path.Path, schedule string, err error) diag.Diagnostic 
 		`write "0 3 * * *" for every night at three, and the time zone as time_zone`)
 }
 
-// cronValidator accepts what ReadTimetable reads.
-type cronValidator struct{}
+// cronExpression accepts what ReadTimetable reads.
+var cronExpression = tf.StringCheck{
+	Allowed: "value must be a cron expression of five fields, or one such as @daily",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if _, err := ReadTimetable(value, ""); err != nil {
+			return InvalidTimetable(at, value, err)
+		}
 
-func (cronValidator) Description(context.Context) string {
-	return "value must be a cron expression of five fields, or one such as @daily"
+		return nil
+	},
 }
 
-func (v cronValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+// TimeZone accepts names of time zones.
+var TimeZone = tf.StringCheck{
+	Allowed: "value must be the name of a time zone in the IANA database",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if schedule.CheckTimeZone(value) == nil {
+			return nil
+		}
 
-func (cronValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
-		return
-	}
-
-	if _, err := ReadTimetable(req.ConfigValue.ValueString(), ""); err != nil {
-		resp.Diagnostics.Append(InvalidTimetable(req.Path, req.ConfigValue.ValueString(), err))
-	}
-}
-
-// ZoneValidator accepts names of time zones.
-type ZoneValidator struct{}
-
-// Description implements validator.Describer.
-func (ZoneValidator) Description(context.Context) string {
-	return "value must be the name of a time zone in the IANA database"
-}
-
-// MarkdownDescription implements validator.Describer.
-func (v ZoneValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-// ValidateString implements validator.String.
-func (ZoneValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
-		return
-	}
-
-	if err := schedule.CheckTimeZone(req.ConfigValue.ValueString()); err != nil {
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "time_zone", "found "+finding.Quote(req.ConfigValue.ValueString()),
-			"allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC",
-			"leave it out for "+DefaultZone))
-	}
+		return tf.Invalid(at, "time_zone", "found "+finding.Quote(value),
+			"allowed is a name of the IANA database, such as Europe/Berlin or Etc/UTC", "leave it out for "+DefaultZone)
+	},
 }

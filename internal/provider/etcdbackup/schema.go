@@ -103,7 +103,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		},
 		"schedule": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{cronValidator{}},
+			Validators: []validator.String{cronExpression},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of " +
 				"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every " +
 				"6h` for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new " +
@@ -112,7 +112,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		},
 		"time_zone": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{ZoneValidator{}},
+			Validators: []validator.String{TimeZone},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
 				"`UTC`." + store.AnyTime,
 		},

@@ -347,8 +347,10 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 func notTaken(ctx context.Context, to storepkg.Place, err error) diag.Diagnostic {
 	cause, next := to.Diagnosis(err)
 
-	cause = append(cause, tf.RanOutLines(ctx)...)
-	if ctx.Err() != nil && tf.RanOut(ctx) == nil {
+	switch ranOut := tf.RanOutLines(ctx); {
+	case len(ranOut) > 0:
+		cause = append(cause, ranOut...)
+	case ctx.Err() != nil:
 		cause = append(cause, "the operation was cancelled")
 	}
 

@@ -192,7 +192,7 @@ func settingsAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
 			Required:      true,
-			Validators:    []validator.String{clusterhandle.ModeValidator{}},
+			Validators:    []validator.String{clusterhandle.Mode},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machines run on: `metal`, for physical and virtual machines, or " +
 				"`container`, for pods of the Kubernetes cluster of `host`." + clusterhandle.ReplacesCluster,

@@ -11,6 +11,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -71,7 +72,7 @@ func Attributes() map[string]schema.Attribute {
 				},
 				"timeout": schema.StringAttribute{
 					Optional:            true,
-					Validators:          []validator.String{durationValidator{}},
+					Validators:          []validator.String{positiveDuration},
 					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m` (default `5m`).",
 				},
 				"on_timeout": schema.StringAttribute{
@@ -87,7 +88,7 @@ func Attributes() map[string]schema.Attribute {
 		"upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
-			Validators:  []validator.List{viaValidator{}},
+			Validators:  []validator.List{talosVia},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
 				"`[\"v1.12.6\"]`; at most one of each. Default: the newest that are known (" + knownReleases() + "), of others " +
 				"the first." + tf.TerraformOnly,
@@ -108,7 +109,7 @@ func Attributes() map[string]schema.Attribute {
 		"kubernetes_upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
-			Validators:  []validator.List{kubernetesViaValidator{}},
+			Validators:  []validator.List{kubernetesVia},
 			MarkdownDescription: "Kubernetes releases to pass on upgrades of these machines across more than one " +
 				"minor version, such as `[\"v1.35.6\"]`; at most one of each, supported by `talos_version`. Default: the " +
 				"newest that are known (" + knownKubernetesReleases() + "), of others the first." + tf.TerraformOnly,
@@ -162,7 +163,7 @@ func ManifestsAttribute() schema.StringAttribute {
 func MaxUnavailable() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:   true,
-		Validators: []validator.String{budgetValidator{}},
+		Validators: []validator.String{budget},
 		MarkdownDescription: "How many workers of the pool may be out of service at once, those that are so for " +
 			"other reasons included: a number, or a share such as `20%`, rounded down and at least one (default `1`)." +
 			tf.TerraformOnly,
@@ -214,90 +215,66 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	p.Unknown = p.Unknown || r.Unknown
 }
 
-// budgetValidator accepts what ReadBudget reads.
-type budgetValidator struct{}
+// budget accepts what ReadBudget reads.
+var budget = tf.StringCheck{
+	Allowed: "value must be a number of at least 1, or a percentage from 1% to 100%",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if _, ok := machineset.ReadBudget(value); ok && value != "" {
+			return nil
+		}
 
-func (budgetValidator) Description(context.Context) string {
-	return "value must be a number of at least 1, or a percentage from 1% to 100%"
+		return tf.Invalid(at, "max_unavailable", "found "+finding.Quote(value),
+			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time")
+	},
 }
 
-func (v budgetValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+// positiveDuration accepts durations that are longer than nothing.
+var positiveDuration = tf.StringCheck{
+	Allowed: "value must be a duration such as 90s or 10m",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if d, err := time.ParseDuration(value); err == nil && d > 0 {
+			return nil
+		}
 
-func (budgetValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
-		return
+		return tf.Invalid(at, "duration", "found "+finding.Quote(value),
+			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets")
+	},
+}
+
+// oneOfEachMinor accepts a list with at most one release of each minor version, of what product names. It is for lists,
+// so that two elements can be compared.
+type oneOfEachMinor struct {
+	attribute, product, example string
+	parse                       func(string) (semver.Version, error)
+}
+
+var (
+	talosVia = oneOfEachMinor{
+		attribute: "upgrade_via", product: "Talos", example: "v1.12.6",
+		parse: func(text string) (semver.Version, error) {
+			v, err := machineconfig.ParseTalosVersion(text)
+
+			return v.Version, err
+		},
 	}
+	kubernetesVia = oneOfEachMinor{
+		attribute: "kubernetes_upgrade_via", product: "Kubernetes", example: "v1.35.6",
+		parse: func(text string) (semver.Version, error) {
+			v, err := machineconfig.ParseKubernetesVersion(text)
 
-	if _, ok := machineset.ReadBudget(req.ConfigValue.ValueString()); !ok || req.ConfigValue.ValueString() == "" {
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "max_unavailable", "found "+finding.Quote(req.ConfigValue.ValueString()),
-			`allowed is a number of at least 1, or a share from "1%" to "100%"`, "leave it out to change one worker at a time"))
+			return v.Version, err
+		},
 	}
+)
+
+func (o oneOfEachMinor) Description(context.Context) string {
+	return "value must be " + o.product + " versions such as " + o.example + ", at most one of each minor version"
 }
 
-// durationValidator accepts durations that are longer than nothing.
-type durationValidator struct{}
+func (o oneOfEachMinor) MarkdownDescription(ctx context.Context) string { return o.Description(ctx) }
 
-func (durationValidator) Description(context.Context) string {
-	return "value must be a duration such as 90s or 10m"
-}
-
-func (v durationValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-func (durationValidator) ValidateString(
-	_ context.Context, req validator.StringRequest, resp *validator.StringResponse,
-) {
-	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
-		return
-	}
-
-	if d, err := time.ParseDuration(req.ConfigValue.ValueString()); err != nil || d <= 0 {
-		resp.Diagnostics.Append(tf.Invalid(req.Path, "duration", "found "+finding.Quote(req.ConfigValue.ValueString()),
-			"allowed is a number with a unit, such as 90s, 10m or 1h30m", "write the time that one node gets"))
-	}
-}
-
-// viaValidator accepts releases of Talos, one of each minor version. It is for lists, so
-// that two elements can be compared.
-type viaValidator struct{}
-
-func (viaValidator) Description(context.Context) string {
-	return "value must be Talos versions such as v1.12.6, at most one of each minor version"
-}
-
-func (v viaValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-func (viaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
-	resp.Diagnostics.Append(validateVia(req, "upgrade_via", func(text string) (semver.Version, error) {
-		v, err := machineconfig.ParseTalosVersion(text)
-
-		return v.Version, err
-	})...)
-}
-
-// kubernetesViaValidator is viaValidator for releases of Kubernetes.
-type kubernetesViaValidator struct{}
-
-func (kubernetesViaValidator) Description(context.Context) string {
-	return "value must be Kubernetes versions such as v1.35.6, at most one of each minor version"
-}
-
-func (v kubernetesViaValidator) MarkdownDescription(ctx context.Context) string {
-	return v.Description(ctx)
-}
-
-func (kubernetesViaValidator) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
-	resp.Diagnostics.Append(validateVia(req, "kubernetes_upgrade_via", func(text string) (semver.Version, error) {
-		v, err := machineconfig.ParseKubernetesVersion(text)
-
-		return v.Version, err
-	})...)
-}
-
-// validateVia checks that a list has one release of each minor version. Releases that are
-// not known yet are passed over.
-func validateVia(req validator.ListRequest, name string, parse func(string) (semver.Version, error)) diag.Diagnostics {
-	var diags diag.Diagnostics
-
+// ValidateList passes over releases that are not known yet.
+func (o oneOfEachMinor) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
 	seen := map[uint64]semver.Version{}
 
 	for i, element := range req.ConfigValue.Elements() {
@@ -308,20 +285,18 @@ func validateVia(req validator.ListRequest, name string, parse func(string) (sem
 
 		at := req.Path.AtListIndex(i)
 
-		v, err := parse(text.ValueString())
+		v, err := o.parse(text.ValueString())
 		if err != nil {
-			diags.Append(tf.MistakesAt(at, name, err)...)
+			resp.Diagnostics.Append(tf.MistakesAt(at, o.attribute, err)...)
 
 			continue
 		}
 
 		if other, twice := seen[v.Minor]; twice {
-			diags.Append(tf.Invalid(at, name, fmt.Sprintf("found v%s beside v%s", v, other),
+			resp.Diagnostics.Append(tf.Invalid(at, o.attribute, fmt.Sprintf("found v%s beside v%s", v, other),
 				"allowed is one release of each minor version", "remove one of the two"))
 		}
 
 		seen[v.Minor] = v
 	}
-
-	return diags
 }

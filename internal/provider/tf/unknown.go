@@ -34,31 +34,28 @@ func FilledFrom(value, other tftypes.Value) (tftypes.Value, error) {
 
 // withoutUnknown is a list or a map without its unknown elements, and any other value as it is.
 func withoutUnknown(v tftypes.Value) (tftypes.Value, error) {
-	unknown := func(element tftypes.Value) bool { return !element.IsKnown() }
+	var (
+		list   []tftypes.Value
+		byName map[string]tftypes.Value
+		err    error
+	)
 
 	switch {
 	case v.IsNull():
-		return v, nil
 	case v.Type().Is(tftypes.List{}):
-		var elements []tftypes.Value
-		if err := v.As(&elements); err != nil || !slices.ContainsFunc(elements, unknown) {
-			return v, err //nolint:wrapcheck // wrapped by the only caller
+		if err = v.As(&list); err == nil {
+			known := slices.DeleteFunc(slices.Clone(list), func(e tftypes.Value) bool { return !e.IsKnown() })
+			v = tftypes.NewValue(v.Type(), known)
 		}
-
-		return tftypes.NewValue(v.Type(), slices.DeleteFunc(slices.Clone(elements), unknown)), nil
 	case v.Type().Is(tftypes.Map{}):
-		var elements map[string]tftypes.Value
-		if err := v.As(&elements); err != nil {
-			return v, err //nolint:wrapcheck // wrapped by the only caller
+		if err = v.As(&byName); err == nil {
+			known := maps.Clone(byName)
+			maps.DeleteFunc(known, func(_ string, e tftypes.Value) bool { return !e.IsKnown() })
+			v = tftypes.NewValue(v.Type(), known)
 		}
-
-		kept := maps.Clone(elements)
-		maps.DeleteFunc(kept, func(_ string, element tftypes.Value) bool { return unknown(element) })
-
-		return tftypes.NewValue(v.Type(), kept), nil
-	default:
-		return v, nil
 	}
+
+	return v, err //nolint:wrapcheck // wrapped by the only caller
 }
 
 // ArgumentPath is the way to a value of an argument; the elements of sets have none.
