@@ -20,12 +20,26 @@ type records struct {
 
 // Create implements driver.Creator.
 func (r *records) Create(key string, rel *helmrelease.Release) error {
-	return r.recorded(key, r.Secrets.Create(key, rel))
+	return r.recorded(key, r.Secrets.Create(key, r.described(rel)))
 }
 
 // Update implements driver.Updator.
 func (r *records) Update(key string, rel *helmrelease.Release) error {
-	return r.recorded(key, r.Secrets.Update(key, rel))
+	return r.recorded(key, r.Secrets.Update(key, r.described(rel)))
+}
+
+// described is a release whose description shows no secrets. Helm makes an error its description, which quotes
+// objects that the API refused, and helm history shows that (Helm 3.21, action/upgrade.go, failRelease).
+func (r *records) described(rel *helmrelease.Release) *helmrelease.Release {
+	if rel.Info == nil {
+		return rel
+	}
+
+	out, info := *rel, *rel.Info
+	info.Description = r.s.o.Redact(info.Description)
+	out.Info = &info
+
+	return &out
 }
 
 // Get implements driver.Queryor. Helm panics over a record that it cannot decode

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// secretKind finds the lines of a text that are about a Secret.
-var secretKind = regexp.MustCompile(`\bSecret\b`)
+// quotesObject finds the lines of a text that are about a Secret, or that quote a whole object of any kind.
+var quotesObject = regexp.MustCompile(`\bSecret\b|\{\\*"(apiVersion|kind|metadata)\\*":`)
 
-// redactWithoutObjects redacts a text, and takes the objects out of the lines that are about Secrets: the API
-// server quotes whole ones, where no text of them need be known as a secret (Kubernetes 1.36,
-// apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject).
+// redactWithoutObjects redacts a text, and takes out of its lines the objects that the API server quotes when it
+// refuses them (Kubernetes 1.36, apiserver/pkg/endpoints/handlers/patch.go, applyPatchToObject): what a template
+// made of a secret is no text that is known as one.
 func redactWithoutObjects(redact func(string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.Split(redact(text), "\n")
 		for i, line := range lines {
-			if secretKind.MatchString(line) {
+			if quotesObject.MatchString(line) {
 				lines[i] = withoutObjects(line)
 			}
 		}

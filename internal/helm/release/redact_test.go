@@ -21,7 +21,11 @@ func TestErrors_holdNoSecrets(t *testing.T) {
 			`cannot patch "q1" with kind Secret: (sensitive)`},
 		"odd text":   {`Secret "a": {"data":{"gen":"}R0VO"}} is bad`, `Secret "a": (sensitive) is bad`},
 		"other line": {"Secret a/b is bad\nConfigMap {a}", "Secret a/b is bad\nConfigMap {a}"},
-		"other kind": {`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`,
+		"whole object": {
+			`cannot patch "q1" with kind ConfigMap:  "" is invalid: patch: Invalid value: "{\"apiVersion\":\"v1\",\"data\":{\"gen\":\"GEN\"}}": json: cannot unmarshal bool`,
+			`cannot patch "q1" with kind ConfigMap:  "" is invalid: patch: Invalid value: "(sensitive)": json: cannot unmarshal bool`,
+		},
+		"part of one": {`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`,
 			`cannot patch "q1" with kind ConfigMap: {"data":{"a":"b"}}`},
 		"other secrets": {"SecretStore a {b}", "SecretStore a {b}"},
 	} {

@@ -113,8 +113,11 @@ func encodingsOf(text string) []form {
 		form(url.QueryEscape(text)), form(url.PathEscape(text)), form(url.UserPassword("", text).String()[1:]),
 	}
 
-	quoted := strconv.Quote(text)
-	forms = append(forms, form(quoted[1:len(quoted)-1]))
+	// The API server quotes the JSON of an object that it refuses.
+	for _, inner := range []string{text, string(escaped(text, true)), string(escaped(text, false))} {
+		quoted := strconv.Quote(inner)
+		forms = append(forms, form(quoted[1:len(quoted)-1]))
+	}
 
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
 		base64.RawURLEncoding} {

@@ -32,6 +32,7 @@ func TestRedact_forms(t *testing.T) {
 		"at the edge": {"hunter2hunter2", "(sensitive)"},
 		"JSON":        {`{"a":` + string(quoted) + `}`, `{"a":"(sensitive)"}`},
 		"Go":          {fmt.Sprintf("invalid value %q", password), `invalid value "(sensitive)"`},
+		"JSON in Go":  {fmt.Sprintf("%q", `{"a":`+string(quoted)+`}`), `"{\"a\":\"(sensitive)\"}"`},
 		"YAML":        {"a: '" + strings.ReplaceAll(password, "'", "''") + "'", "a: '(sensitive)'"},
 		"base64":      {"x " + base64.StdEncoding.EncodeToString([]byte(password)), "x (sensitive)"},
 		"raw base64":  {"x " + base64.RawStdEncoding.EncodeToString([]byte("hunter2")), "x (sensitive)"},
