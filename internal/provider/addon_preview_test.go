@@ -52,6 +52,25 @@ func TestAddon_planOfForeignObjects(t *testing.T) {
 	}
 }
 
+// A plan that was not given a Secret says so, and refuses nothing; a schema that is loaded from elsewhere is refused.
+func TestAddon_planOfUntrustedCharts(t *testing.T) {
+	t.Parallel()
+
+	s := newAddonSite(t)
+	s.cluster.refusing = fmt.Errorf("%w: default/web", release.ErrWithheld)
+	s.plan(t, baseAddon()).must(t).tells(t, "What addon kube-system/metrics-server changes cannot be told",
+		"look up a Secret, which no plan reads: default/web", "The apply reads it")
+
+	s.cluster.refusing = fmt.Errorf("%w: values.schema.json of web refers to https://example.com/a.json", release.ErrSchema)
+
+	planned := s.plan(t, baseAddon())
+	if !planned.failed() {
+		t.Error("a schema from elsewhere is not refused")
+	}
+
+	planned.tells(t, "refers to https://example.com/a.json", "skip_schema_validation = true")
+}
+
 // The chart of an exact version is known before an upgrade, and no other one is installed then.
 func TestAddon_installsThePlannedChart(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -35,6 +36,8 @@ type Options struct {
 	// Progress is told what Helm logs and what is worth knowing and no error. nil is allowed; it may
 	// be called by several goroutines.
 	Progress func(string)
+	// WithholdSecrets lets templates look up no Secrets, see [Session.Withheld].
+	WithholdSecrets bool
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
 	// Grace is how long records of releases may be written after the context ended, 20 s by
@@ -65,6 +68,8 @@ type Session struct {
 	// were. Both by identity.
 	foreign map[identity]string
 	deleted map[identity]types.UID
+	// withheld is what a template was not given.
+	withheld string
 	// told are the notes that were given, each once.
 	told map[string]bool
 }
@@ -182,8 +187,13 @@ func (s *Session) Configuration() *action.Configuration {
 	releases := storage.Init(s.records)
 	releases.Log = s.log
 
+	var templates genericclioptions.RESTClientGetter = s.getter
+	if s.o.WithholdSecrets {
+		templates = withholding{s.getter, s}
+	}
+
 	return &action.Configuration{
-		RESTClientGetter: s.getter,
+		RESTClientGetter: templates,
 		Releases:         releases,
 		KubeClient:       s.client(),
 		Log:              s.log,

@@ -61,6 +61,12 @@ func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, e
 		return nil, err
 	}
 
+	if !spec.Options.SkipSchemaValidation {
+		if err := wholeSchemas(loaded); err != nil {
+			return nil, err
+		}
+	}
+
 	a := &attempt{spec: spec, chart: loaded, cfg: cfg}
 	a.rendered.patches = postrender.New(spec.Patches).In(spec.Namespace)
 

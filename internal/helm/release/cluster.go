@@ -102,7 +102,20 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 
 // open makes a session for the work on a release.
 func (c *Cluster) open(ctx context.Context, name Name, redact func(string) string) (*client.Session, error) {
-	return client.Open(ctx, c.API, client.Options{
+	return client.Open(ctx, c.API, c.options(name, redact))
+}
+
+// openForPlan makes a session for what a plan shows of a release, whose templates look up no Secrets: who may propose
+// a chart and read a plan need not be somebody who may read the Secrets of the cluster.
+func (c *Cluster) openForPlan(ctx context.Context, name Name, redact func(string) string) (*client.Session, error) {
+	o := c.options(name, redact)
+	o.WithholdSecrets = true
+
+	return client.Open(ctx, c.API, o)
+}
+
+func (c *Cluster) options(name Name, redact func(string) string) client.Options {
+	return client.Options{
 		Namespace: name.Namespace, Release: name.Name, Redact: redactWithoutObjects(redact),
 		Progress: func(text string) {
 			if c.Log != nil {
@@ -110,7 +123,7 @@ func (c *Cluster) open(ctx context.Context, name Name, redact func(string) strin
 			}
 		},
 		Slots: c.Slots, Grace: c.Grace, Pause: c.Pause,
-	})
+	}
 }
 
 // tell reports progress; the text has no secrets.

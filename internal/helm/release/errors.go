@@ -22,6 +22,10 @@ var (
 	ErrTemplate = errors.New("the chart cannot be rendered")
 	// ErrValues are values that the chart's schema forbids.
 	ErrValues = errors.New("the values do not meet the schema of the chart")
+	// ErrSchema is a chart whose schema of values is not whole in itself.
+	ErrSchema = errors.New("the schema of the chart refers to what is outside of it")
+	// ErrWithheld is a chart that looks up Secrets, which only an apply lets it read.
+	ErrWithheld = errors.New("the templates look up a Secret, which no plan reads")
 	// ErrPatch are patches that do not fit what the chart rendered.
 	ErrPatch = errors.New("the patches cannot be applied to what the chart rendered")
 	// ErrOwned are objects that exist and belong to somebody else.

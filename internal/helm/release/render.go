@@ -20,8 +20,9 @@ import (
 // apply would make. It changes nothing. Objects of kinds that the cluster does not have are not
 // checked: definitions may come with the chart, or with another one before it.
 //
-// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrTemplate], [ErrPatch] or [ErrOwned] where that is
-// certain; every other one may go away by itself.
+// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrPatch] or [ErrOwned] where
+// that is certain, and [ErrWithheld] for a chart that looks up a Secret that exists; every other one may go away by
+// itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
@@ -31,7 +32,7 @@ func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Ob
 func (c *Cluster) render(
 	ctx context.Context, spec Spec, chart *Package, have Observation,
 ) (rendering Rendering, err error) {
-	s, err := c.open(ctx, spec.Name, spec.Secrets.Redact)
+	s, err := c.openForPlan(ctx, spec.Name, spec.Secrets.Redact)
 	if err != nil {
 		return Rendering{}, err
 	}
@@ -58,7 +59,12 @@ func (c *Cluster) render(
 			return err
 		}
 
-		if err := a.run(); err != nil {
+		err = a.run()
+		if secret := s.Withheld(); secret != "" {
+			return fmt.Errorf("%w: %s", ErrWithheld, secret)
+		}
+
+		if err != nil {
 			return r.refused(ctx, a, have, err)
 		}
 

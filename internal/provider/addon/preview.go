@@ -290,7 +290,7 @@ func (p *preview) version(ctx context.Context) string {
 func particulars(err error) string {
 	text := err.Error()
 	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes,
-		release.ErrPatch, release.ErrOwned} {
+		release.ErrPatch, release.ErrOwned, release.ErrSchema, release.ErrWithheld} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 
@@ -308,6 +308,10 @@ func (p *preview) refused(err error) diag.Diagnostic {
 		return tf.Invalid(path.Root("chart"), "chart",
 			"found a file of "+chart+" that is not what Kubernetes can have: "+text,
 			"allowed are charts that are whole", "choose another version of the chart, or correct the file in it")
+	case errors.Is(err, release.ErrSchema):
+		return tf.Invalid(path.Root("chart"), "chart", "found that the schema of "+chart+" is loaded from elsewhere: "+text,
+			"allowed are schemas that are whole in themselves",
+			"choose a version of the chart with such a one, or set skip_schema_validation = true to trust the values")
 	case errors.Is(err, release.ErrValues):
 		return tf.Invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
 			"allowed is what its values.schema.json describes",
@@ -325,6 +329,12 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	case errors.Is(err, release.ErrOwned):
 		return tf.Warn(fmt.Sprintf("Objects of addon %s belong to somebody else", p.Spec.Name), finding.Report{
 			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
+		}.String())
+	case errors.Is(err, release.ErrWithheld):
+		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
+			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
+			Cause:     CauseLines("the templates look up a Secret, which no plan reads: " + text),
+			Next:      "The apply reads it, and renders the chart with it.",
 		}.String())
 	default:
 		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
