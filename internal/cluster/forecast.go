@@ -21,7 +21,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]
 		if !ok {
-			s = MachineState{Access: Maintenance, Stage: StageMaintenance}
+			s = waiting(m)
 		}
 
 		have.Machines[m.Name] = s
@@ -50,6 +50,11 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	return have
+}
+
+// waiting is a machine that nothing is recorded of: it waits for its first configuration, and is the one meant.
+func waiting(m Machine) MachineState {
+	return MachineState{Access: Maintenance, Stage: StageMaintenance, UUID: m.UUID}
 }
 
 // keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
@@ -100,7 +105,7 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 
 		switch {
 		case !ok:
-			s = MachineState{Access: Maintenance, Stage: StageMaintenance}
+			s = waiting(m)
 		case s.Access == Member && m.Role == ControlPlane:
 			s.Stage, s.EtcdService = StageBooting, ServicePreparing
 		default:
@@ -326,7 +331,9 @@ func (s *Snapshot) cordon(node string, cordoned bool) {
 func (s *Snapshot) wipe(m Machine, deleted bool) {
 	s.lose(m)
 
-	state := MachineState{Access: Maintenance, Stage: StageMaintenance, NodeName: s.Machines[m.Name].NodeName}
+	state := waiting(m)
+	state.NodeName = s.Machines[m.Name].NodeName
+
 	if deleted {
 		state.Access, state.Stage = Gone, ""
 	}

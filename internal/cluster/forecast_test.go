@@ -298,14 +298,16 @@ func TestForecast_ofARestore(t *testing.T) {
 		Name: "prod", Bootstrapped: true, RestoreFrom: "key", NodesBecomeReady: true,
 		Machines: []cluster.Machine{
 			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
-				MemberID: "m-1", NodeName: "n-1"},
+				UUID: "aaaa", MemberID: "m-1", NodeName: "n-1"},
 			{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
-				MemberID: "m-2", NodeName: "n-2"},
+				UUID: "bbbb", MemberID: "m-2", NodeName: "n-2"},
 			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 		},
 	}
 
-	lost := cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+	lost := func(uuid string) cluster.MachineState {
+		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: uuid}
+	}
 	worker := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11",
 		TalosVersion: "v1.13.0"}
 	waiting := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
@@ -320,9 +322,9 @@ func TestForecast_ofARestore(t *testing.T) {
 		recorded map[string]cluster.MachineState
 		steps    []string
 	}{
-		"all are lost": {map[string]cluster.MachineState{"cp-1": lost, "cp-2": lost, "w-1": worker},
+		"all are lost": {map[string]cluster.MachineState{"cp-1": lost("aaaa"), "cp-2": lost("bbbb"), "w-1": worker},
 			[]string{first, second, restore}},
-		"one is configured": {map[string]cluster.MachineState{"cp-1": lost, "cp-2": waiting, "w-1": worker},
+		"one is configured": {map[string]cluster.MachineState{"cp-1": lost("aaaa"), "cp-2": waiting, "w-1": worker},
 			[]string{first, restore}},
 		"all are configured": {map[string]cluster.MachineState{"cp-1": waiting, "cp-2": waiting, "w-1": worker},
 			[]string{restore}},

@@ -102,6 +102,7 @@ func (e *eye) ask(m cluster.Machine) {
 	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
 		old.RebootedFrom, old.Pulled
 	fresh.KubeletRestarted = old.KubeletRestarted
+	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
 	fresh.FirstBoot = old.FirstBoot && !without
 	fresh.Fresh = (old.Fresh && (fresh.Answers() || fresh.FirstBoot) || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
@@ -134,6 +135,8 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 		return cluster.MachineState{Access: cluster.Unreachable, Cause: "no route to host"}
 	case b.foreign:
 		return cluster.MachineState{Access: cluster.Foreign, Cause: "unknown authority"}
+	case b.impostor:
+		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
 	case b.life == maintenance:
 		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
 	}

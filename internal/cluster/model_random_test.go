@@ -393,7 +393,10 @@ func (t *trial) randomAilments() {
 
 		b.cure = []string{"", "config", "upgrade"}[t.random.IntN(3)]
 
-		switch t.random.IntN(7) {
+		switch t.random.IntN(8) {
+		case 7:
+			b.impostor = !t.pods && slices.ContainsFunc(t.want.Machines,
+				func(m cluster.Machine) bool { return t.meant[m.Name] == b })
 		case 0:
 			b.life = off
 		case 1, 2:

@@ -84,6 +84,10 @@ func (j *judge) check(step cluster.Step) {
 			j.joining(step, b)
 		}
 
+		if b.impostor {
+			j.fail("%q goes to whoever answers at the address of a member", step)
+		}
+
 		if step.Access == cluster.Member && step.Reboot != "" {
 			j.disruption(step, b)
 		}

@@ -33,6 +33,7 @@ type box struct {
 	boot             int
 	controlPlane     bool
 	foreign          bool // belongs to another cluster
+	impostor         bool // somebody else answers at its address, in maintenance mode
 
 	version, schematic, digest string
 	kube                       *kubeBox

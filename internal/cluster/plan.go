@@ -32,6 +32,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 
 func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseMismatches(want, have, d)
+	refuseReturned(want, have, p, d)
 	refuseNewNodeNames(want, have, d)
 	refuseSharedNodeNames(want, have, d)
 	refuseLostEtcd(want, have, d)

@@ -35,6 +35,12 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 // as other hardware, first loses the member that it was: etcd counts that one as down,
 // and adds nobody while a member is (etcd 3.6, mayAddMember).
 func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
+	if reason := notReturned(want, have, m); reason != "" && !m.Container {
+		d.hold(m.Name, "%s", reason)
+
+		return
+	}
+
 	if other, ok := predecessor(want, have, m); ok {
 		d.hold(m.Name, "joins once %s is out of the cluster, whose place it takes", other.Name)
 

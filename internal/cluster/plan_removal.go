@@ -26,18 +26,32 @@ func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
 
 // departed is true for a removed machine that can take no part in its own removal.
 //
-// One that is silent to us and whose node is Ready lives: its pods run, and would run
-// twice once its node was deleted.
+// One that is silent to us, or at whose address somebody waits in maintenance mode, and whose node is Ready lives: its
+// pods run, and would run twice once its node was deleted.
 func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
+	if stillAtWork(want, have, m) {
+		return false
+	}
+
 	if node, ok := nodeOfRemoved(want, have, m); ok && node.Ready && have.Kubernetes.Reachable &&
 		have.Machines[m.Name].Access == Unreachable {
 		return false
 	}
 
-	access := have.Machines[m.Name].Access
+	s := have.Machines[m.Name]
 
-	return access == Maintenance || access == Gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" ||
-		answersAsOther(want, have, m)
+	gone := s.Access == Gone || s.Access == Maintenance && !m.hidesHardware(s)
+
+	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
+}
+
+// unanswered says how a machine is out of reach that is to take part in its removal.
+func unanswered(want Spec, have Snapshot, m Machine) string {
+	if stillAtWork(want, have, m) {
+		return waitsBesideItsNode
+	}
+
+	return "does not answer" + Because(have.Machines[m.Name].Cause)
 }
 
 // planRemovals takes the control planes that are removed out of the cluster. Living ones
@@ -56,7 +70,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case departed(want, have, m, p) && have.Etcd.Known:
 			planRemains(want, have, m, d)
 		case s.Access != Member && !departed(want, have, m, p):
-			d.hold(m.Name, "is to be removed and does not answer%s", Because(s.Cause))
+			d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 		case !have.Etcd.Known:
 			d.hold(m.Name, "is removed once etcd answers%s", Because(have.Etcd.Cause))
 		case isMember:
@@ -174,7 +188,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case departed(want, have, m, p):
 		planRemains(want, have, m, d)
 	case s.Access != Member:
-		d.hold(m.Name, "is to be removed and does not answer%s", Because(s.Cause))
+		d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case !b.take(m.Name):

@@ -83,6 +83,8 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 			// Talos that drains then, and goes on when that fails (Talos 1.13, sequence Reset).
 			Graceful: m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
+	case m.hidesHardware(s):
+		d.hold(m.Name, "waits in maintenance mode at %s and shows no hardware UUID yet", m.Address)
 	default:
 		d.hold(m.Name, "no answer from %s%s", m.Address, Because(s.Cause))
 	}
@@ -131,6 +133,8 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return "was reset and did not come back within " + short(p.ResetTimeout) + Because(s.Cause)
 	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
 		return "was deleted and is not gone" + Because(s.Cause)
+	case m.hidesHardware(s) && silentFor(have, m, p):
+		return "waits in maintenance mode and shows no hardware UUID, expected is " + m.UUID
 	case !m.Container && silentFor(have, m, p):
 		return "does not answer" + Because(s.Cause)
 	default:
@@ -162,9 +166,12 @@ func short(d time.Duration) string {
 	return text
 }
 
-// silentFor is true for a machine that has been silent for long enough to count as dead.
+// silentFor is true for a machine that has been silent for long enough to count as dead. So is one at whose address
+// somebody else may be.
 func silentFor(have Snapshot, m Machine, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return s.Access == Unreachable && s.Busy == "" && !s.Resetting && have.Time.Sub(s.Since) > p.DeadAfter
+	silent := s.Access == Unreachable || m.hidesHardware(s)
+
+	return silent && s.Busy == "" && !s.Resetting && have.Time.Sub(s.Since) > p.DeadAfter
 }

@@ -22,6 +22,8 @@ func (t *trial) refused(d cluster.Decision) {
 		case strings.Contains(text, "not as a machine of cluster"), strings.Contains(text, "answers as another machine"),
 			strings.Contains(text, "which is to be removed"):
 			ok = r.Machine == t.mistaken || b != nil && !b.up() && t.hasUnknownUUID()
+		case strings.Contains(text, "waits in maintenance mode"):
+			ok = b.impostor
 		case strings.Contains(text, "rolled the upgrade back"):
 			ok = b.version != t.machine(r.Machine).TalosVersion || b.schematic != t.machine(r.Machine).Schematic
 		case strings.Contains(text, "the image holds another Talos"):
@@ -36,7 +38,7 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = !slices.ContainsFunc(t.boxes, func(b *box) bool {
 				replaced := t.at(b.addr) != nil && t.at(b.addr) != b
 
-				return b.controlPlane && b.data && b.life != maintenance && !replaced
+				return b.controlPlane && b.data && b.life != maintenance && !replaced && !b.impostor
 			})
 		case strings.Contains(text, "no release is known"):
 			ok = len(t.machine(r.Machine).Via) == 0
@@ -104,7 +106,7 @@ func (t *trial) culprits() []string {
 	var wrong []string
 
 	for _, m := range t.want.Known() {
-		if b := t.meant[m.Name]; b.life == off || b.sick || b.etcdBroken || b.stuck || b.foreign {
+		if b := t.meant[m.Name]; b.life == off || b.sick || b.etcdBroken || b.stuck || b.foreign || b.impostor {
 			wrong = append(wrong, m.Name)
 		}
 	}
@@ -120,7 +122,7 @@ func (t *trial) culprits() []string {
 	for _, b := range t.boxes {
 		waits := b.life == booting && b.controlPlane && !b.data && !t.joinable() // for etcd
 		if waits || b.up() && b.data && !t.etcdUp(b) || b.controlPlane && !t.well(b) && t.meant[b.name] != b ||
-			t.hasStaleMember(b) {
+			t.hasStaleMember(b) || b.impostor {
 			wrong = append(wrong, b.name, "peer/"+b.name)
 		}
 	}

@@ -142,6 +142,12 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.Reinstall = true
 		case "joined":
 			m.Joined = true
+		case "in-service":
+			m.InService = true
+		case "pinned":
+			m.Pinned = true
+		case "rejoin":
+			m.Rejoin = true
 		case "others":
 			m.OwnedByOther = true
 		case "ephemeral":
@@ -380,6 +386,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.BootstrapRequested = true
 	case "fresh":
 		s.Fresh = true
+	case "was-member":
+		s.WasMember = true
 	case "sent":
 		s.BootstrapSent = true
 	case "busy":

@@ -125,6 +125,8 @@ type MachineState struct {
 	Busy string
 	// InUpgrade is true while that step is one of an upgrade of Kubernetes.
 	InUpgrade bool
+	// WasMember is true once this run saw the machine as a member.
+	WasMember bool
 	// Claimed is true for a machine that another resource took over in this process.
 	Claimed bool
 	// Resetting is true once this run asked the machine to reset, until it comes
@@ -217,7 +219,7 @@ type MachineState struct {
 // ended is true for a machine that was taken down to nothing: it waits in maintenance mode,
 // and of a container nothing is left.
 func (s MachineState) ended(m Machine) bool {
-	return s.Access == Gone || s.Access == Maintenance && !m.Container
+	return s.Access == Gone || s.Access == Maintenance && !m.Container && !m.hidesHardware(s)
 }
 
 // goingDown is true for a machine that was rebooted and still answers from the boot

@@ -143,6 +143,13 @@ type Machine struct {
 	// Joined is true for a control plane that an earlier apply recorded a member of etcd of,
 	// whether it works or not.
 	Joined bool
+	// InService is true for a machine that was recorded as a member: what is done to one that waits in maintenance mode
+	// instead was not planned.
+	InService bool
+	// Pinned is true where the fingerprint is given that the machine shows in maintenance mode: no other one answers.
+	Pinned bool
+	// Rejoin is true where the user lets the machine join again although nothing proves that it is the one that joined.
+	Rejoin bool
 	// OwnedByOther is true for a machine that was recorded as another resource's.
 	OwnedByOther bool
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and
@@ -267,6 +274,8 @@ type Policy struct {
 	// RegisterTimeout is how long a member that runs, beside a Kubernetes API that answers, may
 	// take to register its node before its kubelet is restarted.
 	RegisterTimeout time.Duration
+	// HardwareTimeout is how long a machine in maintenance mode may take to know its own hardware UUID.
+	HardwareTimeout time.Duration
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
@@ -319,7 +328,7 @@ const (
 func DefaultPolicy() Policy {
 	return Policy{
 		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
-		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute,
+		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

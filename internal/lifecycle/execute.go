@@ -102,7 +102,7 @@ func (r *Runner) configure(ctx context.Context, o stepRun, s cluster.ApplyConfig
 	case s.Try:
 		return r.try(ctx, m, config)
 	default:
-		return machine.ApplyConfig(ctx, config, s.Access, m.UUID)
+		return machine.ApplyConfig(ctx, config, s.Access, m.UUIDToCompare(o.have.Machines[m.Name]))
 	}
 }
 

@@ -263,6 +263,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		fresh.Since = time.Now()
 	}
 
+	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom

@@ -20,6 +20,8 @@ const (
 	ImageDiffers
 	// Wiped is a machine that lost its configuration.
 	Wiped
+	// Unproven is a machine that waits in maintenance mode and does not prove to be the one that joined.
+	Unproven
 	// NoMember is a control plane without a member in etcd.
 	NoMember
 	// LeftEtcd is a control plane that was told to leave etcd: it has no data of it, and joins again after a reboot.
@@ -59,6 +61,7 @@ type Drift []Difference
 // wholly are the kinds that one sentence says all of.
 var wholly = map[DifferenceKind]string{
 	Wiped:           "it waits in maintenance mode, without a configuration",
+	Unproven:        "it waits in maintenance mode, and nothing proves that it is the machine that joined",
 	NoMember:        "it has no member in etcd",
 	LeftEtcd:        "it left etcd, and its etcd does not run",
 	NoNode:          "it has no node in Kubernetes",

@@ -115,6 +115,9 @@ func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machi
 		switch state := have.Machines[m.Name]; state.Access {
 		case cluster.Maintenance:
 			drift[m.Name] = Drift{{Kind: Wiped}}
+			if !m.Proven(state) {
+				drift[m.Name] = Drift{{Kind: Unproven}}
+			}
 
 			if m.Role == cluster.ControlPlane && len(cluster.OtherNodesAtWork(want, have)) > 0 {
 				drift[m.Name] = append(drift[m.Name], Difference{Kind: OthersWork})

@@ -96,6 +96,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	diags.Append(obstructions(p, prior, record, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(warnOfSteps(p, steps)...)
+	diags.Append(p.remindOfRejoin(recorded)...)
 
 	if known {
 		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)

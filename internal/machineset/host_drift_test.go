@@ -44,7 +44,7 @@ func TestReadDrift_isWhatWasWritten(t *testing.T) {
 		{Kind: ConfigurationDiffers, Place: &place},
 		{Kind: ConfigurationDiffers, Text: "of a later build"},
 		{Kind: ImageDiffers, Component: cluster.KubeAPIServer, Text: "registry:5000/a: b, not c"},
-		{Kind: Wiped}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
+		{Kind: Wiped}, {Kind: Unproven}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
 		{Kind: OwnedByAnother}, {Kind: OthersWork},
 		{Kind: HostDiffers, Text: "Service p/dev does not exist"}, {Kind: HostVolumesLost},
 		{Kind: HostStays, Text: "it has 30Gi: left"},

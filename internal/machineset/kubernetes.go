@@ -50,6 +50,12 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
 	for _, m := range want.Machines {
+		if r.Drift[m.Name].Has(Unproven) {
+			s := have.Machines[m.Name]
+			s.UUID = ""
+			have.Machines[m.Name] = s
+		}
+
 		if r.Drift[m.Name].Has(NoNode) {
 			forgetNode(&have, m)
 

@@ -68,6 +68,8 @@ type Machine struct {
 	Address     string
 	UUID        string
 	Fingerprint string
+	// Rejoin is true where the user lets the machine join again although nothing proves that it is the same one.
+	Rejoin bool
 	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
 	OwnHostname bool
 	// AnyHardware is true while the UUID is not known yet.
@@ -141,6 +143,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			WantedNode:    files.Nodes[name],
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
+			InService: known.Access == cluster.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
 		})
 	}
 

@@ -12,6 +12,27 @@ import (
 // What a plan warns of: one warning for each class of what an apply does to machines
 // that are in service, with the machines in it.
 
+// remindOfRejoin warns of machines that may join again without a proof and do not wait for it: from now on anybody at
+// their address may.
+func (p Set) remindOfRejoin(recorded PriorState) finding.List {
+	var open []string
+
+	for _, name := range p.Names() {
+		if p.Machines[name].Rejoin && recorded.Machines[name].Access == cluster.Member {
+			open = append(open, name)
+		}
+	}
+
+	if len(open) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines may still join again without a proof",
+		fmt.Sprintf("rejoin is true for %s, in service by now: should it wait in maintenance mode once more, whoever "+
+			"answers at its address would be given its configuration, which holds the keys of the cluster. Take rejoin away",
+			finding.MachinesNamed(open)))}
+}
+
 // warnOfSteps warns of the steps of a plan that take machines out of service.
 func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 	var (

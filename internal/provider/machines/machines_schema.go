@@ -17,6 +17,7 @@ type machineModel struct {
 	Address       types.String `tfsdk:"address"`
 	UUID          types.String `tfsdk:"uuid"`
 	Fingerprint   types.String `tfsdk:"fingerprint"`
+	Rejoin        types.Bool   `tfsdk:"rejoin"`
 	Hostname      types.String `tfsdk:"hostname"`
 	Install       types.Object `tfsdk:"install"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
@@ -76,6 +77,11 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				MarkdownDescription: "Fingerprint that the machine shows on its console in maintenance mode (base64 of " +
 					"the SHA-256 of its public key), another one with every boot: the configuration, which holds secrets, is then " +
 					"sent to no other." + tf.TerraformOnly,
+			},
+			"rejoin": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, although nothing " +
+					"proves that it is the same one; take it away after that apply.",
 			},
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),

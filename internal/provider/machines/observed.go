@@ -163,6 +163,11 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"peer_address":     types.StringNull(),
 	}}
 
+	// Whoever answers without a hardware UUID does not take away the one that is known.
+	if s.UUID == "" {
+		seen.Keep("uuid")
+	}
+
 	seen.Keep("installer")
 	seen.Keep("pod_digest")
 

@@ -136,6 +136,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			Address:     located.Text(machine.Address),
 			UUID:        settings.Text(machine.UUID),
 			Fingerprint: settings.Text(machine.Fingerprint),
+			Rejoin:      settings.Truth(machine.Rejoin, false),
 			AnyHardware: machine.UUID.IsUnknown(),
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),
