@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,5 +193,39 @@ func TestS3Open_readsNothingOfUnknownLength(t *testing.T) {
 	if body, err := s.Open(t.Context(), "prod/x", store.Range{}); err == nil {
 		data, err := io.ReadAll(body)
 		t.Errorf("%q came (%v), want an error at once", data, err)
+	}
+}
+
+// A listing has an end, whatever a server answers.
+func TestS3List_isBounded(t *testing.T) {
+	t.Parallel()
+
+	page := func(content string) string {
+		return `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>` +
+			content + `</ListBucketResult>`
+	}
+
+	object := `<Contents><Key>x/` + strings.Repeat("k", 60) + `</Key><Size>1</Size></Contents>`
+
+	for what, content := range map[string]string{
+		"endless":    page(strings.Repeat(object, 100)),
+		"empty":      page(""),
+		"huge pages": page(strings.Repeat("<!-- nothing -->", 2<<20)),
+	} {
+		var answers atomic.Int64
+
+		s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			if answers.Add(1) > 1200 {
+				w.WriteHeader(http.StatusNotImplemented)
+				return
+			}
+
+			_, _ = io.WriteString(w, content)
+		})
+
+		objects, err := s.List(t.Context(), "x/")
+		if err == nil || !strings.Contains(err.Error(), "more than") {
+			t.Errorf("%s: listed %d with %d requests (%v)", what, len(objects), answers.Load(), err)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func (s Store) List(ctx context.Context, prefix string) ([]store.Object, error) 
 			objects = append(objects, store.Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
 		}
 
-		return nil
+		return store.Full(prefix, len(objects))
 	})
 
 	slices.SortFunc(objects, func(a, b store.Object) int { return strings.Compare(a.Key, b.Key) })

@@ -19,13 +19,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store   = (*Store)(nil)
+	_ store.Summing = (*Store)(nil)
+)
 
 // Store keeps each object as one of a bucket.
 type Store struct {
 	client *s3.Client
 	config Config
 }
+
+// KnowsSums implements store.Summing.
+func (*Store) KnowsSums() {}
 
 // Region that requests are made for; empty when neither Config nor the environment has one, and
 // then none can be made.
@@ -72,8 +78,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 	var objects []store.Object
 
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for count := 0; pages.HasMorePages(); count++ {
+		if err := errors.Join(store.Full(prefix, len(objects)), endless(count)); err != nil {
+			return nil, classified("list", prefix, err)
+		}
+
+		page, err := pages.NextPage(ctx, boundedAnswers)
 		if err != nil {
 			return nil, classified("list", prefix, err)
 		}
@@ -84,7 +94,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 		}
 	}
 
-	return objects, nil
+	return objects, store.Full(prefix, len(objects))
 }
 
 // Delete removes an object. A bucket with versions keeps it as a former one.
@@ -113,8 +123,12 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 
 	pages := s3.NewListMultipartUploadsPaginator(s.client,
 		&s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for count := 0; pages.HasMorePages(); count++ {
+		if err := endless(count); err != nil {
+			return aborted, errors.Join(append(errs, classified("list uploads of", prefix, err))...)
+		}
+
+		page, err := pages.NextPage(ctx, boundedAnswers)
 		if err != nil {
 			return aborted, errors.Join(append(errs, classified("list uploads of", prefix, err))...)
 		}

@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -19,7 +20,24 @@ var (
 	ErrExists = errors.New("there is an object of this key already")
 	// ErrDiffers is an object that is not what was written.
 	ErrDiffers = errors.New("the store holds other bytes than were written")
+	// ErrTooLarge is an object, a listing or an answer that is larger than any that belongs there: whoever may write to
+	// a store, or answer for it, must not decide how much memory, disk and time reading costs.
+	ErrTooLarge = errors.New("the store holds more than is read")
 )
+
+// MostObjects are how many objects a listing has at most. An hourly backup with its record and its secrets makes 26,280
+// in a year.
+const MostObjects = 100_000
+
+// Full is the error of a listing that has so many objects of a prefix, or nil.
+func Full(prefix string, objects int) error {
+	if objects <= MostObjects {
+		return nil
+	}
+
+	return fmt.Errorf("%w: there are more than %d objects below %s; remove those that do not belong there", ErrTooLarge,
+		MostObjects, prefix)
+}
 
 // Object is what a store says of an object.
 type Object struct {
@@ -36,6 +54,9 @@ type Object struct {
 // the end.
 type Range struct{ Offset, Length int64 }
 
+// Summing is a store whose Head tells a checksum without reading the object.
+type Summing interface{ KnowsSums() }
+
 // Store keeps objects. Keys are paths with slashes, without a leading one and without dot
 // segments. All methods may be called side by side.
 type Store interface {
@@ -50,7 +71,7 @@ type Store interface {
 	// of rights. A reading that ends early ends
 	// with an error, never with io.EOF.
 	Open(ctx context.Context, key string, part Range) (io.ReadCloser, error)
-	// List tells of all objects whose keys begin with prefix, sorted by key.
+	// List tells of all objects whose keys begin with prefix, sorted by key; more than MostObjects are ErrTooLarge.
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete removes an object. It is idempotent: a missing one is removed.
 	Delete(ctx context.Context, key string) error
