@@ -220,7 +220,7 @@ func (s *scheduleSite) isThinnedOut(
 	}
 
 	for day := range 4 {
-		putObject(t, bucket, prefix+time.Date(2026, 1, 1+day, 3, 0, 0, 0, time.UTC).Format(time.RFC3339)+".snap.age")
+		putSnapshot(t, bucket, prefix, time.Date(2026, 1, 1+day, 3, 0, 0, 0, time.UTC))
 	}
 
 	putObject(t, bucket, "talos/prod/nightly/prod-fedcba9876543210-2026-01-01T03:00:00Z.snap.age")
@@ -230,7 +230,7 @@ func (s *scheduleSite) isThinnedOut(
 	keptAre(t, bucket, prefix, "2026-01-02", "2026-01-03", "2026-01-04")
 	expectNoChanges(t, w, "after the oldest one went")
 
-	putObject(t, bucket, prefix+"2026-01-05T03:00:00Z.snap.age")
+	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 5, 3, 0, 0, 0, time.UTC))
 
 	plan := w.MustRun("plan")
 	says(t, plan, "Snapshots will be deleted")
@@ -244,12 +244,21 @@ func (s *scheduleSite) isThinnedOut(
 	}
 
 	// A bucket that cannot be read is a warning, and nothing goes.
-	putObject(t, bucket, prefix+"2026-01-06T03:00:00Z.snap.age")
+	putSnapshot(t, bucket, prefix, time.Date(2026, 1, 6, 3, 0, 0, 0, time.UTC))
 	w.Setenv("TF_VAR_key", "wrong")
 	says(t, w.MustRun("apply", "-auto-approve"), "Unable to list snapshots of a schedule")
 	keptAre(t, bucket, prefix, "2026-01-03", "2026-01-04", "2026-01-05", "2026-01-06")
 	w.Setenv("TF_VAR_key", storetest.SecretKey)
 	w.MustRun("apply", "-auto-approve")
+}
+
+// putSnapshot puts an object that was stored when its name says.
+func putSnapshot(t *testing.T, bucket *storetest.Server, prefix string, at time.Time) {
+	t.Helper()
+
+	key := prefix + at.Format(time.RFC3339) + ".snap.age"
+	putObject(t, bucket, key)
+	must(t, os.Chtimes(filepath.Join(bucket.Data, filepath.FromSlash(key)), at, at.Add(time.Minute)))
 }
 
 func putObject(t *testing.T, bucket *storetest.Server, key string) {

@@ -1,7 +1,12 @@
 package schedule
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/robfig/cron/v3"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
@@ -9,14 +14,60 @@ import (
 
 // Expired are the keys of the snapshots that a retention lets go, oldest first, and total is how many there are. Only
 // those of this schedule and cluster are counted and only they go, and never the newest.
+//
+// Nobody records what talos-backup stores, and the key that is in the cluster, which may put objects and not delete
+// any, can put as many as it likes. So what counts are the turns of the schedule, by the store's clock, which nobody
+// sets back who may only put: all snapshots of the newest turns stay, however many there are, and what is forged today
+// takes the place of no real one of another day.
 func (s Spec) Expired(r backup.Retention, objects []store.Object, now time.Time) (expired []string, total int) {
 	var own []backup.Stored
 
 	for _, o := range objects {
-		if at, ok := s.TimeOf(o.Key); ok && s.Mark != "" {
+		if at, ok := s.TimeOf(o.Key); ok && s.Mark != "" && !at.After(now) {
+			if !o.Modified.IsZero() {
+				at = o.Modified
+			}
+
 			own = append(own, backup.Stored{Object: o, At: at})
 		}
 	}
 
-	return r.ExpiredOf(own, "", now), len(own)
+	slices.SortFunc(own, func(a, b backup.Stored) int { return cmp.Or(b.At.Compare(a.At), strings.Compare(b.Key, a.Key)) })
+
+	turns := map[time.Time]bool{}
+
+	for _, o := range own {
+		turn, known := s.turn(o.At)
+		if !known || r.Count <= 0 {
+			return nil, len(own)
+		}
+
+		if turns[turn] = true; len(turns) > r.Count && now.Sub(o.At) >= r.MinAge {
+			expired = append(expired, o.Key)
+		}
+	}
+
+	slices.Reverse(expired)
+
+	return expired, len(own)
+}
+
+// turn is when the turn of a schedule ends that a time is in, which all times of it have in common.
+func (s Spec) turn(at time.Time) (time.Time, bool) {
+	location, err := time.LoadLocation(s.TimeZone)
+	if err != nil {
+		return time.Time{}, false
+	}
+
+	times, err := ReadCron(s.Schedule)
+	if err != nil {
+		return time.Time{}, false
+	}
+
+	// @every counts from any time.
+	if every, ok := times.(cron.ConstantDelaySchedule); ok {
+		return at.UTC().Truncate(every.Delay), true
+	}
+
+	return times.Next(at.In(location)).UTC(), true
 }

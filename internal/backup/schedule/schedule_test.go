@@ -284,6 +284,49 @@ func TestExpired_isOldestFirst(t *testing.T) {
 	}
 }
 
+// Whoever may put objects, and may not delete any, cannot make a retention delete the real ones, whatever the names say:
+// today's are all of today.
+func TestExpired_isNotMovedByForgedSnapshots(t *testing.T) {
+	t.Parallel()
+
+	s := nightly()
+	now := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+
+	var objects []store.Object
+
+	put := func(name, modified time.Time) {
+		objects = append(objects, store.Object{Key: s.KeyPrefix() + name.Format(time.RFC3339) + ".snap", Modified: modified})
+	}
+
+	for day := 10; day > 3; day-- {
+		at := time.Date(2026, 1, day, 2, 0, 0, 0, time.UTC) // three in Berlin
+		put(at, at.Add(time.Minute))
+	}
+
+	own := len(objects)
+
+	for i := range 20 {
+		put(now.Add(-time.Duration(i)*time.Minute), now)                            // of today
+		put(now.Add(time.Duration(i)*24*time.Hour+time.Hour), now)                  // of the future
+		put(time.Date(2026, 1, 10-i%7, 3, i, 0, 0, time.UTC), now)                  // of other days, by their names
+		put(time.Date(2026, 1, 10-i%7, 2, 0, 30, 0, time.UTC), now.Add(-time.Hour)) // beside the real ones
+	}
+
+	if expired, _ := s.Expired(backup.Retention{Count: 7}, objects, now); len(expired) > 0 {
+		t.Errorf("%v go", expired)
+	}
+
+	expired, _ := s.Expired(backup.Retention{Count: 5}, objects, now)
+	if len(expired) != 2 || expired[0] != objects[own-1].Key || expired[1] != objects[own-2].Key {
+		t.Errorf("%v go, want the two oldest days", expired)
+	}
+
+	s.Schedule = "@every 24h"
+	if expired, _ := s.Expired(backup.Retention{Count: 7}, objects, now); len(expired) > 0 {
+		t.Errorf("of a schedule without a time of day %v go", expired)
+	}
+}
+
 func TestNextRun_inItsTimeZone(t *testing.T) {
 	t.Parallel()
 

@@ -175,8 +175,9 @@ func scheduleRetainAttribute() schema.Attribute {
 			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
 			"count": schema.Int64Attribute{
-				Required:            true,
-				MarkdownDescription: "How many of the newest snapshots are kept; at least 1.",
+				Required: true,
+				MarkdownDescription: "How many of the newest turns of `schedule` are kept, with all snapshots that the " +
+					"bucket got in them by its own clock; at least 1.",
 			},
 			"min_age": schema.StringAttribute{
 				Optional: true, CustomType: tf.DurationType{},
