@@ -22,6 +22,9 @@ type Archive struct {
 	// Mark tells this cluster from all others, those of its name included: 8 to 64 digits
 	// of lower-case hexadecimal. It is part of the keys.
 	Mark string
+	// RecordKeys authenticate records: the first one signs, and each of them verifies. They are secrets of the cluster
+	// that nobody has who merely may write to the store. Without any, nothing is authentic.
+	RecordKeys [][]byte
 	// Scratch is the folder for temporary files; empty for that of the system. Taking needs
 	// some percent of the size of the database there, fetching all of it. The files have no
 	// names, so that a killed run leaves nothing there.
@@ -54,8 +57,8 @@ type Entry struct {
 	// Record is nil when there is none: whoever stored the snapshot was killed before it
 	// was recorded, or somebody removed it. The snapshot is whole nevertheless.
 	Record *Record
-	// RecordErr is an ErrRecord when there is a record that says nothing reliable, and why not when
-	// it could not be read; Record is nil.
+	// RecordErr is an ErrRecord when there is a record that says nothing reliable, ErrUntrusted when no key of the
+	// cluster wrote it, and why not when it could not be read; Record is nil.
 	RecordErr error
 }
 
@@ -64,21 +67,35 @@ type Entry struct {
 const recordsAtOnce = 16
 
 // List tells of the cluster's snapshots with their records, oldest first. One record that
-// cannot be read does not hide the others: its entry has the reason.
+// cannot be read does not hide the others: its entry has the reason. With keys of the cluster a record that none of
+// them wrote is as good as none.
 func (a Archive) List(ctx context.Context) ([]Entry, error) {
 	objects, err := a.objects(ctx)
 	if err != nil {
 		return nil, err
 	}
 
+	entries := a.own(objects)
+
+	return entries, a.readRecords(ctx, entries)
+}
+
+// own are the objects that are named like snapshots of the cluster and lie in its folder: a copy below another folder
+// is no further snapshot.
+func (a Archive) own(objects []store.Object) []Entry {
 	var entries []Entry
 
 	for _, o := range objects {
-		if name, ok := ParseKey(o.Key); ok && name.Mark == a.Mark {
+		if name, ok := ParseKey(o.Key); ok && name.Mark == a.Mark && path.Dir(o.Key) == a.folder() {
 			entries = append(entries, Entry{Object: o, Name: name})
 		}
 	}
 
+	return entries
+}
+
+// readRecords reads the records of entries.
+func (a Archive) readRecords(ctx context.Context, entries []Entry) error {
 	var reading errgroup.Group
 
 	reading.SetLimit(recordsAtOnce)
@@ -95,6 +112,10 @@ func (a Archive) List(ctx context.Context) ([]Entry, error) {
 				return fmt.Errorf("read the records of snapshots: %w", context.Cause(ctx))
 			}
 
+			if err == nil && !entry.Record.Authentic && len(a.RecordKeys) > 0 {
+				entry.Record, err = nil, &UntrustedError{doubt: errNotOurs}
+			}
+
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				entry.RecordErr = err
 			}
@@ -103,11 +124,7 @@ func (a Archive) List(ctx context.Context) ([]Entry, error) {
 		})
 	}
 
-	if err := reading.Wait(); err != nil {
-		return nil, err
-	}
-
-	return entries, nil
+	return reading.Wait()
 }
 
 func (a Archive) objects(ctx context.Context) ([]store.Object, error) {
@@ -118,14 +135,14 @@ func (a Archive) objects(ctx context.Context) ([]store.Object, error) {
 	return a.Store.List(ctx, a.folder()+"/"+namePrefix)
 }
 
-// Remove deletes a snapshot with what is stored beside it. It is idempotent. The snapshot
-// goes last: what is left in between is listed, so that it can be removed again.
+// Remove deletes a snapshot with what is stored beside it. It is idempotent. The record
+// goes last: a snapshot without one is none that a retention removes.
 func (a Archive) Remove(ctx context.Context, key string) error {
 	if name, ok := ParseKey(key); !ok || name.Mark != a.Mark {
 		return fmt.Errorf("%s is no snapshot of this cluster", key)
 	}
 
-	for _, key := range []string{key + recordSuffix, secretsKey(key), key} {
+	for _, key := range []string{secretsKey(key), key, key + recordSuffix} {
 		if err := a.Store.Delete(ctx, key); err != nil {
 			return err
 		}
@@ -150,36 +167,6 @@ func (a Archive) Confirm(ctx context.Context, key string, size int64, checksum s
 	default:
 		return nil
 	}
-}
-
-// Retain removes the snapshots that a retention lets go and returns how many are left. The
-// one with the key current stays in any case: that just taken, or that a state has; empty for
-// none.
-func (a Archive) Retain(
-	ctx context.Context, r Retention, current string, now time.Time,
-) (left int, removed []string, err error) {
-	objects, err := a.objects(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-
-	for _, o := range objects {
-		if name, ok := ParseKey(o.Key); ok && name.Mark == a.Mark {
-			left++
-		}
-	}
-
-	for _, key := range r.Expired(objects, a.Mark, current, now) {
-		if err := a.Remove(ctx, key); err != nil {
-			return left, removed, err
-		}
-
-		left--
-
-		removed = append(removed, key)
-	}
-
-	return left, removed, nil
 }
 
 // Sweep removes what killed runs left half stored of this cluster and began before that time,

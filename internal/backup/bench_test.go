@@ -177,7 +177,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	server := newBucketServer(b)
 	c := server.config()
 	c.Endpoint = server.direct
-	a := backup.Archive{Store: opened(b, c), Cluster: "prod", Mark: ours, Scratch: b.TempDir()}
+	a := backup.Archive{Store: opened(b, c), Cluster: "prod", Mark: ours, RecordKeys: recordKeys, Scratch: b.TempDir()}
 	sdk := transfermanager.New(awss3.New(awss3.Options{
 		BaseEndpoint: &server.direct, Region: c.Region, UsePathStyle: true, HTTPClient: server.proxy.Client(),
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, ""),

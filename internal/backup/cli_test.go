@@ -214,7 +214,8 @@ func TestSnapshot_ofARealMember(t *testing.T) {
 	t.Parallel()
 
 	m, revision := filled(t)
-	a := backup.Archive{Store: file.Store{Path: t.TempDir()}, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}
+	a := backup.Archive{Store: file.Store{Path: t.TempDir()}, Cluster: "prod", Mark: ours, RecordKeys: recordKeys,
+		Scratch: t.TempDir()}
 
 	record, err := a.Take(t.Context(),
 		backup.Request{At: taken, Sealing: backup.Sealing{Compress: true}, Source: m.snapshot})

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
@@ -41,16 +43,15 @@ func (s *Snapshot) Close() error { return s.file.Close() }
 // `talosctl etcd snapshot` wrote is one, too. The archive needs no cluster for it. One of a
 // cluster with another mark is ErrForeign, unless the archive has no mark, and is not read.
 // What does not bear out is ErrIncomplete or ErrDamaged, an encrypted one without the right
-// key ErrLocked, one that differs from its record store.ErrDiffers, and one whose record
-// does not bear out ErrRecord: without its record it may be fetched nevertheless, and so it is
-// where the record alone may not be read.
+// key ErrLocked, one that should be encrypted and is not ErrPlain, one that differs from its
+// record or the given sum store.ErrDiffers, and one that nothing vouches for UntrustedError.
+//
+// Whoever may write to the store can write a snapshot, its record and all that can be computed without a secret. So
+// what vouches is one of: the record, authenticated with a key of the cluster; Keys.SHA256; or Keys.Passphrase, unless
+// the name is one of this package, which has a record.
 func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot, err error) {
-	record, unrecorded := a.Recorded(ctx, key)
-	if unrecorded != nil && !Unrecorded(unrecorded) {
-		return nil, unrecorded
-	}
-
-	if err := a.admit(key, record); err != nil {
+	o, err := a.opening(ctx, key, keys)
+	if err != nil {
 		return nil, err
 	}
 
@@ -61,21 +62,17 @@ func (a Archive) Fetch(ctx context.Context, key string, keys Keys) (_ *Snapshot,
 
 	defer func() { err = errors.Join(err, stored.Close()) }()
 
-	snapshot, err := record.open(ctx, stored, keys, a.Scratch)
+	snapshot, err := o.open(ctx, stored, a.Scratch)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", key, err)
-	}
-
-	if !errors.Is(unrecorded, store.ErrNotFound) {
-		snapshot.RecordErr = unrecorded
 	}
 
 	return snapshot, nil
 }
 
 // FetchFile is Fetch for a file of this machine: one of `talosctl etcd snapshot`, or one that
-// was copied out of a store, whose record may lie beside it. Of the archive it needs the mark
-// and the scratch folder.
+// was copied out of a store, whose record may lie beside it. Of the archive it needs the mark,
+// the keys of records and the scratch folder.
 func (a Archive) FetchFile(ctx context.Context, path string, keys Keys) (*Snapshot, error) {
 	a.Store = file.Store{Path: filepath.Dir(path)}
 
@@ -91,9 +88,107 @@ func (a Archive) admit(key string, record *Record) error {
 	return Belongs(key, record, a.Mark)
 }
 
+// errNotOurs is a record that bears out and that anybody can have written.
+var errNotOurs = errors.New("none of its keys wrote the record beside it")
+
+// ErrUntrusted is what UntrustedError is.
+var ErrUntrusted = errors.New("no key of this cluster vouches for the snapshot")
+
+// UntrustedError is a snapshot that nothing vouches for. It was not unpacked.
+type UntrustedError struct {
+	// SHA256 of the stored bytes, which vouches for them once somebody gives it.
+	SHA256 string
+	// doubt is why.
+	doubt error
+}
+
+func (u *UntrustedError) Error() string { return fmt.Sprintf("%s: %s", ErrUntrusted, u.doubt) }
+
+// Unwrap makes it ErrUntrusted, and what is wrong with the record.
+func (u *UntrustedError) Unwrap() []error { return []error{ErrUntrusted, u.doubt} }
+
+// mostUnpacked in bytes is twice what etcd suggests at most for its database (8 GiB, etcd 3.6, "System limits"): etcd
+// only warns of a larger quota, and a database grows over it by what is under way. It is for snapshots of which no
+// authentic record says how large they are.
+const mostUnpacked = 16 << 30
+
+// opening is how a stored snapshot is opened.
+type opening struct {
+	keys Keys
+	// record is the one that a key of the cluster wrote, or nil, and doubt why there is none.
+	record *Record
+	doubt  error
+	// denied is set when the store does not let the record be read.
+	denied error
+	// encrypted is what says that it is; empty for nothing.
+	encrypted string
+	// recordable is whether a record belongs beside it.
+	recordable bool
+}
+
+// opening finds out what vouches for the snapshot of a key.
+func (a Archive) opening(ctx context.Context, key string, keys Keys) (opening, error) {
+	o := opening{keys: keys}
+
+	record, err := a.Recorded(ctx, key)
+
+	switch {
+	case err == nil && record.Authentic:
+		o.record = record
+	case err == nil:
+		o.doubt = errNotOurs
+	case errors.Is(err, store.ErrNotFound):
+		o.doubt = errors.New("there is no record beside it, as there is beside those of talosop_etcd_backup")
+	case errors.Is(err, store.ErrDenied):
+		o.doubt, o.denied = errors.New("the store does not let the record beside it be read, if there is one"), err
+	case errors.Is(err, ErrRecord):
+		o.doubt = err
+	default:
+		return o, err
+	}
+
+	// A record that nobody vouches for is not believed where somebody vouches for the snapshot.
+	if keys.SHA256 != "" {
+		record = o.record
+	}
+
+	if err := a.admit(key, record); err != nil {
+		return o, err
+	}
+
+	name, ours := ParseKey(key)
+	o.recordable = ours
+
+	switch given := keys.given(); {
+	case given != "":
+		o.encrypted = given + " were given that open encrypted ones"
+	case keys.SHA256 != "" && o.record == nil:
+	case ours && name.Encrypted || path.Ext(key) == ".age":
+		o.encrypted = "its name says that it is"
+	case record != nil && record.Encryption != "":
+		o.encrypted = "its record says that it is"
+	}
+
+	return o, nil
+}
+
+// vouched is whether somebody vouches for a snapshot that was opened so. The sums are compared in the end.
+func (o opening) vouched(opened unsealed) bool {
+	return o.record != nil || o.keys.SHA256 != "" || opened.secret && !o.recordable
+}
+
+// bounds are how many bytes are read, and how many come out of them.
+func (o opening) bounds() (stored, unpacked int64) {
+	if o.record != nil {
+		return o.record.Size, o.record.Database.Size + sumSize
+	}
+
+	return mostUnpacked, mostUnpacked
+}
+
 // open reads a stored snapshot into a file without a name and compares it with its record,
 // if there is one.
-func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder string) (_ *Snapshot, err error) {
+func (o opening) open(ctx context.Context, stored io.Reader, folder string) (_ *Snapshot, err error) {
 	pages, err := newScan(folder)
 	if err != nil {
 		return nil, err
@@ -112,7 +207,7 @@ func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder s
 		}
 	}()
 
-	size, err := r.fill(io.MultiWriter(opened, pages), stored, keys)
+	size, err := o.fill(io.MultiWriter(opened, pages), stored)
 	if err != nil {
 		return nil, err
 	}
@@ -122,31 +217,45 @@ func (r *Record) open(ctx context.Context, stored io.Reader, keys Keys, folder s
 		return nil, err
 	}
 
-	if r != nil && database != r.Database {
-		return nil, fmt.Errorf("%w: its database is %+v instead of %+v", store.ErrDiffers, database, r.Database)
+	if o.record != nil && database != o.record.Database {
+		return nil, fmt.Errorf("%w: its database is %+v instead of %+v", store.ErrDiffers, database, o.record.Database)
 	}
 
-	return &Snapshot{Database: database, Record: r, file: opened, size: size}, nil
+	return &Snapshot{Database: database, Record: o.record, RecordErr: o.denied, file: opened, size: size}, nil
 }
 
 // fill writes the snapshot of a stored stream and returns how long it is.
-func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (_ int64, err error) {
+func (o opening) fill(to io.Writer, stored io.Reader) (_ int64, err error) {
 	var (
-		sum  = sha256.New()
-		from = &source{Reader: io.TeeReader(stored, sum)}
-		v    = newVerifier()
-		into = &sink{Writer: io.MultiWriter(to, v)}
+		mostStored, most = o.bounds()
+		sum              = sha256.New()
+		bounded          = store.AtMost(stored, mostStored, o.tooLarge("it has more than", mostStored))
+		from             = &source{Reader: io.TeeReader(bounded, sum)}
+		v                = newVerifier()
+		into             = &sink{Writer: io.MultiWriter(to, v)}
 	)
 
-	opened, err := keys.unseal(from)
+	opened, err := o.keys.unseal(from, o.encrypted)
 	if err != nil {
 		return 0, err
 	}
 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	if _, err := io.Copy(into, opened); cmp.Or(from.err, into.err) != nil {
+	if !o.vouched(opened) {
+		if _, err := io.Copy(io.Discard, from); err != nil {
+			return 0, err
+		}
+
+		return 0, &UntrustedError{SHA256: hex.EncodeToString(sum.Sum(nil)), doubt: o.doubt}
+	}
+
+	unpacked := store.AtMost(opened, most, o.tooLarge("it unpacks to more than", most))
+
+	if _, err := io.Copy(into, unpacked); cmp.Or(from.err, into.err) != nil {
 		return 0, cmp.Or(from.err, into.err)
+	} else if errors.Is(err, store.ErrTooLarge) {
+		return 0, err
 	} else if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIncomplete, err)
 	}
@@ -160,11 +269,33 @@ func (r *Record) fill(to io.Writer, stored io.Reader, keys Keys) (_ int64, err e
 		return 0, err
 	}
 
-	if got := hex.EncodeToString(sum.Sum(nil)); r != nil && got != r.SHA256 {
-		return 0, fmt.Errorf("%w: SHA-256 %s instead of %s", store.ErrDiffers, got, r.SHA256)
+	return v.size, o.compare(hex.EncodeToString(sum.Sum(nil)))
+}
+
+// tooLarge is the error of a stream that has more bytes than it may.
+func (o opening) tooLarge(what string, most int64) error {
+	if o.record != nil {
+		return fmt.Errorf("%w: %w: %s the %d bytes that were recorded", store.ErrTooLarge, store.ErrDiffers, what, most)
 	}
 
-	return v.size, nil
+	return fmt.Errorf("%w: %s %d bytes, twice what etcd suggests at most; restore it with `talosctl bootstrap "+
+		"--recover-from`", store.ErrTooLarge, what, most)
+}
+
+// ErrOtherSum is a snapshot with another SHA-256 than the one that was given.
+var ErrOtherSum = errors.New("the SHA-256 is not the one that was given")
+
+// compare says whether the stored bytes are those that were recorded and meant.
+func (o opening) compare(got string) error {
+	if o.record != nil && got != o.record.SHA256 {
+		return fmt.Errorf("%w: SHA-256 %s instead of %s", store.ErrDiffers, got, o.record.SHA256)
+	}
+
+	if given := o.keys.SHA256; given != "" && !strings.EqualFold(got, given) {
+		return fmt.Errorf("%w: it is %s", ErrOtherSum, got)
+	}
+
+	return nil
 }
 
 // source and sink remember their own errors, which say nothing against the snapshot between

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -60,7 +61,9 @@ func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
+	known := backup.Keys{SHA256: sumOf(whole(t))}
+
+	snapshot, err := a.Fetch(t.Context(), "db.snapshot", known)
 	if err != nil || snapshot.Database.Revision != fixtureKeys+1 || snapshot.Record != nil {
 		t.Fatalf("fetched %+v (%v)", snapshot, err)
 	}
@@ -69,11 +72,29 @@ func TestFetch_opensASnapshotOfTalosctl(t *testing.T) {
 
 	// The same as a file that no store knows.
 	if snapshot, err = (backup.Archive{Mark: ours, Scratch: a.Scratch}).FetchFile(t.Context(),
-		filepath.Join(s.Path, "db.snapshot"), backup.Keys{}); err != nil {
+		filepath.Join(s.Path, "db.snapshot"), backup.Keys{SHA256: strings.ToUpper(known.SHA256)}); err != nil {
 		t.Fatal(err)
 	}
 
 	same(t, snapshot)
+
+	// Whoever restores has to say which one it is, and is told how.
+	var untrusted *backup.UntrustedError
+	if _, err = a.Fetch(t.Context(), "db.snapshot", backup.Keys{}); !errors.As(err, &untrusted) ||
+		untrusted.SHA256 != known.SHA256 {
+		t.Errorf("unasked: %v", err)
+	}
+
+	if _, err = a.Fetch(t.Context(), "db.snapshot", backup.Keys{SHA256: sumOf(nil)}); !errors.Is(err, backup.ErrOtherSum) {
+		t.Errorf("another one: %v", err)
+	}
+}
+
+// sumOf is what sha256sum prints.
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+
+	return hex.EncodeToString(sum[:])
 }
 
 // To who may not list the bucket AWS says of a missing record what it says of one that may not
@@ -97,7 +118,7 @@ func TestFetch_needsNoRightToTheRecord(t *testing.T) {
 	})
 	a := backup.Archive{Store: s, Mark: ours, Scratch: t.TempDir()}
 
-	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{})
+	snapshot, err := a.Fetch(t.Context(), "db.snapshot", backup.Keys{SHA256: sumOf(whole(t))})
 	if err != nil || snapshot.Record != nil || !errors.Is(snapshot.RecordErr, store.ErrDenied) {
 		t.Fatalf("fetched %+v (%v)", snapshot, err)
 	}
@@ -116,7 +137,8 @@ func TestFetch_refusesACopyOfADatabase(t *testing.T) {
 
 	database := written(t, whole(t)[:len(whole(t))-sha256.Size])
 
-	_, err := backup.Archive{Scratch: t.TempDir()}.FetchFile(t.Context(), database, backup.Keys{})
+	_, err := backup.Archive{Scratch: t.TempDir()}.FetchFile(t.Context(), database,
+		backup.Keys{SHA256: sumOf(whole(t)[:len(whole(t))-sha256.Size])})
 	if !errors.Is(err, backup.ErrIncomplete) || !strings.Contains(err.Error(), "talosctl etcd snapshot") {
 		t.Errorf("error %v, want one that says how to take a snapshot", err)
 	}
@@ -180,7 +202,7 @@ func TestFetch_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		t.Error(err)
 	}
 
-	unmarked := backup.Archive{Store: s, Scratch: a.Scratch}
+	unmarked := backup.Archive{Store: s, Scratch: a.Scratch, RecordKeys: recordKeys}
 
 	snapshot, err := unmarked.Fetch(t.Context(), record.Key, backup.Keys{})
 	if err != nil {

@@ -38,8 +38,8 @@ func newScene(t *testing.T, s store.Store, to string, size int) scene {
 		t.Fatal(err)
 	}
 
-	return scene{backup.Archive{Store: s, Cluster: "prod", Mark: ours, Scratch: t.TempDir()}, to, largeSnapshot(t, size),
-		identity}
+	return scene{backup.Archive{Store: s, Cluster: "prod", Mark: ours, RecordKeys: recordKeys, Scratch: t.TempDir()}, to,
+		largeSnapshot(t, size), identity}
 }
 
 // largeSnapshot is a file of that many MiB as etcd makes them, with its sum.
@@ -145,7 +145,12 @@ func (s scene) again(t *testing.T, what string) {
 	}
 
 	for _, entry := range entries {
-		snapshot, err := s.Fetch(t.Context(), entry.Key, backup.Keys{Identities: []string{s.identity.String()}})
+		keys := backup.Keys{Identities: []string{s.identity.String()}}
+		if entry.Record == nil { // it was killed before it recorded the snapshot
+			keys.SHA256 = sumOf(read(t, s.Store, entry.Key, store.Range{}))
+		}
+
+		snapshot, err := s.Fetch(t.Context(), entry.Key, keys)
 		if err != nil {
 			t.Errorf("%s: half a snapshot is listed: %v", what, err)
 			continue

@@ -3,12 +3,14 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
@@ -39,6 +41,9 @@ type Record struct {
 	Facts
 	// Secrets are those stored beside the snapshot, if any.
 	Secrets Secrets `json:"secrets,omitzero"`
+
+	// Authentic is whether a key of the cluster wrote this. Anybody can write all others.
+	Authentic bool `json:"-"`
 }
 
 // Secrets are what is stored sealed beside a snapshot. SHA256 is that of the stored bytes.
@@ -65,21 +70,36 @@ const recordLimit = 1 << 16
 // Nobody rewrites a record, so it covers the text and not its meaning.
 const recordSum = ",\n  \"sum\": \"%x\"\n}\n"
 
-// encoded is the record as it is stored.
-func (r Record) encoded() ([]byte, error) {
+// recordMAC is what comes before that: the HMAC-SHA256 of all bytes before it, with a key of the cluster. The sum tells
+// a damaged record from one that somebody else wrote.
+const recordMAC = ",\n  \"mac\": \"%x\""
+
+// macOf authenticates the members of a record.
+func macOf(key, members []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(members)
+
+	return mac.Sum(nil)
+}
+
+// encoded is the record as it is stored, authenticated with the first of the keys, if any.
+func (r Record) encoded(keys [][]byte) ([]byte, error) {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 
 	data = bytes.TrimSuffix(data, []byte("\n}"))
+	if len(keys) > 0 {
+		data = fmt.Appendf(data, recordMAC, macOf(keys[0], data))
+	}
 
 	return fmt.Appendf(data, recordSum, sha256.Sum256(data)), nil
 }
 
 // decoded is the record of what was stored. Members that it does not know are those of a
 // later version.
-func decoded(data []byte) (*Record, error) {
+func decoded(data []byte, keys [][]byte) (*Record, error) {
 	end := len(data) - len(fmt.Sprintf(recordSum, [sha256.Size]byte{}))
 	if end < 0 || !bytes.Equal(data[end:], fmt.Appendf(nil, recordSum, sha256.Sum256(data[:end]))) {
 		return nil, fmt.Errorf("%w: its sum is wrong", ErrRecord)
@@ -90,12 +110,26 @@ func decoded(data []byte) (*Record, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
 
+	record.Authentic = authentic(data[:end], keys)
+
 	return &record, nil
 }
 
-// Recorded reads the record of a snapshot. There is none: store.ErrNotFound. It is not as it
-// was written, or that of another snapshot: ErrRecord. The keys in it are those of this
-// snapshot and of what is beside it, also when they were copied from another folder.
+// authentic is whether one of the keys wrote the members of a record, which a MAC follows.
+func authentic(data []byte, keys [][]byte) bool {
+	end := len(data) - len(fmt.Sprintf(recordMAC, [sha256.Size]byte{}))
+	if end < 0 {
+		return false
+	}
+
+	return slices.ContainsFunc(keys, func(key []byte) bool {
+		return hmac.Equal(data[end:], fmt.Appendf(nil, recordMAC, macOf(key, data[:end])))
+	})
+}
+
+// Recorded reads the record of a snapshot, which says itself whether it is authentic. There is none:
+// store.ErrNotFound. It is not as it was written, or that of another snapshot: ErrRecord. The keys in it are those of
+// this snapshot and of what is beside it, also when they were copied from another folder.
 func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 	data, err := a.small(ctx, key+recordSuffix, recordLimit)
 	if errors.Is(err, errLarge) {
@@ -104,7 +138,7 @@ func (a Archive) Recorded(ctx context.Context, key string) (*Record, error) {
 		return nil, err
 	}
 
-	record, err := decoded(data)
+	record, err := decoded(data, a.RecordKeys)
 	if err != nil {
 		return nil, fmt.Errorf("read the record of %s: %w", key, err)
 	}

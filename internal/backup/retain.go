@@ -2,9 +2,14 @@ package backup
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
@@ -19,7 +24,8 @@ type Retention struct {
 
 // Expired returns the keys of the snapshots that go, oldest first. Only those of that mark
 // are counted and only they go, and the newest of them stays, whatever is asked for. Age is
-// that of the name, because a copied file or a replicated bucket has younger objects. The
+// that of the name, because a copied file or a replicated bucket has younger objects, and never newer than the object,
+// because the store knows better. One of the future is neither counted nor goes. The
 // snapshot with the key current, the one just taken or empty, is the newest whatever its name
 // says: the clock of whoever took an earlier one may have been ahead. It never goes.
 func (r Retention) Expired(objects []store.Object, mark, current string, now time.Time) []string {
@@ -31,7 +37,7 @@ func (r Retention) Expired(objects []store.Object, mark, current string, now tim
 		}
 	}
 
-	return r.ExpiredOf(own, current, now)
+	return r.expired(own, current, now)
 }
 
 // Stored is a snapshot in a store and when it was taken.
@@ -41,8 +47,19 @@ type Stored struct {
 	At time.Time
 }
 
-// ExpiredOf is Expired for these snapshots, which it sorts.
-func (r Retention) ExpiredOf(own []Stored, current string, now time.Time) []string {
+// known is when the snapshot was taken as far as the store bears that out.
+func (s Stored) known() time.Time {
+	if !s.Modified.IsZero() && s.Modified.Before(s.At) {
+		return s.Modified
+	}
+
+	return s.At
+}
+
+// expired is Expired for these snapshots, which it sorts.
+func (r Retention) expired(own []Stored, current string, now time.Time) []string {
+	own = slices.DeleteFunc(own, func(s Stored) bool { return s.At.After(now) && s.Key != current })
+
 	if r.Count <= 0 || len(own) <= r.Count {
 		return nil
 	}
@@ -57,16 +74,158 @@ func (r Retention) ExpiredOf(own []Stored, current string, now time.Time) []stri
 		}
 
 		// Names know no parts of a second; the store does.
-		return cmp.Or(a.At.Compare(b.At), a.Modified.Compare(b.Modified), strings.Compare(a.Key, b.Key))
+		return cmp.Or(a.known().Compare(b.known()), a.Modified.Compare(b.Modified), strings.Compare(a.Key, b.Key))
 	})
 
 	var expired []string
 
 	for _, s := range own[:len(own)-r.Count] {
-		if now.Sub(s.At) >= r.MinAge {
+		if now.Sub(s.known()) >= r.MinAge {
 			expired = append(expired, s.Key)
 		}
 	}
 
 	return expired
+}
+
+// Retained is what came of a retention.
+type Retained struct {
+	// Left are the snapshots that count.
+	Left int
+	// Removed are the keys of those that went.
+	Removed []string
+	// Uncounted are the keys of what is named like a snapshot of this cluster, and is none that it recorded: it
+	// neither counts nor goes.
+	Uncounted []string
+}
+
+// Retain removes the snapshots that a retention lets go. The
+// one with the key current stays in any case: that just taken, or that a state has; empty for
+// none. Only what the cluster has recorded, and is as it was recorded, counts and goes: whoever may put objects into
+// the store, and delete none, would have real ones deleted with names that are newer.
+func (a Archive) Retain(ctx context.Context, r Retention, current string, now time.Time) (Retained, error) {
+	objects, err := a.objects(ctx)
+	if err != nil {
+		return Retained{}, err
+	}
+
+	named := a.own(objects)
+	if r.Count <= 0 || len(named) <= r.Count {
+		return Retained{Left: len(named)}, nil
+	}
+
+	counted, uncounted, err := a.counted(ctx, named, current)
+	if err != nil {
+		return Retained{Left: len(named)}, err
+	}
+
+	expired, others, err := a.expired(ctx, r, counted, current, now)
+	done := Retained{Left: len(counted) - len(others), Uncounted: append(uncounted, others...)}
+
+	if err != nil {
+		return done, err
+	}
+
+	for _, key := range expired {
+		if err := a.Remove(ctx, key); err != nil {
+			return done, err
+		}
+
+		done.Left--
+		done.Removed = append(done.Removed, key)
+	}
+
+	return done, nil
+}
+
+// counted are the snapshots that count, as far as the listing tells, and the keys of the others.
+func (a Archive) counted(
+	ctx context.Context, named []Entry, current string,
+) (counted []Entry, others []string, err error) {
+	if err := a.readRecords(ctx, named); err != nil {
+		return nil, nil, err
+	}
+
+	for _, e := range named {
+		switch {
+		case e.Key == current || e.Record != nil && e.Record.Size == e.Size:
+			counted = append(counted, e)
+		case e.RecordErr != nil && !Unrecorded(e.RecordErr) && !errors.Is(e.RecordErr, ErrRecord) &&
+			!errors.Is(e.RecordErr, ErrUntrusted):
+			return nil, nil, e.RecordErr // for now
+		default:
+			others = append(others, e.Key)
+		}
+	}
+
+	return counted, others, nil
+}
+
+// expired are those that go. Those that stay instead are compared with their records, where the store knows the sums of
+// objects: others are the keys of those that somebody replaced.
+func (a Archive) expired(
+	ctx context.Context, r Retention, counted []Entry, current string, now time.Time,
+) (expired, others []string, err error) {
+	_, summing := a.Store.(store.Summing)
+	confirmed := map[string]bool{current: true}
+
+	for {
+		var (
+			left []Stored
+			look []Entry
+		)
+
+		for _, e := range counted {
+			if !slices.Contains(others, e.Key) {
+				left = append(left, Stored{e.Object, e.Name.At})
+			}
+		}
+
+		expired = r.expired(left, current, now)
+		if len(expired) == 0 || !summing {
+			return expired, others, nil
+		}
+
+		for _, e := range counted {
+			if !confirmed[e.Key] && !slices.Contains(others, e.Key) && !slices.Contains(expired, e.Key) {
+				look, confirmed[e.Key] = append(look, e), true
+			}
+		}
+
+		replaced, err := a.replaced(ctx, look)
+		if err != nil || len(replaced) == 0 {
+			return expired, others, err
+		}
+
+		others = append(others, replaced...)
+	}
+}
+
+// replaced are the keys of the snapshots that are not as they were recorded.
+func (a Archive) replaced(ctx context.Context, entries []Entry) ([]string, error) {
+	var (
+		mu    sync.Mutex
+		keys  []string
+		group errgroup.Group
+	)
+
+	group.SetLimit(recordsAtOnce)
+
+	for _, e := range entries {
+		group.Go(func() error {
+			err := a.Confirm(ctx, e.Key, e.Record.Size, e.Record.Checksum)
+			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDiffers) {
+				mu.Lock()
+				defer mu.Unlock()
+
+				keys = append(keys, e.Key)
+
+				return nil
+			}
+
+			return err
+		})
+	}
+
+	return keys, group.Wait()
 }

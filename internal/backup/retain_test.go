@@ -109,7 +109,7 @@ func TestRetain_keepsWhatWasJustTaken(t *testing.T) {
 	}
 
 	for _, now := range []time.Time{taken, taken.Add(2 * time.Hour)} {
-		if _, _, err := a.Retain(t.Context(), backup.Retention{Count: 1}, last.Key, now); err != nil {
+		if _, err := a.Retain(t.Context(), backup.Retention{Count: 1}, last.Key, now); err != nil {
 			t.Error(err)
 		}
 

@@ -140,6 +140,9 @@ const (
 	leafNote    = 'l' // what matters of a leaf without buckets
 	damagedNote = 'd' // why the page is none
 	noteHead    = 9   // kind, bytes of the page, bytes that follow
+	// mostNotes are how many bytes of notes there may be for one of the database. A page that is in use is noted once,
+	// with its first and last key beside each other, and a free one may still say that it overflows.
+	mostNotes = 4
 )
 
 // note writes down a page.
@@ -162,7 +165,11 @@ func (s *scan) note(id uint64, data []byte) {
 	}
 
 	s.index[id] = s.end + 1
-	s.end += int64(noteHead + len(body))
+
+	// Pages that say to overflow into each other would fill the disk.
+	if s.end += int64(noteHead + len(body)); s.end > mostNotes*(s.length+maxSpan) && s.bad == nil {
+		s.bad = damaged("its pages overflow into each other")
+	}
 }
 
 // noted is what is written down of a page; a summary goes to the buffer.

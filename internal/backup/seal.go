@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
 // Names of what was done to a stored snapshot, as records and keys give them.
@@ -26,8 +29,20 @@ var (
 	ageArmor  = []byte("-----BEGIN AGE ENCRYPTED F") // age -a, which this package never writes
 )
 
-// ErrLocked is a snapshot that the given keys do not open.
-var ErrLocked = errors.New("the snapshot is encrypted for other keys")
+var (
+	// ErrLocked is a snapshot that the given keys do not open.
+	ErrLocked = errors.New("the snapshot is encrypted for other keys")
+	// ErrPlain is a snapshot that should be encrypted: anybody can have written it.
+	ErrPlain = errors.New("the snapshot is not encrypted")
+)
+
+const (
+	// headLimit in bytes is some hundred recipients. age reads all of them before it knows whether one is meant.
+	headLimit = 256 << 10
+	// mostWork is the scrypt work factor of a passphrase: 2^18, 256 MiB and a second, is what age writes, and 2^20 takes
+	// four times that. age reads 2^22 if it is not told otherwise, and whoever wrote the archive chooses.
+	mostWork = 20
+)
 
 // Sealing says what is done to a snapshot before it is stored: compressed first, because
 // what is encrypted cannot be made smaller. The zero value stores it as it is. The command
@@ -42,11 +57,28 @@ type Sealing struct {
 	Passphrase string
 }
 
-// Keys opens what was sealed. Snapshots that are not encrypted need none.
+// Keys opens what was sealed. Snapshots that are not encrypted need none, and with any of these they are ErrPlain.
 type Keys struct {
-	// Identities of age, such as AGE-SECRET-KEY-1...
+	// Identities of age, such as AGE-SECRET-KEY-1... They vouch for nothing: anybody can encrypt for a public key.
 	Identities []string
+	// Passphrase vouches for what no record of the cluster can be beside, since nobody else can encrypt with it.
 	Passphrase string
+	// SHA256 of the stored bytes in hexadecimal, as whoever restores knows it; it vouches for them. Empty for none.
+	SHA256 string
+}
+
+// given says which keys there are; empty for none.
+func (k Keys) given() string {
+	switch {
+	case len(k.Identities) > 0 && k.Passphrase != "":
+		return "identities and a passphrase"
+	case len(k.Identities) > 0:
+		return "identities"
+	case k.Passphrase != "":
+		return "a passphrase"
+	default:
+		return ""
+	}
 }
 
 // Compression names what a snapshot is compressed with, or is empty.
@@ -149,31 +181,48 @@ func (c closing) Close() error {
 	return err
 }
 
-// unseal reads the snapshot of what was stored. Its errors are ErrLocked, or come while
-// reading.
-func (k Keys) unseal(stored io.Reader) (io.ReadCloser, error) {
+// unsealed reads a snapshot of what was stored.
+type unsealed struct {
+	io.ReadCloser
+
+	// secret is whether a passphrase opened it, which nobody else knows.
+	secret bool
+}
+
+// unseal reads the snapshot of what was stored. Its errors are ErrLocked, and ErrPlain where it should be encrypted, or
+// come while reading.
+func (k Keys) unseal(stored io.Reader, encrypted string) (unsealed, error) {
 	r := bufio.NewReader(stored)
 
 	// A stream shorter than the magic is a short snapshot, which its sum will tell.
 	head, err := r.Peek(len(ageArmor))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return unsealed{}, err
 	}
 
-	if bytes.HasPrefix(head, ageArmor) {
-		return nil, errors.New("the snapshot is encrypted in armor: run `age -d` on it first")
-	}
+	var secret bool
 
-	if bytes.HasPrefix(head, ageMagic) {
-		opened, err := k.decrypt(r)
+	switch {
+	case bytes.HasPrefix(head, ageArmor):
+		return unsealed{}, errors.New("the snapshot is encrypted in armor: run `age -d` on it first")
+	case bytes.HasPrefix(head, ageMagic):
+		opened, bySecret, err := k.decrypt(r)
 		if err != nil {
-			return nil, err
+			return unsealed{}, err
 		}
 
-		r = bufio.NewReader(opened)
+		r, secret = bufio.NewReader(opened), bySecret
+	case encrypted != "":
+		return unsealed{}, fmt.Errorf("%w: %s, and it does not begin as an archive of age does", ErrPlain, encrypted)
 	}
 
-	head, err = r.Peek(len(zstdMagic))
+	opened, err := decompressed(r)
+
+	return unsealed{opened, secret}, err
+}
+
+func decompressed(r *bufio.Reader) (io.ReadCloser, error) {
+	head, err := r.Peek(len(zstdMagic))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -191,7 +240,33 @@ func (k Keys) unseal(stored io.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-func (k Keys) decrypt(r io.Reader) (io.Reader, error) {
+// decrypt opens an archive of age, and tells whether the passphrase did.
+func (k Keys) decrypt(r io.Reader) (_ io.Reader, secret bool, err error) {
+	identities, err := k.identities(&secret)
+	if err != nil {
+		return nil, false, err
+	}
+
+	if len(identities) == 0 {
+		return nil, false, fmt.Errorf("%w: it needs an identity or a passphrase", ErrLocked)
+	}
+
+	from := &head{Reader: r, left: headLimit}
+	opened, err := age.Decrypt(from, identities...)
+	from.passed = true
+
+	var none *age.NoIdentityMatchError
+	if errors.As(err, &none) {
+		return nil, false, fmt.Errorf("%w: %w", ErrLocked, err)
+	} else if err != nil {
+		return nil, false, fmt.Errorf("decrypt the snapshot: %w", err)
+	}
+
+	return opened, secret, nil
+}
+
+// identities are the keys as age knows them. Their errors quote no key.
+func (k Keys) identities(secret *bool) ([]age.Identity, error) {
 	var identities []age.Identity
 
 	if len(k.Identities) > 0 {
@@ -210,21 +285,58 @@ func (k Keys) decrypt(r io.Reader) (io.Reader, error) {
 			return nil, fmt.Errorf("make a key of the passphrase: %w", err)
 		}
 
-		identities = append(identities, identity)
+		identity.SetMaxWorkFactor(mostWork)
+		identities = append(identities, passphrase{identity, secret})
 	}
 
-	if len(identities) == 0 {
-		return nil, fmt.Errorf("%w: it needs an identity or a passphrase", ErrLocked)
+	return identities, nil
+}
+
+// passphrase is an identity of age that tells when it opened an archive.
+type passphrase struct {
+	*age.ScryptIdentity
+
+	opened *bool
+}
+
+// Unwrap implements age.Identity.
+func (p passphrase) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	for _, s := range stanzas {
+		if s.Type != "scrypt" || len(s.Args) != 2 {
+			continue
+		}
+
+		if work, err := strconv.Atoi(s.Args[1]); err == nil && work > mostWork {
+			return nil, fmt.Errorf("%w: the passphrase has the work factor 2^%d, allowed is 2^%d at most; decrypt it with "+
+				"`age -d`, and encrypt it again", store.ErrTooLarge, work, mostWork)
+		}
 	}
 
-	opened, err := age.Decrypt(r, identities...)
+	key, err := p.ScryptIdentity.Unwrap(stanzas)
+	*p.opened = err == nil
 
-	var none *age.NoIdentityMatchError
-	if errors.As(err, &none) {
-		return nil, fmt.Errorf("%w: %w", ErrLocked, err)
-	} else if err != nil {
-		return nil, fmt.Errorf("decrypt the snapshot: %w", err)
+	return key, err
+}
+
+// head reads what is before the encrypted bytes, and ends where that has no end.
+type head struct {
+	io.Reader
+
+	left   int
+	passed bool
+}
+
+func (h *head) Read(p []byte) (int, error) {
+	if h.passed {
+		return h.Reader.Read(p)
 	}
 
-	return opened, nil
+	if h.left <= 0 {
+		return 0, fmt.Errorf("%w: the head of the archive has more than %d bytes", store.ErrTooLarge, headLimit)
+	}
+
+	n, err := h.Reader.Read(p[:min(len(p), h.left)])
+	h.left -= n
+
+	return n, err
 }

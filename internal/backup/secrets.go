@@ -79,7 +79,7 @@ func (a Archive) Secrets(ctx context.Context, key string, keys Keys) ([]byte, er
 		return nil, fmt.Errorf("%w: the secrets of %s have the SHA-256 %x", store.ErrDiffers, key, sum)
 	}
 
-	opened, err := keys.decrypt(bytes.NewReader(sealed))
+	opened, _, err := keys.decrypt(bytes.NewReader(sealed))
 	if err != nil {
 		return nil, fmt.Errorf("open the secrets of %s: %w", key, err)
 	}

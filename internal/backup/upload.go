@@ -86,7 +86,7 @@ func (a Archive) stored(ctx context.Context, r Request) (_ Record, err error) {
 		Key: key, Cluster: a.Cluster, Mark: a.Mark, At: r.At.UTC().Truncate(time.Second), Size: object.Size,
 		SHA256:   hex.EncodeToString(sent.sum),
 		Checksum: object.Checksum, Compression: r.Sealing.Compression(), Encryption: r.Sealing.Encryption(),
-		Database: sent.database, Facts: r.Facts,
+		Database: sent.database, Facts: r.Facts, Authentic: len(a.RecordKeys) > 0,
 	}, nil
 }
 
@@ -103,7 +103,7 @@ func (a Archive) accompany(ctx context.Context, record *Record, secrets []byte) 
 		record.Secrets = Secrets{Key: object.Key, SHA256: hex.EncodeToString(sum[:])}
 	}
 
-	data, err := record.encoded()
+	data, err := record.encoded(a.RecordKeys)
 	if err != nil {
 		return err
 	}

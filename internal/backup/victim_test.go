@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 // die takes or fetches a snapshot, and waits for its end at the point it was told.
 func die(ctx context.Context) error {
-	a := backup.Archive{Cluster: "prod", Mark: ours, Scratch: os.Getenv(victimScratch)}
+	a := backup.Archive{Cluster: "prod", Mark: ours, RecordKeys: recordKeys, Scratch: os.Getenv(victimScratch)}
 
 	if to := os.Getenv(victimStore); filepath.IsAbs(to) {
 		a.Store = file.Store{Path: to}

@@ -13,6 +13,7 @@
 package pki
 
 import (
+	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -79,6 +80,36 @@ func (b *Bundle) Mark() string {
 	sum := sha256.Sum256([]byte(b.secrets.Cluster.ID))
 
 	return hex.EncodeToString(sum[:8])
+}
+
+// RecordKeys are what records of backups are authenticated with: the first one signs, and each of them verifies. They
+// are derived from the secrets that encrypt Secrets in etcd, and from no other, because
+//
+//   - they are as long of use as the snapshot: without the secret that its Secrets are encrypted with, a snapshot
+//     cannot be restored, so that a bundle that lacks the key has no use for the record either. Authorities, the
+//     service account key and tokens are exchanged while the snapshots that were taken before stay good;
+//   - control planes alone have them. The secret and the token of the cluster (discovery, joining) are on every worker.
+//
+// A bundle that gets another such secret keeps the former one for as long as snapshots of its time are kept: Parse
+// accepts both kinds beside each other, and each gives a key.
+func (b *Bundle) RecordKeys() [][]byte {
+	var keys [][]byte
+
+	encryption := b.secrets.Secrets
+
+	for _, secret := range []string{encryption.SecretboxEncryptionSecret, encryption.AESCBCEncryptionSecret} {
+		if secret == "" {
+			continue
+		}
+
+		// It fails for keys alone that are longer than 255 hashes (crypto/hkdf).
+		key, err := hkdf.Key(sha256.New, []byte(secret), []byte(b.ClusterID()), "talosop etcd snapshot record 1", sha256.Size)
+		if err == nil {
+			keys = append(keys, key)
+		}
+	}
+
+	return keys
 }
 
 // SameCluster is whether two bundles, as Parse reads them, are known to be of one cluster.

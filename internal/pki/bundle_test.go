@@ -292,3 +292,36 @@ func TestAuthorities_areThoseOfTheBundle(t *testing.T) {
 		t.Errorf("not the same twice:\n%s", diff)
 	}
 }
+
+// What records are authenticated with stays as it is while everything is turned over that can be.
+func TestRecordKeys_outliveRotations(t *testing.T) {
+	bundle := testBundle(t)
+	keys := bundle.RecordKeys()
+
+	if len(keys) != 1 || len(keys[0]) != 32 {
+		t.Fatalf("there are %d keys", len(keys))
+	}
+
+	turned := testBundle(t)
+
+	fresh, err := Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	turned.secrets.Certs, turned.secrets.TrustdInfo = fresh.secrets.Certs, fresh.secrets.TrustdInfo
+	turned.secrets.Cluster.Secret, turned.secrets.Secrets.BootstrapToken = "another", "another"
+
+	if diff := cmp.Diff(keys, turned.RecordKeys()); diff != "" {
+		t.Errorf("after a rotation (-want +got):\n%s", diff)
+	}
+
+	if cmp.Equal(keys, fresh.RecordKeys()) {
+		t.Error("another cluster has the same")
+	}
+
+	turned.secrets.Secrets.AESCBCEncryptionSecret = "former"
+	if both := turned.RecordKeys(); len(both) != 2 || !cmp.Equal(both[0], keys[0]) || cmp.Equal(both[0], both[1]) {
+		t.Errorf("with a former secret there are %d keys", len(both))
+	}
+}

@@ -117,7 +117,7 @@ func expectBackupOpens(t *testing.T, server *storetest.Server, w *clitest.Worksp
 		t.Fatal(err)
 	}
 
-	archive := backup.Archive{Store: opened, Cluster: "test", Mark: markOf(t, bundle)}
+	archive := backup.Archive{Store: opened, Cluster: "test", Mark: markOf(t, bundle), RecordKeys: recordKeysOf(t, bundle)}
 
 	snapshot, err := archive.Fetch(t.Context(), key, backup.Keys{Passphrase: backupPassphrase})
 	if err != nil {

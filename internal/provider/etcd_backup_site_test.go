@@ -140,7 +140,8 @@ func everything(string, time.Time) bool { return true }
 func (b *backups) Archive(t *testing.T, prefix string) backup.Archive {
 	t.Helper()
 
-	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.Bundle)}
+	return backup.Archive{Store: b.store(t), Prefix: prefix, Cluster: "test", Mark: markOf(t, b.Bundle),
+		RecordKeys: recordKeysOf(t, b.Bundle)}
 }
 
 // Leader is the name of the member that leads.

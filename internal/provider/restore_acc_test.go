@@ -2,7 +2,9 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,6 +22,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -223,7 +227,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 
 		identity := newIdentity(t)
 		encrypted := r.listed() + r.plane(r.latest(fmt.Sprintf("identities_wo = [%q]", identity)))
-		byHand := r.plane(fmt.Sprintf("    file = { path = %q }", plain))
+		byHand := r.plane(known(plain))
 
 		unitTest(t, cli, resource.TestCase{
 			ProtoV6ProviderFactories: slowProviders(),
@@ -276,7 +280,7 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 				{PreConfig: func() { r.bySelf(t, snapshot) }, Config: whole},
 				{
 					PreConfig: func() { r.wipe(t) },
-					Config:    r.plane(fmt.Sprintf("    file = { path = %q }", snapshot)) + r.workersOf(late, ""),
+					Config:    r.plane(known(snapshot)) + r.workersOf(late, ""),
 
 					ExpectNonEmptyPlan: true, // what Kubernetes knows is seen only now
 				},
@@ -307,11 +311,12 @@ func TestAccRestore_isRefused(t *testing.T) {
 		r := newRestorable(t, sim.Options{}, 1)
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 		cut := filepath.Join(r.Folder, "cut.snapshot")
+		forgedKey := "test/etcd-snapshot-2099-01-02T03-00-00Z-" + markOf(t, bundleOnce()) + "-zzzzzz.db.age"
 
 		identity, other := newIdentity(t), newIdentity(t)
 
 		encrypted := func(opened string) string { return r.listed() + r.plane(r.latest(opened)) }
-		file := func(path string) string { return r.plane(fmt.Sprintf("    file = { path = %q }", path)) }
+		file := func(path string) string { return r.plane(known(path)) }
 		right := encrypted(fmt.Sprintf("identities_wo = [%q]", identity))
 		foreign := secretsHCL + strings.ReplaceAll(right, fmt.Sprintf("secrets            = file(%q)", r.Secrets),
 			"secrets            = talosop_secrets.this.bundle")
@@ -339,7 +344,17 @@ func TestAccRestore_isRefused(t *testing.T) {
 				},
 				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
-				refused(file(filepath.Join(r.Folder, "none")), "there is no such file"),
+				refused(r.plane(fmt.Sprintf("    file = { path = %q }", filepath.Join(r.Folder, "none"))), "there is no such file"),
+				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), "no key of this cluster vouches for the snapshot"),
+				refused(r.plane(known(plain)+"\n    passphrase_wo = \"correct horse\""), "the snapshot is not encrypted"),
+				refused(r.plane(fmt.Sprintf("    file = { path = %q }\n    sha256 = %q", plain, strings.Repeat("0", 64))),
+					"SHA-256 is not the one that was given"),
+				{
+					// Newer than all others, with a record that bears out, and for a recipient that anybody knows.
+					PreConfig:   func() { r.forge(t, plain, forgedKey, identity.Recipient().String()) },
+					Config:      strings.ReplaceAll(right, "${data.talosop_etcd_backups.this.latest}", forgedKey),
+					ExpectError: message("none of its keys wrote the record beside it"),
+				},
 				refused(file(cut), "the snapshot is not complete"),
 				refused(strings.ReplaceAll(right, "\"v1.36.2\"\n  install", "\"v1.35.2\"\n  install"),
 					"Kubernetes v1.36.2 wrote it"),
@@ -360,6 +375,40 @@ func TestAccRestore_isRefused(t *testing.T) {
 			},
 		})
 	})
+}
+
+// known is a file that somebody who has it vouches for.
+func known(path string) string {
+	return fmt.Sprintf("    file   = { path = %q }\n    sha256 = filesha256(%q)", path, path)
+}
+
+// forge puts a snapshot there as anybody can who may write to the folder and has no key of the cluster.
+func (r *restorable) forge(t *testing.T, from, key, recipient string) {
+	t.Helper()
+
+	data, err := os.ReadFile(from)
+	must(t, err)
+
+	elsewhere := t.TempDir()
+	a := backup.Archive{Store: file.Store{Path: elsewhere}, Cluster: "test", Mark: markOf(t, bundleOnce())}
+
+	record, err := a.Take(t.Context(), backup.Request{
+		At: time.Now(), Sealing: backup.Sealing{Recipients: []string{recipient}},
+		Source: func(_ context.Context, to io.Writer) error { _, err := to.Write(data); return err },
+	})
+	must(t, err)
+
+	for _, ending := range []string{"", ".json"} {
+		stored, err := os.ReadFile(filepath.Join(elsewhere, record.Key) + ending)
+		must(t, err)
+
+		if ending != "" {
+			text, _, _ := strings.Cut(strings.ReplaceAll(string(stored), record.Key, key), ",\n  \"sum\"")
+			stored = fmt.Appendf(nil, "%s,\n  \"sum\": \"%x\"\n}\n", text, sha256.Sum256([]byte(text)))
+		}
+
+		must(t, os.WriteFile(filepath.Join(r.Folder, key)+ending, stored, 0o600))
+	}
 }
 
 func newIdentity(t *testing.T) *age.X25519Identity {

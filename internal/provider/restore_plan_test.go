@@ -147,6 +147,11 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		"of this cluster":    {config: restoringFrom(baseCluster(), key(own.Mark(), ".zst"))},
 		"of another":         {restoringFrom(baseCluster(), key(foreign, "")), atKey, "has the mark " + foreign},
 		"of unknown secrets": {config: restoringFrom(with(baseCluster(), unknownValue{}, "secrets"), key(foreign, ""))},
+		"a sum of something else": {
+			opened(restoringFrom(baseCluster(), key(own.Mark(), "")), "sha256", "md5:abc"),
+			`AttributeName("restore_from").AttributeName("sha256")`, "64 digits of hexadecimal",
+		},
+		"a sum": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), "")), "sha256", strings.Repeat("aB", 32))},
 		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""), passphrase,
 			"Found an empty one"},
 		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
@@ -273,6 +278,7 @@ func restoreArguments() configuration {
 			"role":             configuration{"arn": "arn:aws:iam::123456789012:role/backups"},
 		},
 		"identities_wo": []any{"AGE-SECRET-KEY-1EXAMPLE"}, "passphrase_wo": "correct horse",
+		"sha256": strings.Repeat("ab", 32),
 	}
 }
 

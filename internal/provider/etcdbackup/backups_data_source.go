@@ -92,7 +92,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	at := store.PlaceOf(config.S3, config.File)
 
 	entries, err := d.list(ctx, at,
-		backup.Archive{Prefix: at.Prefix, Cluster: handle.Name.ValueString(), Mark: bundle.Mark()})
+		ownerOf(handle.Name.ValueString(), bundle).Archive(nil, at))
 	if err != nil {
 		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
 

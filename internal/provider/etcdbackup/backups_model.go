@@ -75,7 +75,7 @@ func storedAttributes() map[string]schema.Attribute {
 		},
 		"size": number("Size of the stored object in bytes."),
 		"sha256": tf.Told("SHA-256 of the stored object in hexadecimal, as `sha256sum` prints it; null without " +
-			"a record."),
+			"a record that a key of the cluster wrote."),
 		"database_size": number("Size of the database in bytes, as `etcdutl snapshot status` prints it; null without " +
 			"a record."),
 		"revision":      number("Revision of etcd when the snapshot was taken; null without a record."),
@@ -90,9 +90,9 @@ func storedAttributes() map[string]schema.Attribute {
 			"there is none."),
 		"restorable": schema.BoolAttribute{
 			Computed: true,
-			MarkdownDescription: "Whether the snapshot can be restored, by what is known without reading it: it has the size " +
-				"that was recorded, and neither Kubernetes nor etcd of the handle are too old for it. Its bytes are verified by " +
-				"the restore, before any machine is touched.",
+			MarkdownDescription: "Whether the snapshot can be restored by its key, by what is known without reading it: a key " +
+				"of the cluster wrote its record, it has the size that was recorded, and neither Kubernetes nor etcd of the " +
+				"handle are too old for it. Its bytes are verified by the restore, before any machine is touched.",
 		},
 		"reason": tf.Told("Why it cannot be restored; null when it can."),
 	}
@@ -117,6 +117,9 @@ type judged struct {
 	Damaged bool
 }
 
+// unvouched is why a snapshot without an authentic record is not restored unasked.
+const unvouched = "it has no record that a key of this cluster wrote; it is restored with its sha256 in restore_from"
+
 // Judge says of snapshots whether they can be restored into the cluster of a handle, newest
 // first.
 func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
@@ -128,9 +131,10 @@ func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
 		switch {
 		case errors.Is(e.RecordErr, backup.ErrRecord):
 			j.Reason, j.Damaged = e.RecordErr.Error(), true
-		case e.RecordErr != nil && !backup.Unrecorded(e.RecordErr):
+		case e.RecordErr != nil && !backup.Unrecorded(e.RecordErr) && !errors.Is(e.RecordErr, backup.ErrUntrusted):
 			j.Reason = e.RecordErr.Error() // for now
-		case e.Record == nil: // or one that may not be read, which restores without it
+		case e.Record == nil:
+			j.Reason = unvouched
 		case e.Record.Size != e.Size:
 			j.Reason, j.Damaged = fmt.Sprintf("it has %d bytes, and %d were stored", e.Size, e.Record.Size), true
 		default:

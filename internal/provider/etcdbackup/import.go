@@ -233,7 +233,7 @@ func (r *Resource) backupFrom(
 	model.Cluster = handle
 	diags.Append(more...)
 
-	if err := r.adoptBackup(ctx, &model, request, owner{settings.Name, file.Bundle.Mark()}); err != nil {
+	if err := r.adoptBackup(ctx, &model, request, ownerOf(settings.Name, file.Bundle)); err != nil {
 		diags.Append(backupNotImported("read the record of "+request.Key+" in "+model.place().String(), err,
 			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the "+
 				"provider."))
@@ -264,6 +264,13 @@ func (r *Resource) adoptBackup(ctx context.Context, m *Model, request backupImpo
 
 	if err := backup.Belongs(request.Key, record, o.Mark); err != nil {
 		return err
+	}
+
+	switch {
+	case !record.Authentic:
+		return fmt.Errorf("%w: none of its keys wrote the record beside it", backup.ErrUntrusted)
+	case len(request.Recipients) > 0 && record.Encryption == "":
+		return fmt.Errorf("%w, and the import id has recipients", backup.ErrPlain)
 	}
 
 	if err := archive.Confirm(ctx, request.Key, record.Size, record.Checksum); err != nil {

@@ -145,7 +145,14 @@ func configuredPlace(ctx context.Context, config tfsdk.Config) (storepkg.Place, 
 }
 
 // owner is the cluster whose snapshots are kept.
-type owner struct{ Name, Mark string }
+type owner struct {
+	Name, Mark string
+	recordKeys [][]byte
+}
+
+func ownerOf(name string, bundle *pki.Bundle) owner {
+	return owner{Name: name, Mark: bundle.Mark(), recordKeys: bundle.RecordKeys()}
+}
 
 // owner reads whose snapshots they are, from a handle whose name and secrets are known.
 func (m Model) owner(ctx context.Context) (owner, bool) {
@@ -158,7 +165,7 @@ func (m Model) owner(ctx context.Context) (owner, bool) {
 
 	// What is wrong with the secrets is told where they are used.
 	if bundle, err := pki.Parse([]byte(handle.Secrets.ValueString())); err == nil {
-		o.Mark = bundle.Mark()
+		o = ownerOf(o.Name, bundle)
 	}
 
 	return o, true
@@ -166,7 +173,7 @@ func (m Model) owner(ctx context.Context) (owner, bool) {
 
 // Archive is the snapshots of a cluster in a store.
 func (o owner) Archive(s store.Store, p storepkg.Place) backup.Archive {
-	return backup.Archive{Store: s, Prefix: p.Prefix, Cluster: o.Name, Mark: o.Mark}
+	return backup.Archive{Store: s, Prefix: p.Prefix, Cluster: o.Name, Mark: o.Mark, RecordKeys: o.recordKeys}
 }
 
 // sealing is what is done to snapshots before they are stored. A passphrase is in

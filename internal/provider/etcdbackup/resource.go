@@ -228,5 +228,5 @@ func (r *Resource) Remove(ctx context.Context, state Model) error {
 		return err
 	}
 
-	return owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, from).Remove(ctx, state.Key.ValueString())
+	return ownerOf(handle.Name.ValueString(), bundle).Archive(opened, from).Remove(ctx, state.Key.ValueString())
 }

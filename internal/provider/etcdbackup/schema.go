@@ -82,8 +82,8 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		"retain": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Which snapshots of this cluster in this place are kept after a new one was taken, with " +
-				"all that is stored beside them; the newest never goes. Default: all are kept. A change is carried out at " +
-				"once and takes no new snapshot.",
+				"all that is stored beside them; the newest never goes, and what the cluster did not record neither counts nor " +
+				"goes. Default: all are kept. A change is carried out at once and takes no new snapshot.",
 			Attributes: map[string]schema.Attribute{
 				"count": schema.Int64Attribute{
 					Required:            true,

@@ -121,7 +121,7 @@ func (r *Resource) Prepare(
 		return ctx, nil, err
 	}
 
-	o := owner{handle.Name.ValueString(), bundle.Mark()}
+	o := ownerOf(handle.Name.ValueString(), bundle)
 
 	return ctx, &Taking{Archive: o.Archive(opened, to), At: to, handle: handle, Bundle: bundle, machine: c.Machines,
 		API: c.API, Close: c.Close}, nil
@@ -273,16 +273,21 @@ func (t *Taking) retain(ctx context.Context, r backup.Retention, current string)
 }
 
 func retain(ctx context.Context, archive backup.Archive, r backup.Retention, current string) (int64, error) {
-	left, removed, err := archive.Retain(ctx, r, current, time.Now())
+	done, err := archive.Retain(ctx, r, current, time.Now())
 	if err != nil {
 		return 0, err
 	}
 
-	for _, key := range removed {
+	for _, key := range done.Removed {
 		tf.LogInfo(ctx, "removed a backup that retain lets go", map[string]any{"key": key})
 	}
 
-	return int64(left), nil
+	for _, key := range done.Uncounted {
+		tf.LogWarn(ctx, "what is named like a backup of this cluster is none that it recorded, or was replaced since: "+
+			"it does not count for retain, and stays", map[string]any{"key": key})
+	}
+
+	return int64(done.Left), nil
 }
 
 // takesNow is whether an update whose plan left the snapshot open takes a new one, now that
@@ -332,7 +337,7 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 		return diag.Diagnostics{unretained(to, err)}
 	}
 
-	left, err := retain(ctx, owner{handle.Name.ValueString(), bundle.Mark()}.Archive(opened, to), plan.retention(ctx),
+	left, err := retain(ctx, ownerOf(handle.Name.ValueString(), bundle).Archive(opened, to), plan.retention(ctx),
 		state.Key.ValueString())
 	if err != nil {
 		return diag.Diagnostics{unretained(to, err)}

@@ -28,8 +28,9 @@ type restoring struct {
 	// snapshot is how it is reached and opened.
 	snapshot restoreModel
 	// Mark is that of the cluster, and fallback the credentials of the provider.
-	Mark     string
-	fallback storepkg.Credentials
+	Mark       string
+	recordKeys [][]byte
+	fallback   storepkg.Credentials
 
 	fetched *backup.Snapshot
 }
@@ -52,14 +53,15 @@ func (r *restoring) Fetch(ctx context.Context) error {
 		return wait.Permanent(r.because(err))
 	}
 
-	archive := backup.Archive{Store: from, Mark: r.Mark}
+	archive := backup.Archive{Store: from, Mark: r.Mark, RecordKeys: r.recordKeys}
 
 	record, err := archive.Recorded(ctx, key)
-	if err != nil && !backup.Unrecorded(err) {
+	if err != nil && !backup.Unrecorded(err) && !errors.Is(err, backup.ErrRecord) {
 		return wait.Permanent(r.because(err))
 	}
 
-	if record != nil {
+	// What somebody else wrote says nothing, also of versions.
+	if record != nil && record.Authentic {
 		if problem := r.tooNew(record.Facts); problem != nil {
 			return wait.Permanent(problem)
 		}
@@ -70,7 +72,7 @@ func (r *restoring) Fetch(ctx context.Context) error {
 	}
 
 	if r.fetched.RecordErr != nil {
-		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one: it was verified by its own sums",
+		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one",
 			map[string]any{
 				"error": r.fetched.RecordErr.Error(),
 			})
@@ -151,9 +153,22 @@ func (r *restoring) because(err error) error {
 	cause, remedy := asked.Diagnosis(err)
 	problem := &restoreError{At: asked.keyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}
 
+	var untrusted *backup.UntrustedError
+
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &untrusted):
+		problem.remedy = fmt.Sprintf("Whoever may write to this place can have put it there, and would own the cluster. If "+
+			"you know that it is yours (by the sha256 of talosop_etcd_backup in the state, or by a copy that nobody else "+
+			"could change), say so in restore_from: sha256 = %q", untrusted.SHA256)
+	case errors.Is(err, backup.ErrOtherSum):
+		problem.At = machineset.RestorePath().AtName("sha256")
+		problem.remedy = "Choose the snapshot that it is of, or correct it: it is what `sha256sum` prints of the object or " +
+			"file as it is stored."
+	case errors.Is(err, backup.ErrPlain):
+		problem.remedy = "Allowed is an archive of age. Choose the one that was encrypted; for one that never was, leave " +
+			"out identities_wo and passphrase_wo, and give its sha256 in restore_from where its name or record says otherwise."
 	case errors.Is(err, store.ErrNotFound):
 		problem.remedy = "Correct the name, or choose another snapshot: the data source talosop_etcd_backups lists those " +
 			"of a cluster."
@@ -175,7 +190,7 @@ func (r *restoring) because(err error) error {
 				errors.New("none of the identities opens it")
 		}
 	case errors.Is(err, backup.ErrIncomplete), errors.Is(err, backup.ErrDamaged), errors.Is(err, store.ErrDiffers),
-		errors.Is(err, backup.ErrRecord):
+		errors.Is(err, store.ErrTooLarge):
 		problem.remedy = "Choose another snapshot: this one cannot be trusted."
 	default:
 		problem.remedy = cmp.Or(remedy, "Correct the cause and apply again.")

@@ -86,7 +86,7 @@ func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagn
 func (m restoreModel) keys() backup.Keys {
 	identities, _ := tf.KnownStrings(m.Identities)
 
-	return backup.Keys{Identities: identities, Passphrase: m.Passphrase.ValueString()}
+	return backup.Keys{Identities: identities, Passphrase: m.Passphrase.ValueString(), SHA256: m.SHA256.ValueString()}
 }
 
 // reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,6 +18,8 @@ import (
 )
 
 // What can be said of a snapshot without fetching it.
+
+var sums = regexp.MustCompile(`^[0-9A-Fa-f]{64}$`)
 
 // validate checks what a configuration says of the snapshot, as far as it is known.
 func (p writtenSet) validateSnapshot() finding.List {
@@ -32,6 +35,12 @@ func (p writtenSet) validateSnapshot() finding.List {
 		diags.Append(finding.Invalid(machineset.RestorePath().AtName("passphrase_wo"), "passphrase_wo", "found an empty one",
 			"allowed is the one that the snapshot was encrypted with",
 			"leave it out for a snapshot that is not encrypted with one"))
+	}
+
+	if given := r.SHA256; !given.IsNull() && !given.IsUnknown() && !sums.MatchString(given.ValueString()) {
+		diags.Append(finding.Invalid(machineset.RestorePath().AtName("sha256"), "sha256",
+			"found "+finding.Quote(given.ValueString()), "allowed are 64 digits of hexadecimal",
+			"write what `sha256sum` prints of the object or file as it is stored, or filesha256(\"etcd.snapshot\")"))
 	}
 
 	identities, known := tf.KnownStrings(r.Identities)

@@ -14,6 +14,7 @@ import (
 type restoreModel struct {
 	S3         types.Object `tfsdk:"s3"`
 	File       types.Object `tfsdk:"file"`
+	SHA256     types.String `tfsdk:"sha256"`
 	Identities types.List   `tfsdk:"identities_wo"`
 	Passphrase types.String `tfsdk:"passphrase_wo"`
 }
@@ -43,6 +44,11 @@ func restoreAttributes() map[string]schema.Attribute {
 		attributes["s3"] = bucket
 	}
 
+	attributes["sha256"] = schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "SHA-256 of the object or file as it is stored, which a snapshot without an authentic record " +
+			"needs.",
+	}
 	attributes["identities_wo"] = schema.ListAttribute{
 		Optional:    true,
 		Sensitive:   true,

@@ -57,7 +57,8 @@ func openSession(
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
 	}
 
-	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(), Route: c.Route, Close: c.Close}, nil
+	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
+		recordKeys: bundle.RecordKeys(), Route: c.Route, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
@@ -110,7 +111,8 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return run{err: err}
 	}
 
-	s.restore(ctx, &restoring{Set: s.Set, snapshot: p.snapshot, Mark: s.mark, fallback: m.Stores})
+	s.restore(ctx, &restoring{Set: s.Set, snapshot: p.snapshot, Mark: s.mark, recordKeys: s.recordKeys,
+		fallback: m.Stores})
 
 	defer s.Close()
 
@@ -202,8 +204,10 @@ type session struct {
 	want   cluster.Spec
 	Set    machineset.Set
 	// mark is that of the secrets.
-	mark  string
-	Route providerdata.Route
+	mark string
+	// recordKeys are what the records of its snapshots are authenticated with.
+	recordKeys [][]byte
+	Route      providerdata.Route
 	// looked is whether the host cluster of containers was observed already, seen what it showed, and silent why it did
 	// not answer; see firstLook.
 	looked bool
