@@ -1,6 +1,10 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +57,36 @@ func testBackupImported(t *testing.T, b *backups) {
 			t.Errorf("an import with %s %v is fine", name, change)
 		}
 	}
+
+	// A record that anybody can have written says nothing of the snapshot beside it.
+	b.unsigned(t, key+".json")
+
+	if done := drive(t, "talosop_etcd_backup", credentialed).imports(t, encoded(t, id)); !done.failed() ||
+		!strings.Contains(show(done.diagnostics), "no key of this cluster vouches") {
+		t.Errorf("a record without a key of the cluster: %s", show(done.diagnostics))
+	}
+}
+
+// unsigned takes out of a record what a key of the cluster wrote, and puts its sum right.
+func (b *backups) unsigned(t *testing.T, key string) {
+	t.Helper()
+
+	body, err := b.store(t).Open(t.Context(), key, store.Range{})
+	must(t, err)
+
+	data, err := io.ReadAll(body)
+	must(t, errors.Join(err, body.Close()))
+
+	text, _, found := strings.Cut(string(data), ",\n  \"mac\"")
+	if !found {
+		t.Fatalf("the record is %s", data)
+	}
+
+	must(t, b.store(t).Delete(t.Context(), key))
+
+	_, err = b.store(t).Put(t.Context(), key,
+		strings.NewReader(fmt.Sprintf("%s,\n  \"sum\": \"%x\"\n}\n", text, sha256.Sum256([]byte(text)))))
+	must(t, err)
 }
 
 // A copy is imported with what lies beside it, and the original is not touched for it.

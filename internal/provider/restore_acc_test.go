@@ -345,7 +345,8 @@ func TestAccRestore_isRefused(t *testing.T) {
 				refused(encrypted(`passphrase_wo = "correct horse battery staple"`), "the passphrase does not open it"),
 				refused(encrypted(""), "Set identities_wo or passphrase_wo beside it"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }", filepath.Join(r.Folder, "none"))), "there is no such file"),
-				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), "no key of this cluster vouches for the snapshot"),
+				// The refusal has the line that lets go on.
+				refused(r.plane(fmt.Sprintf("    file = { path = %q }", plain)), `say so in restore_from: sha256 = "`),
 				refused(r.plane(known(plain)+"\n    passphrase_wo = \"correct horse\""), "the snapshot is not encrypted"),
 				refused(r.plane(fmt.Sprintf("    file = { path = %q }\n    sha256 = %q", plain, strings.Repeat("0", 64))),
 					"SHA-256 is not the one that was given"),
