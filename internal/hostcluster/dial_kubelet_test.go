@@ -95,9 +95,22 @@ func (n *node) pod(t *testing.T, s workload.Spec, m workload.Machine, ip string,
 		Spec:       corev1.PodSpec{NodeName: n.name, Containers: []corev1.Container{{Name: "talos", Image: "talos:1"}}},
 	})
 
+	n.serves(pod, ports)
+
+	return n.runs(t, pod, ip)
+}
+
+// serves says where what listens in a pod is.
+func (n *node) serves(pod *corev1.Pod, ports map[int]string) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+
 	n.ports[pod.UID] = maps.Clone(ports)
-	n.mu.Unlock()
+}
+
+// runs reports that a pod runs and is ready.
+func (n *node) runs(t *testing.T, pod *corev1.Pod, ip string) *corev1.Pod {
+	t.Helper()
 
 	return n.report(t, pod, corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},

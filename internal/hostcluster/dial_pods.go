@@ -112,7 +112,7 @@ func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Tim
 			return
 		}
 
-		l.items = list.Items
+		l.items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !s.OwnPod(&pod) })
 		p.see(key, l.items)
 	}()
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -389,4 +390,27 @@ func TestClose_leavesNothing(t *testing.T) {
 	if _, _, err := d.dial(t, "dev-cp-0:50000"); err == nil || !strings.Contains(err.Error(), "the host was closed") {
 		t.Errorf("a closed host dials: %v", err)
 	}
+}
+
+// Pods with the labels of a machine that its StatefulSet did not make are nobody's to talk to: neither by the machine's
+// name nor as one of the control planes that the endpoint leads to.
+func TestDial_leavesPodsOfOthersAlone(t *testing.T) {
+	d := newDialing(t)
+
+	named := machine("cp", 0)
+	labels := map[string]string{workload.LabelCluster: d.spec.Cluster, workload.LabelMark: d.spec.Mark,
+		workload.LabelMachine: named.Label(), workload.LabelRole: string(named.Role)}
+	planted := d.create(t, d.spec, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "planted", Labels: labels},
+		Spec:       corev1.PodSpec{NodeName: d.name, Containers: []corev1.Container{{Name: "talos", Image: "talos:1"}}},
+	})
+	d.serves(planted, map[int]string{50000: echo(t, "planted"), 6443: echo(t, "planted")})
+	d.runs(t, planted, "10.66.9.1")
+
+	d.refused(t, d.spec.Address(named)+":50000", "machine dev-cp-0 has no pod in namespace "+d.spec.Namespace)
+	d.refused(t, d.spec.EndpointHost()+":6443", "no control plane of the cluster dev has a pod")
+
+	d.pod(t, d.spec, named, "10.66.9.2", map[int]string{50000: echo(t, "cp-0"), 6443: echo(t, "api-0")})
+	d.answers(t, d.spec.Address(named)+":50000", "cp-0")
+	d.answers(t, d.spec.EndpointHost()+":6443", "api-0")
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -52,6 +53,17 @@ func (s Spec) Selector() string { return labels.SelectorFromSet(s.identity()).St
 // MachineSelector matches all objects of one machine of the cluster in its namespace.
 func (s Spec) MachineSelector(m Machine) string {
 	return labels.SelectorFromSet(s.machineSelector(m)).String()
+}
+
+// OwnPod says whether a pod is the one that the StatefulSet of a machine of the cluster makes, by its name, which no
+// two pods of a namespace have, and by its controller. Labels alone can be on anybody's pod. One without a controller is
+// taken over by the StatefulSet as soon as that sees it.
+func (s Spec) OwnPod(pod *corev1.Pod) bool {
+	set := s.Cluster + "-" + pod.Labels[LabelMachine]
+	owner := metav1.GetControllerOf(pod)
+
+	return s.Ours(pod) && pod.Name == set+podSuffix &&
+		(owner == nil || owner.Kind == SetKind.name && owner.Name == set)
 }
 
 // Ours says whether an object is the cluster's.
