@@ -212,6 +212,14 @@ func TestRestore_opensTheSnapshotOnce(t *testing.T) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
+
+	// What opens an encrypted one does not get one that is not.
+	open := with(restoringFrom(baseCluster(), strings.TrimSuffix(key, ".age")), "correct horse", "restore_from",
+		"passphrase_wo")
+	if said := show(planned(t, "talosop_cluster", nil, valueOf(t, typ, open)).Diagnostics); !strings.Contains(said,
+		"eave out passphrase_wo if this one is meant") {
+		t.Errorf("a plain one with a passphrase: %s", said)
+	}
 }
 
 // The same key on another server is another snapshot, and another way to the same server is

@@ -64,8 +64,8 @@ func (p writtenSet) validateSnapshot() finding.List {
 }
 
 // refuseLocked refuses a snapshot that a plan restores and whose name says that it is
-// encrypted, where the configuration has nothing that opens it. One that was restored before
-// is not opened.
+// encrypted, where the configuration has nothing that opens it, and one whose name says that it is not, where the
+// configuration has. One that was restored before is not opened.
 func refuseLocked(
 	ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel,
 	config tfsdk.Config,
@@ -73,13 +73,20 @@ func refuseLocked(
 	p, _ := planned(ctx) // its mistakes are told by the plan itself
 
 	name, ok := backup.ParseKey(p.Restore.Asked(before.restored.From.ValueString()))
-	if !ok || !name.Encrypted {
+	if !ok {
 		return nil
 	}
 
 	diags := tf.Findings(p.unlock(ctx, config))
+	r := p.snapshot
 
-	if r := p.snapshot; r.Identities.IsNull() && r.Passphrase.IsNull() {
+	switch given := r.opener(); {
+	case !name.Encrypted && given != "":
+		diags.Append(finding.Invalid(r.keyPath(), "snapshot",
+			"found one that is not encrypted, "+finding.Quote(path.Base(p.Restore.From)),
+			"allowed with "+given+" is an encrypted snapshot, since anybody can have written another one",
+			"leave out "+given+" if this one is meant, or choose another snapshot"))
+	case name.Encrypted && r.Identities.IsNull() && r.Passphrase.IsNull():
 		diags.Append(finding.Invalid(r.keyPath(), "snapshot",
 			"found one that is encrypted, "+finding.Quote(path.Base(p.Restore.From)),
 			"allowed is an encrypted snapshot with what opens it",
@@ -87,4 +94,16 @@ func refuseLocked(
 	}
 
 	return diags
+}
+
+// opener names an attribute that is known to open a snapshot; empty for none.
+func (m restoreModel) opener() string {
+	switch {
+	case !m.Identities.IsNull() && !m.Identities.IsUnknown():
+		return "identities_wo"
+	case !m.Passphrase.IsNull() && !m.Passphrase.IsUnknown():
+		return "passphrase_wo"
+	default:
+		return ""
+	}
 }
