@@ -45,23 +45,21 @@ func restoreAttributes() map[string]schema.Attribute {
 	}
 
 	attributes["sha256"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "SHA-256 of the object or file as it is stored, which a snapshot without an authentic record " +
-			"needs.",
+		Optional:            true,
+		MarkdownDescription: "SHA-256 of the stored bytes, which a snapshot without an authentic record needs.",
 	}
 	attributes["identities_wo"] = schema.ListAttribute{
-		Optional:    true,
-		Sensitive:   true,
-		WriteOnly:   true,
-		ElementType: types.StringType,
-		MarkdownDescription: "Identities of age, such as `AGE-SECRET-KEY-1…`, of which one opens a snapshot that was " +
-			"encrypted for recipients.",
+		Optional:            true,
+		Sensitive:           true,
+		WriteOnly:           true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "Identities of age (`AGE-SECRET-KEY-1…`), of which one opens the encrypted snapshot.",
 	}
 	attributes["passphrase_wo"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
-		MarkdownDescription: "Passphrase that opens a snapshot that was encrypted with one.",
+		MarkdownDescription: "Passphrase that opens the encrypted snapshot.",
 	}
 
 	return attributes
@@ -73,8 +71,7 @@ func restoredAttributes() map[string]schema.Attribute {
 		"restored_from": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "Snapshot that etcd was restored from last, such as `s3://bucket/key`, or the path " +
-				"of a file; null when it never was. To restore that same one once more, after another loss, copy it to another " +
-				"name.",
+				"of a file; null when it never was. To restore that one once more, name a copy and its `sha256`.",
 		},
 		"restored_at": schema.StringAttribute{
 			Computed: true,
