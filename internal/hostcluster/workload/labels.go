@@ -56,8 +56,8 @@ func (s Spec) MachineSelector(m Machine) string {
 }
 
 // OwnPod says whether a pod is the one that the StatefulSet of a machine of the cluster makes, by its name, which no
-// two pods of a namespace have, and by its controller. Labels alone can be on anybody's pod. One without a controller is
-// taken over by the StatefulSet as soon as that sees it.
+// two pods of a namespace have, and by its controller. Labels alone can be on anybody's pod. One without a controller
+// is taken over by the StatefulSet as soon as that sees it.
 func (s Spec) OwnPod(pod *corev1.Pod) bool {
 	set := s.Cluster + "-" + pod.Labels[LabelMachine]
 	owner := metav1.GetControllerOf(pod)
