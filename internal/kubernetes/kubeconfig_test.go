@@ -378,3 +378,38 @@ func TestKubeconfig_errors(t *testing.T) {
 		t.Error("a path and a content are taken")
 	}
 }
+
+// Where kubeconfigs have to be static, no command of theirs runs and no file that they name is read.
+func TestKubeconfig_static(t *testing.T) {
+	t.Parallel()
+
+	a := newAuthority(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+
+	for name, test := range map[string]struct{ user, want string }{
+		"a token":          {"token: very-private", ""},
+		"a command":        {plugin("touch " + ran), "the command of exec"},
+		"an auth-provider": {"auth-provider: {name: gcp}", "the auth-provider gcp"},
+		"a token file":     {"tokenFile: /etc/passwd", "the tokenFile /etc/passwd"},
+		"a certificate":    {"client-certificate: /etc/passwd, client-key: /etc/passwd", "the files of client-certificate"},
+	} {
+		k := kubernetes.Kubeconfig{Content: []byte(kubeconfigOf("https://127.0.0.1:1", a.pem(), test.user)), Static: true}
+
+		c, err := kubernetes.NewFromKubeconfig(k, kubernetes.Options{Attempt: time.Second, Call: time.Second})
+		if err == nil {
+			_, _ = c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
+		}
+
+		_, _, again := k.Config()
+
+		for _, err := range []error{err, again} {
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%s: %v, want %q", name, err, test.want)
+			}
+		}
+	}
+
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran")
+	}
+}

@@ -54,7 +54,13 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"management cluster; Terraform state holds the secrets and what was observed. Nothing has to be configured " +
 			"here: every resource carries the addresses and credentials it needs, though backups in buckets may share " +
 			"credentials, and clusters in containers the way to their host cluster.",
-		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost()},
+		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost(),
+			"static_kubeconfigs": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Refuse kubeconfigs, of addons and of host clusters, whose user runs a command (`exec`, " +
+					"`auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places where others " +
+					"write the configuration, such as pull requests that Atlantis plans.",
+			}},
 	}
 }
 
@@ -69,6 +75,7 @@ func (p *talosopProvider) Configure(
 
 	m := *p.ProviderData
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
+	m.StaticKubeconfigs = config.StaticKubeconfigs.ValueBool()
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m

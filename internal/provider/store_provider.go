@@ -20,6 +20,8 @@ var _ provider.ProviderWithValidateConfig = (*talosopProvider)(nil)
 type providerModel struct {
 	S3   types.Object `tfsdk:"s3"`
 	Host types.Object `tfsdk:"host"`
+
+	StaticKubeconfigs types.Bool `tfsdk:"static_kubeconfigs"`
 }
 
 // providerStore describes the credentials for buckets of all resources and data sources.

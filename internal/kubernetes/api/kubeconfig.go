@@ -30,6 +30,8 @@ type Kubeconfig struct {
 	Content []byte
 	// Context to use, the current context of the file by default.
 	Context string
+	// Static refuses a user whose credentials come from a command or from a file of their own.
+	Static bool
 }
 
 // String hides the credentials.
@@ -188,6 +190,10 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, fmt.Errorf("it has no user %q, whom context %s names", chosen.AuthInfo, name)
 	}
 
+	if err := k.checkUser(chosen.AuthInfo, file.AuthInfos[chosen.AuthInfo]); err != nil {
+		return nil, err
+	}
+
 	if err := checkURLs(chosen.Cluster, file.Clusters[chosen.Cluster]); err != nil {
 		return nil, err
 	}
@@ -205,6 +211,31 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (*rest.Config, error) {
 	config.UserAgent = userAgent
 
 	return config, nil
+}
+
+// checkUser refuses a user that runs commands or reads files, where that is not allowed: who writes the kubeconfig
+// would choose them.
+func (k Kubeconfig) checkUser(name string, user *clientcmdapi.AuthInfo) error {
+	var source string
+
+	switch {
+	case !k.Static || user == nil:
+	case user.Exec != nil:
+		source = "the command of exec"
+	case user.AuthProvider != nil:
+		source = "the auth-provider " + user.AuthProvider.Name
+	case user.TokenFile != "":
+		source = "the tokenFile " + user.TokenFile
+	case user.ClientCertificate != "" || user.ClientKey != "":
+		source = "the files of client-certificate and client-key"
+	}
+
+	if source == "" {
+		return nil
+	}
+
+	return fmt.Errorf("user %s takes its credentials from %s, which static_kubeconfigs of the provider forbids; "+
+		"allowed are token, client-certificate-data and client-key-data in the kubeconfig itself", name, source)
 }
 
 // checkURLs refuses what would show credentials in errors: clientcmd quotes URLs that it cannot

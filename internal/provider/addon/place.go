@@ -123,7 +123,10 @@ func (m addonModel) wayOfKubeconfig() (Way, error) {
 
 	found := Way{
 		key: tf.DigestOf("kubeconfig", path, access.Context, string(content)),
-		client: func(context.Context, *providerdata.ProviderData) (*kubernetes.Client, error) {
+		client: func(_ context.Context, data *providerdata.ProviderData) (*kubernetes.Client, error) {
+			access := access
+			access.Static = data.StaticKubeconfigs
+
 			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{})
 		},
 	}

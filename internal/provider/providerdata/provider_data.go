@@ -38,6 +38,8 @@ type ProviderData struct {
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.
 	Host machineset.HostConnection
+	// StaticKubeconfigs refuses kubeconfigs that run commands or read files for their credentials.
+	StaticKubeconfigs bool
 	// Hosts are the connections to host clusters that operations share, and tunnels what leads
 	// through them while ephemeral resources are open.
 	Hosts   *hosts

@@ -95,9 +95,10 @@ func (m *ProviderData) routeAs(
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
-		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context},
-		InCluster:  connection.InCluster,
-		Progress:   func(message string) { tf.LogInfo(ctx, message) },
+		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context,
+			Static: m.StaticKubeconfigs},
+		InCluster: connection.InCluster,
+		Progress:  func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
 		return Route{}, &HostAwayError{err}
