@@ -80,7 +80,8 @@ func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 	return finding.List{finding.Questionable(p.Restore.KeyAt, "snapshot",
 		"the snapshot "+from+" was restored into this cluster before, as restored_from says",
 		"It is not restored a second time unasked, because what was written since then would be lost unnoticed",
-		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file and name the copy")}
+		"Name a newer snapshot. To restore this one again on purpose, copy the object or the file, and name the copy "+
+			"with its sha256")}
 }
 
 // goingBack tells what a restore into a cluster that existed means.
