@@ -3,6 +3,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -131,17 +132,17 @@ func (s *Store) dependency(
 	if folder, ok := strings.CutPrefix(one.Repository, fileScheme); ok {
 		return fromSibling(from, one, folder)
 	}
-	source := from
+	source := from.elsewhere()
 	source.Chart, source.Repository, source.Version = one.Name, one.Repository, one.Version
 	source.Devel, source.Verify, source.UpdateDependencies = false, false, false
-	if !from.PassCredentials {
-		source.Username, source.Password = "", ""
-	}
 	got, err := s.download(ctx, source)
 	if err != nil {
+		return nil, nil, from.notPassedOn(err)
+	}
+	sub, err := loadArchive(got.from, got.archive)
+	if errors.Is(err, ErrTooLarge) {
 		return nil, nil, err
 	}
-	sub, err := loader.LoadArchive(bytes.NewReader(got.archive))
 	if err != nil {
 		return nil, nil, newError(got.from+" is no package of a chart", err, ErrDamaged)
 	}

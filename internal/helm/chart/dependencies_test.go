@@ -45,7 +45,7 @@ func TestFolder_missingDependencies(t *testing.T) {
 		}
 		texts(t, err, "found in Chart.yaml, but missing in charts/ directory: db", "dependency_update")
 	}
-	_, err := store.Fetch(t.Context(), Source{Chart: folder, UpdateDependencies: true, CA: s.CA})
+	_, err := store.Fetch(t.Context(), Source{Chart: folder, UpdateDependencies: true, CA: s.CA, PassCredentials: true})
 	if !errors.Is(err, ErrNoChart) {
 		t.Error(err)
 	}
@@ -121,10 +121,10 @@ func TestUpdateDependencies_noCredentialsForOthers(t *testing.T) {
 	s := serve(t)
 	s.user, s.password = testUser, testPassword
 	s.publish(t, "", map[string][]byte{"db-1.2.0.tgz": packed(t, simple("db", "1.2.0"))})
-	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: s.URL})(simple("web", "1.0.0"))
+	c := dependsOn(&helmchart.Dependency{Name: "db", Version: "1.x", Repository: newPlainServer(t, s)})(
+		simple("web", "1.0.0"))
 	from := Source{
-		Chart: folderOf(t, t.TempDir(), c, nil), UpdateDependencies: true, CA: s.CA, Username: testUser,
-		Password: testPassword,
+		Chart: folderOf(t, t.TempDir(), c, nil), UpdateDependencies: true, Username: testUser, Password: testPassword,
 	}
 	_, err := newStore(t, Options{}).Fetch(t.Context(), from)
 	if !errors.Is(err, ErrCredentials) {

@@ -208,7 +208,7 @@ func TestFetch_libraryAndDeprecated(t *testing.T) {
 	// As a dependency a library is what it is for.
 	user := dependsOn(&helmchart.Dependency{Name: "lib", Version: "1.0.0", Repository: s.URL})(simple("user", "1.0.0"))
 	p, err = store.Fetch(t.Context(),
-		Source{Chart: folderOf(t, t.TempDir(), user, nil), UpdateDependencies: true, CA: s.CA})
+		Source{Chart: folderOf(t, t.TempDir(), user, nil), UpdateDependencies: true, CA: s.CA, PassCredentials: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 	if err != nil {
 		return nil, newError(ociScheme+ref.repository+" is no reference to a chart", err, ErrNoChart)
 	}
-	transport, closeIdle, err := from.access().transport(s.options.Stall)
+	transport, closeIdle, err := from.access().transport(s.options.Stall, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (r *registryReader) classify(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", r.displayURL(), ctx.Err())
-	case errors.Is(err, ErrCredentials):
+	case errors.Is(err, ErrCredentials), errors.Is(err, ErrTooLarge):
 		return newError(r.displayURL(), err)
 	case errors.As(err, &answer):
 		return statusError(r.displayURL(), answer.StatusCode, r.from.access().hasCredentials())

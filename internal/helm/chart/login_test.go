@@ -16,7 +16,8 @@ func TestCredentials_stayWithTheirServer(t *testing.T) {
 	main, other := serve(t), serve(t)
 	main.user, main.password = testUser, testPassword
 	content := packed(t, simple("web", "1.0.0"))
-	main.publish(t, other.URL, map[string][]byte{"web-1.0.0.tgz": content})
+	otherURL := newPlainServer(t, other)
+	main.publish(t, otherURL, map[string][]byte{"web-1.0.0.tgz": content})
 	other.put("/web-1.0.0.tgz", content)
 	var authorized bool
 	other.answer(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -26,12 +27,12 @@ func TestCredentials_stayWithTheirServer(t *testing.T) {
 	main.put("/moved.tgz", content)
 	main.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/moved.tgz" {
-			http.Redirect(w, r, other.URL+"/web-1.0.0.tgz", http.StatusFound)
+			http.Redirect(w, r, otherURL+"/web-1.0.0.tgz", http.StatusFound)
 			return true
 		}
 		return false
 	})
-	from := Source{Repository: main.URL, Chart: "web", Username: testUser, Password: testPassword, CA: main.CA + other.CA}
+	from := Source{Repository: main.URL, Chart: "web", Username: testUser, Password: testPassword, CA: main.CA}
 	moved := from
 	moved.Repository, moved.Chart = "", main.URL+"/moved.tgz"
 	for _, pass := range []bool{false, true} {
@@ -167,6 +168,7 @@ func TestCredentials_registryTokensAndBlobStore(t *testing.T) {
 	content := packed(t, simple("web", "1.0.0"))
 	oci.push(t, "web:1.0.0", content)
 	elsewhere.put("/content", content)
+	elsewhereURL := newPlainServer(t, elsewhere)
 	var leaked string
 	elsewhere.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 		leaked = r.Header.Get("Authorization")
@@ -182,14 +184,13 @@ func TestCredentials_registryTokensAndBlobStore(t *testing.T) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="`+oci.URL+`/token",service="test"`)
 			w.WriteHeader(http.StatusUnauthorized)
 		case strings.HasSuffix(r.URL.Path, digestOf(content)):
-			http.Redirect(w, r, elsewhere.URL+"/content", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, elsewhereURL+"/content", http.StatusTemporaryRedirect)
 		default:
 			oci.handler.ServeHTTP(w, r)
 		}
 		return true
 	})
 	from := oci.of("web", "")
-	from.CA += elsewhere.CA
 	for _, pass := range []bool{false, true} {
 		from.PassCredentials = pass
 		p, err := newStore(t, Options{}).Fetch(t.Context(), from)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -53,7 +54,10 @@ type download struct {
 
 // open makes sure that the chart can be installed and is the one that was expected.
 func (p download) open(from Source) (*Package, error) {
-	read, err := loader.LoadArchive(bytes.NewReader(p.archive))
+	read, err := loadArchive(p.from, p.archive)
+	if errors.Is(err, ErrTooLarge) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, newError(fmt.Sprintf("%s is no package of a chart (%s)", p.from, contentKind(p.archive)), err, ErrDamaged)
 	}

@@ -137,7 +137,12 @@ func (r *registryReader) byDigest(ctx context.Context, want string) (*artifact, 
 // tags lists the versions, newest first, as helm does (registry/client.go, Tags).
 func (r *registryReader) tags(ctx context.Context) ([]string, error) {
 	var versions []*semver.Version
+	pages := 0
 	err := r.remote.Tags(ctx, "", func(tags []string) error {
+		if pages++; pages > mostTagPages {
+			return newError(fmt.Sprintf("%s lists its tags on more than %d pages", r.displayURL(), mostTagPages), nil,
+				ErrTooLarge, ErrDamaged)
+		}
 		for _, tag := range tags {
 			if version, err := semver.StrictNewVersion(versionOf(tag)); err == nil {
 				versions = append(versions, version)
@@ -337,13 +342,11 @@ func (s *Store) fromRegistry(ctx context.Context, from Source) (download, error)
 
 // fromRegistryOf brings a chart that the index of a repository places in a registry, as Bitnami's does.
 func (s *Store) fromRegistryOf(ctx context.Context, from Source, chosen entry) (download, error) {
-	from.Chart, from.Repository, from.Version = chosen.at.String(), "", ""
-	if !from.PassCredentials {
-		from.Username, from.Password = "", ""
-	}
-	got, err := s.fromRegistry(ctx, from)
+	source := from.elsewhere()
+	source.Chart, source.Repository, source.Version = chosen.at.String(), "", ""
+	got, err := s.fromRegistry(ctx, source)
 	if err != nil {
-		return download{}, err
+		return download{}, from.notPassedOn(err)
 	}
 	if want := chosen.pin.Digest; want != "" && want != digestOf(got.archive) {
 		text := fmt.Sprintf("%s has the digest %s, but the index of %s expected %s", got.from, digestOf(got.archive),

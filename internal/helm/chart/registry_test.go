@@ -332,8 +332,8 @@ func TestRepository_pointsToRegistry(t *testing.T) {
 	from := s.of("web", "")
 	from.CA += oci.CA
 	from.Username, from.Password = testUser, testPassword
-	if _, err := newStore(t, Options{}).Fetch(t.Context(), from); !errors.Is(err, ErrCredentials) {
-		t.Errorf("the registry got the credentials of the repository: %v", err)
+	if _, err := newStore(t, Options{}).Fetch(t.Context(), from); !errors.Is(err, ErrCertificate) {
+		t.Errorf("the registry got the settings, and the credentials, of the repository: %v", err)
 	}
 	from.PassCredentials = true
 	p, err := newStore(t, Options{}).Fetch(t.Context(), from)

@@ -34,20 +34,85 @@ func (from Source) access() access {
 
 func (a access) hasCredentials() bool { return a.username != "" || a.password != "" }
 
-// transport makes connections for one operation; close ends those that are idle.
-func (a access) transport(stall time.Duration) (transport http.RoundTripper, closeIdle func(), err error) {
+// elsewhere is the source of what is on another server: what is said of how the one of from is spoken to counts there
+// only when it is to be passed on.
+func (from Source) elsewhere() Source {
+	if !from.PassCredentials {
+		from.Username, from.Password = "", ""
+		from.CA, from.ClientCertificate, from.ClientKey = "", "", ""
+		from.InsecureSkipTLSVerify, from.PlainHTTP = false, false
+	}
+	return from
+}
+
+// notPassedOn says of an error of another server why the settings of from were not used.
+func (from Source) notPassedOn(err error) error {
+	if errors.Is(err, ErrCertificate) && !from.PassCredentials && from.access().hasTLS() {
+		return fmt.Errorf("%w (%s)", err, ownTLS)
+	}
+	return err
+}
+
+// ownTLS says for which server settings of TLS are.
+const ownTLS = "CA, client certificate and insecure_skip_tls_verify are for the chart's own server alone, unless " +
+	"pass_credentials is true"
+
+func (a access) hasTLS() bool { return a.ca != "" || a.certificate != "" || a.insecure }
+
+// transport makes connections for one operation; close ends those that are idle. The settings of TLS are used for the
+// server of origin alone, unless they are to be passed on; without an origin for those that are asked, and not for
+// those to which they redirect.
+func (a access) transport(stall time.Duration, origin *url.URL) (
+	transport http.RoundTripper, closeIdle func(), err error,
+) {
 	settings, err := a.tls()
 	if err != nil {
 		return nil, nil, err
 	}
-	base := &http.Transport{
+	own, other := newTransport(settings), newTransport(&tls.Config{MinVersion: tls.VersionTLS12})
+	split := &byServer{access: a, origin: origin, own: own, other: other}
+	return &guard{base: split, stall: stall}, func() { own.CloseIdleConnections(); other.CloseIdleConnections() }, nil
+}
+
+func newTransport(settings *tls.Config) *http.Transport {
+	return &http.Transport{
 		Proxy:             http.ProxyFromEnvironment,
 		TLSClientConfig:   settings,
 		ForceAttemptHTTP2: true,
 		// Some servers call a package gzip-encoded tar; undoing that would change its digest.
 		DisableCompression: true,
 	}
-	return &guard{base: base, stall: stall}, base.CloseIdleConnections, nil
+}
+
+// byServer speaks with the settings of one server to that alone.
+type byServer struct {
+	access
+	origin     *url.URL
+	own, other http.RoundTripper
+}
+
+// RoundTrip sends a request.
+func (t *byServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	origin := t.origin
+	if origin == nil {
+		origin = askedFirst(req)
+	}
+	if t.passCredentials || sameServer(req.URL, origin) {
+		return t.own.RoundTrip(req)
+	}
+	resp, err := t.other.RoundTrip(req)
+	if err != nil && t.hasTLS() {
+		err = fmt.Errorf("%w (%s is another server than %s: %s)", err, req.URL.Host, origin.Host, ownTLS)
+	}
+	return resp, err
+}
+
+// askedFirst is what redirects began with.
+func askedFirst(req *http.Request) *url.URL {
+	for req.Response != nil && req.Response.Request != nil {
+		req = req.Response.Request
+	}
+	return req.URL
 }
 
 func (a access) tls() (*tls.Config, error) {
@@ -206,7 +271,7 @@ func (s *Store) get(ctx context.Context, a access, at, origin *url.URL, limit in
 }
 
 func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limit int64) ([]byte, error) {
-	transport, closeIdle, err := a.transport(s.options.Stall)
+	transport, closeIdle, err := a.transport(s.options.Stall, origin)
 	if err != nil {
 		return nil, err
 	}
