@@ -1,0 +1,278 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
+)
+
+// NewServer returns a constructor of what main serves.
+func NewServer(version string) func() tfprotov6.ProviderServer {
+	return func() tfprotov6.ProviderServer {
+		return guarded{providerserver.NewProtocol6(New(version)())()}
+	}
+}
+
+// guarded is a server whose panics are errors. A process that ends takes the state of all that its other operations do
+// with it, and the CLIs print the value of the panic, which may be a secret.
+//
+// What is kept is the prior state, whatever was done since: what an operation had stored of it went with the panic. So
+// it is as if the process had been killed, from which every operation goes on. The planned state would be no better:
+// of a create it makes an object that is tainted, and the next apply wipes its machines.
+//
+// Actions, list resources and state stores are interfaces of their own, which the provider has not.
+type guarded struct{ tfprotov6.ProviderServer }
+
+// keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic.
+func keeping[Request, Response any](
+	ctx context.Context, request Request, serve func(context.Context, Request) (*Response, error), name string,
+	fallback func([]*tfprotov6.Diagnostic) *Response,
+) (response *Response, err error) {
+	panicked := panics.Call(func() { response, err = serve(ctx, request) })
+	if panicked == nil {
+		return response, err
+	}
+
+	return fallback([]*tfprotov6.Diagnostic{{
+		Severity: tfprotov6.DiagnosticSeverityError, Summary: "Mistake in talosop", Detail: mistake(name, panicked),
+	}}), nil
+}
+
+func mistake(name string, panicked error) string {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "%s ended by a mistake in the provider. What is stored is what was stored before, and what was begun "+
+		"may be done: plan and apply again to go on from there.\n\nPlease report this, with the lines below; they have no "+
+		"values in them.", name)
+
+	if e := (*panics.Error)(nil); errors.As(panicked, &e) {
+		text.WriteString("\n\n" + e.Type)
+
+		for _, function := range e.Functions {
+			text.WriteString("\n  " + function)
+		}
+	}
+
+	return text.String()
+}
+
+// GetMetadata implements tfprotov6.ProviderServer, as all below.
+func (g guarded) GetMetadata(
+	ctx context.Context, req *tfprotov6.GetMetadataRequest,
+) (*tfprotov6.GetMetadataResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.GetMetadata, "Naming what there is",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetMetadataResponse {
+			return &tfprotov6.GetMetadataResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) GetProviderSchema(
+	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
+) (*tfprotov6.GetProviderSchemaResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.GetProviderSchema, "The schema",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetProviderSchemaResponse {
+			return &tfprotov6.GetProviderSchemaResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) GetResourceIdentitySchemas(
+	ctx context.Context, req *tfprotov6.GetResourceIdentitySchemasRequest,
+) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.GetResourceIdentitySchemas, "The schema of identities",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetResourceIdentitySchemasResponse {
+			return &tfprotov6.GetResourceIdentitySchemasResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) ValidateProviderConfig(
+	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
+) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ValidateProviderConfig, "The validation of the provider block",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateProviderConfigResponse {
+			return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: d}
+		})
+}
+
+func (g guarded) ConfigureProvider(
+	ctx context.Context, req *tfprotov6.ConfigureProviderRequest,
+) (*tfprotov6.ConfigureProviderResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ConfigureProvider, "The configuration of the provider",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ConfigureProviderResponse {
+			return &tfprotov6.ConfigureProviderResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) StopProvider(
+	ctx context.Context, req *tfprotov6.StopProviderRequest,
+) (*tfprotov6.StopProviderResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.StopProvider, "Stopping",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.StopProviderResponse {
+			return &tfprotov6.StopProviderResponse{Error: d[0].Detail}
+		})
+}
+
+func (g guarded) ValidateResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ValidateResourceConfig, "The validation of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateResourceConfigResponse {
+			return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) UpgradeResourceState(
+	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
+) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.UpgradeResourceState, "Reading the state of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceStateResponse {
+			return &tfprotov6.UpgradeResourceStateResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) UpgradeResourceIdentity(
+	ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest,
+) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceIdentityResponse {
+			return &tfprotov6.UpgradeResourceIdentityResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) ReadResource(
+	ctx context.Context, req *tfprotov6.ReadResourceRequest,
+) (*tfprotov6.ReadResourceResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ReadResource, "The refresh of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadResourceResponse {
+			return &tfprotov6.ReadResourceResponse{
+				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity, Diagnostics: d,
+			}
+		})
+}
+
+func (g guarded) PlanResourceChange(
+	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.PlanResourceChange, "The plan of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanResourceChangeResponse {
+			return &tfprotov6.PlanResourceChangeResponse{
+				PlannedState: req.PriorState, PlannedPrivate: req.PriorPrivate, PlannedIdentity: req.PriorIdentity,
+				Diagnostics: d,
+			}
+		})
+}
+
+func (g guarded) ApplyResourceChange(
+	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ApplyResourceChange, "The apply of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ApplyResourceChangeResponse {
+			return &tfprotov6.ApplyResourceChangeResponse{
+				NewState: req.PriorState, Private: req.PlannedPrivate, NewIdentity: req.PlannedIdentity, Diagnostics: d,
+			}
+		})
+}
+
+func (g guarded) ImportResourceState(
+	ctx context.Context, req *tfprotov6.ImportResourceStateRequest,
+) (*tfprotov6.ImportResourceStateResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ImportResourceState, "The import of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ImportResourceStateResponse {
+			return &tfprotov6.ImportResourceStateResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) MoveResourceState(
+	ctx context.Context, req *tfprotov6.MoveResourceStateRequest,
+) (*tfprotov6.MoveResourceStateResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.MoveResourceState, "The move to a "+req.TargetTypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.MoveResourceStateResponse {
+			return &tfprotov6.MoveResourceStateResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) GenerateResourceConfig(
+	ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest,
+) (*tfprotov6.GenerateResourceConfigResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.GenerateResourceConfigResponse {
+			return &tfprotov6.GenerateResourceConfigResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) ValidateDataResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
+) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateDataResourceConfigResponse {
+			return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) ReadDataSource(
+	ctx context.Context, req *tfprotov6.ReadDataSourceRequest,
+) (*tfprotov6.ReadDataSourceResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ReadDataSource, "Reading data "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadDataSourceResponse {
+			return &tfprotov6.ReadDataSourceResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) CallFunction(
+	ctx context.Context, req *tfprotov6.CallFunctionRequest,
+) (*tfprotov6.CallFunctionResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.CallFunction, "The function "+req.Name,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.CallFunctionResponse {
+			return &tfprotov6.CallFunctionResponse{Error: &tfprotov6.FunctionError{Text: d[0].Detail}}
+		})
+}
+
+func (g guarded) GetFunctions(
+	ctx context.Context, req *tfprotov6.GetFunctionsRequest,
+) (*tfprotov6.GetFunctionsResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.GetFunctions, "Naming the functions",
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetFunctionsResponse {
+			return &tfprotov6.GetFunctionsResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) ValidateEphemeralResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
+) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.ValidateEphemeralResourceConfig,
+		"The validation of an ephemeral "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateEphemeralResourceConfigResponse {
+			return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) OpenEphemeralResource(
+	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
+) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.OpenEphemeralResourceResponse {
+			return &tfprotov6.OpenEphemeralResourceResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) RenewEphemeralResource(
+	ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest,
+) (*tfprotov6.RenewEphemeralResourceResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.RenewEphemeralResourceResponse {
+			return &tfprotov6.RenewEphemeralResourceResponse{Private: req.Private, Diagnostics: d}
+		})
+}
+
+func (g guarded) CloseEphemeralResource(
+	ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest,
+) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+	return keeping(ctx, req, g.ProviderServer.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.CloseEphemeralResourceResponse {
+			return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: d}
+		})
+}

@@ -1,0 +1,125 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// broken is a server that panics over a secret, whatever it is asked.
+type broken struct{ tfprotov6.ProviderServer }
+
+// Whatever an operation panics over, the process lives, the CLI gets an error without values, and state stays.
+func TestServer_panics(t *testing.T) {
+	t.Parallel()
+
+	state, private := &tfprotov6.DynamicValue{MsgPack: []byte("prior")}, []byte("private")
+	identity := &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: []byte("identity")}}
+	server := reflect.ValueOf(guarded{broken{}})
+
+	for i := range server.NumMethod() {
+		name := server.Type().Method(i).Name
+
+		// Every call of nil is a panic.
+		request := reflect.New(server.Method(i).Type().In(1).Elem())
+		for field, value := range map[string]any{
+			"TypeName": "talosop_cluster", "CurrentState": state, "PriorState": state, "Private": private,
+			"PriorPrivate": private, "PlannedPrivate": private, "CurrentIdentity": identity, "PriorIdentity": identity,
+			"PlannedIdentity": identity, "PlannedState": &tfprotov6.DynamicValue{MsgPack: []byte("planned")},
+		} {
+			if f := request.Elem().FieldByName(field); f.IsValid() {
+				f.Set(reflect.ValueOf(value))
+			}
+		}
+
+		out := server.Method(i).Call([]reflect.Value{reflect.ValueOf(context.Background()), request})
+		if !out[1].IsNil() || out[0].IsNil() {
+			t.Errorf("%s: %v", name, out)
+
+			continue
+		}
+
+		text, err := json.Marshal(out[0].Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if !strings.Contains(string(text), "a mistake in the provider") || !strings.Contains(string(text), "runtime.") {
+			t.Errorf("%s says %s", name, text)
+		}
+
+		for _, field := range []string{"NewState", "PlannedState"} {
+			if f := out[0].Elem().FieldByName(field); f.IsValid() && f.Interface() != any(state) {
+				t.Errorf("%s: %s is %v", name, field, f)
+			}
+		}
+
+		for _, field := range []string{"Private", "PlannedPrivate"} {
+			if f := out[0].Elem().FieldByName(field); f.IsValid() && name != "OpenEphemeralResource" &&
+				!bytes.Equal(f.Bytes(), private) {
+				t.Errorf("%s: %s is %v", name, field, f)
+			}
+		}
+	}
+}
+
+// speaking panics with what it was given.
+type speaking struct{ tfprotov6.ProviderServer }
+
+func (speaking) ApplyResourceChange(
+	_ context.Context, req *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	panic(string(req.Config.MsgPack))
+}
+
+func TestServer_panicShowsNoValues(t *testing.T) {
+	t.Parallel()
+
+	// Of a create there is nothing to keep, as when the process is killed: what is planned would be tainted.
+	nothing, err := tfprotov6.NewDynamicValue(tftypes.String, tftypes.NewValue(tftypes.String, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := guarded{speaking{}}.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: "talosop_cluster", Config: &tfprotov6.DynamicValue{MsgPack: []byte("swordfish")}, PriorState: &nothing,
+		PlannedState: &tfprotov6.DynamicValue{MsgPack: []byte("planned")},
+	})
+	if err != nil || response.NewState != &nothing || len(response.Diagnostics) != 1 {
+		t.Fatalf("%+v %v", response, err)
+	}
+
+	said := response.Diagnostics[0]
+	if said.Severity != tfprotov6.DiagnosticSeverityError || strings.Contains(said.Detail+said.Summary, "swordfish") ||
+		!strings.Contains(said.Detail, "provider.speaking.ApplyResourceChange") ||
+		!strings.Contains(said.Detail, "The apply of a talosop_cluster") {
+		t.Errorf("it says %s: %s", said.Summary, said.Detail)
+	}
+}
+
+// What is served is guarded, and what the provider offers is all in it.
+func TestServer_guardsWhatIsServed(t *testing.T) {
+	t.Parallel()
+
+	server := NewServer("test")()
+	if _, is := server.(guarded); !is {
+		t.Errorf("it is %T", server)
+	}
+
+	// Their calls would not reach the provider through guarded.
+	told, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil || len(told.ResourceSchemas) == 0 || len(told.ListResourceSchemas)+len(told.ActionSchemas)+
+		len(told.StateStoreSchemas) > 0 {
+		t.Errorf("%d resources: %v", len(told.ResourceSchemas), err)
+	}
+
+	if len(told.EphemeralResourceSchemas) == 0 {
+		t.Error("no ephemeral resources")
+	}
+}
