@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Tunnel lets programs on this machine reach a cluster that only its host cluster can reach: it
@@ -40,7 +42,7 @@ func OpenTunnel(
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Tunnel{listener: listener, dial: dial, targets: targets, Leave: leave, warn: warn, stop: stop}
 
-	t.active.Go(func() { t.serve(ctx) })
+	t.run(ctx, func() { t.serve(ctx) })
 
 	return t, nil
 }
@@ -71,8 +73,17 @@ func (t *Tunnel) serve(ctx context.Context) {
 			return
 		}
 
-		t.active.Go(func() { t.carry(ctx, conn) })
+		t.run(ctx, func() { t.carry(ctx, conn) })
 	}
+}
+
+// run does a part of the work of a tunnel beside what else is done.
+func (t *Tunnel) run(ctx context.Context, work func()) {
+	t.active.Go(func() {
+		if err := panics.Call(work); err != nil {
+			t.warn(ctx, "a local port to the cluster broke down", err)
+		}
+	})
 }
 
 // carry connects one program with the cluster until either side ends.

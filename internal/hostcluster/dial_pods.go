@@ -13,6 +13,7 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // podLists keeps the pods of clusters for a moment: a run asks for them with each connection it makes, fifty at once.
@@ -105,15 +106,17 @@ func (p *podLists) begin(ctx context.Context, s workload.Spec, earliest time.Tim
 			fmt.Errorf("no answer within %s", listTime))
 		defer cancel()
 
-		list, err := p.api.CoreV1().Pods(key.namespace).List(ctx, metav1.ListOptions{LabelSelector: key.selector})
-		if err != nil {
-			l.err = err
+		l.err = panics.Do(func() error {
+			list, err := p.api.CoreV1().Pods(key.namespace).List(ctx, metav1.ListOptions{LabelSelector: key.selector})
+			if err != nil {
+				return err
+			}
 
-			return
-		}
+			l.items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !s.OwnPod(&pod) })
+			p.see(key, l.items)
 
-		l.items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !s.OwnPod(&pod) })
-		p.see(key, l.items)
+			return nil
+		})
 	}()
 
 	return l, true

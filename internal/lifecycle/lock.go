@@ -49,10 +49,16 @@ func (t *leaseGate) open(ctx context.Context, tell func(string, map[string]any))
 	ctx, t.cancel = context.WithCancel(ctx)
 
 	go func() {
-		lost, release, err := t.lock.Acquire(ctx, func(holder string) {
-			tell("waiting for the lock of the cluster", map[string]any{"holder": holder})
+		var a acquisition
+
+		a.err = finally(func() (err error) {
+			a.lost, a.release, err = t.lock.Acquire(ctx, func(holder string) {
+				tell("waiting for the lock of the cluster", map[string]any{"holder": holder})
+			})
+
+			return err
 		})
-		t.acquired <- acquisition{lost, release, err}
+		t.acquired <- a
 	}()
 
 	return false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -181,7 +182,11 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	go func() {
 		defer close(answer)
 
-		nodes := o.runner.Kubernetes.Observe(ctx)
+		var nodes cluster.KubernetesState
+
+		if err := panics.Call(func() { nodes = o.runner.Kubernetes.Observe(ctx) }); err != nil {
+			nodes = cluster.KubernetesState{Cause: err.Error()}
+		}
 
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -233,8 +238,20 @@ func (o *observer) ask(ctx context.Context, m cluster.Machine) (answered <-chan 
 		defer close(answer)
 
 		api := o.runner.Fleet.Machine(m)
-		state := api.Observe(ctx)
-		view, seen := o.view(ctx, m, api, state)
+
+		var (
+			state cluster.MachineState
+			view  cluster.EtcdView
+			seen  bool
+		)
+
+		// What cannot be asked for a mistake of the program is no other than what does not answer: nothing is done to it.
+		if err := panics.Call(func() {
+			state = api.Observe(ctx)
+			view, seen = o.view(ctx, m, api, state)
+		}); err != nil {
+			state, view, seen = cluster.MachineState{Access: cluster.Unreachable, Cause: err.Error()}, cluster.EtcdView{}, false
+		}
 
 		o.keep(ctx, m.Name, epoch, state)
 		o.keepView(m.Name, view, seen)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // DefaultInterval is the pause between two observations of machines that are on
@@ -163,6 +164,27 @@ func (r *Runner) runWith(
 		work.gate.close()
 	}()
 
+	var (
+		result Result
+		err    error
+	)
+
+	// What was done is recorded also when a mistake of the program ends the run.
+	if mistake := panics.Call(func() { result, err = r.loop(ctx, want, watch, work, decide) }); mistake != nil {
+		have, _ := watch.latest()
+
+		return work.result(have), &IncompleteError{
+			Phase: cluster.PhaseOf(want, have), Holds: work.failures(), Done: work.done, Err: mistake,
+		}
+	}
+
+	return result, err
+}
+
+// loop observes, decides and starts steps until nothing is left to do, or the run gives up.
+func (r *Runner) loop(
+	ctx context.Context, want cluster.Spec, watch *observer, work *work, decide func(cluster.Snapshot) cluster.Decision,
+) (Result, error) {
 	for {
 		have := watch.observe(ctx)
 		decision := decide(have)

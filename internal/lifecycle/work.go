@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -93,7 +94,6 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
 		}
 
-		w.running[name] = step
 		w.touched = true
 		w.finished[name] = decided{step, state}
 
@@ -116,13 +116,26 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, step, watch) }
 		}
 
+		// From here on it is waited for.
+		w.running[name] = step
+
 		go func() {
-			err := w.carryOut(ctx, o, watch, have)
+			err := finally(func() error { return w.carryOut(ctx, o, watch, have) })
 			w.ended <- outcome{step, err, wait.Over(ctx)}
 		}()
 	}
 
 	return nil
+}
+
+// finally does work whose panic is an error that ends the run: what is wrong with the program stays wrong.
+func finally(work func() error) error {
+	err := panics.Do(work)
+	if e := (*panics.Error)(nil); errors.As(err, &e) {
+		return wait.Permanent(err)
+	}
+
+	return err
 }
 
 // endsWithoutLock reports whether a step is the reset that a cluster ends with, which an API that does not let the lock

@@ -8,10 +8,10 @@ import (
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // EtcdView is etcd as this machine's member sees it, from three calls side by side. The
@@ -39,7 +39,7 @@ func (m *Machine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
 
 func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, error) {
 	var (
-		calls               errgroup.Group
+		calls               panics.Group
 		own                 *machineapi.EtcdMemberStatus
 		members             []cluster.EtcdMember
 		alarms              []string

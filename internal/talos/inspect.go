@@ -11,9 +11,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Info is what a machine tells about itself, in maintenance mode or as a member.
@@ -103,7 +103,7 @@ func Inspect(ctx context.Context, address string, o Options) (Info, error) {
 
 // inspect runs all reads side by side; each fills in fields of its own.
 func (s *session) inspect(ctx context.Context, info *Info) error {
-	calls, ctx := errgroup.WithContext(ctx)
+	calls, ctx := panics.WithContext(ctx)
 
 	calls.Go(func() (err error) {
 		info.Stage, info.Ready, _, err = s.machineStatus(ctx)

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Observe asks the machine what it is. It has no error: a machine that does not
@@ -90,7 +90,7 @@ func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState
 func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.MachineState, error) {
 	out := cluster.MachineState{Access: cluster.Maintenance}
 
-	calls, ctx := errgroup.WithContext(ctx)
+	calls, ctx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
 		out.Stage, out.Ready, out.Unmet, err = m.status(ctx, s)
 
@@ -119,7 +119,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 
 	var section machineSection
 
-	calls, callCtx := errgroup.WithContext(ctx)
+	calls, callCtx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
 		out.Stage, out.Ready, out.Unmet, err = m.status(callCtx, s)
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 const (
@@ -44,7 +44,7 @@ func (c *client) deleteEach(resources kube.ResourceList, policy metav1.DeletionP
 	var (
 		mu     sync.Mutex
 		errs   []error
-		batch  errgroup.Group
+		batch  panics.Group
 		before string
 	)
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // diagnosisTimeout is how long the reasons of a wait that failed are asked for, which may be after
@@ -56,7 +55,7 @@ func (w *waiting) explain(lines []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.c.s.ctx), diagnosisTimeout)
 	defer cancel()
 
-	var group errgroup.Group
+	var group panics.Group
 
 	group.SetLimit(atOnce)
 

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Drift tells in what the objects of a revision differ from what they should be, one line for each,
@@ -33,7 +32,7 @@ func (c *Cluster) Drift(ctx context.Context, revision Revision, o DriftOptions) 
 
 	var (
 		found findings
-		group errgroup.Group
+		group panics.Group
 	)
 
 	group.SetLimit(atOnce)

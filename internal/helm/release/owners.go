@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // What Helm writes on objects of releases (Helm 3.21, action/validate.go).
@@ -63,7 +63,7 @@ func owned(texts ...string) error {
 func (c *Cluster) observeEach(
 	ctx context.Context, objects []diff.Object, see func(o diff.Object, live map[string]any),
 ) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	group.SetLimit(atOnce)
 
 	var mu sync.Mutex

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Additions are the changes of a rendering where nothing is there yet, or nobody can be asked.
@@ -57,7 +57,7 @@ func (l *comparison) compare(ctx context.Context, rendering Rendering, have Obse
 		}
 	}
 
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	group.SetLimit(atOnce)
 
 	var known []diff.Object

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // denial of an object that the host was asked to make for a try.
@@ -39,7 +39,7 @@ func (c *checking) checkAdmission(ctx context.Context) error {
 		denials []denial
 	)
 
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	for _, m := range c.shapes() {
 		group.Go(func() error {
 			refused, err := c.try(ctx, m)

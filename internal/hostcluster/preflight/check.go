@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Check looks for all that would keep the machines of a Spec from being made, before anything is. It changes nothing:
@@ -89,7 +89,7 @@ func (c *checking) run(ctx context.Context) error {
 		return err
 	}
 
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	for _, check := range []func(context.Context) error{
 		c.checkIdentity, c.checkNetworks, c.checkPullSecrets, c.checkAdmission,
 	} {

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // right is something that a user may or may not do.
@@ -99,7 +99,7 @@ func (c *checking) checkRights(ctx context.Context, exists bool) error {
 	needs := c.needs(exists)
 	asked := append(needs[:len(needs):len(needs)], need{Resource: "pods", verbs: []string{"create"}})
 
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	group.SetLimit(rightsAtOnce)
 
 	for _, n := range asked {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -61,7 +61,7 @@ func (h *Client) Ensure(ctx context.Context, s Spec) error {
 
 // eachMachine works on several machines at a time, and on all of them.
 func (h *Client) eachMachine(s Spec, work func(Machine) error) error {
-	var group errgroup.Group
+	var group panics.Group
 
 	group.SetLimit(machinesAtOnce)
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Inventory is what a namespace has that is ours, by name.
@@ -34,7 +35,7 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 	)
 
 	options := metav1.ListOptions{LabelSelector: selector}
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := panics.WithContext(ctx)
 	list := func(k *Kind, ask func() error) {
 		group.Go(func() error {
 			if err := ask(); err != nil {
@@ -114,7 +115,7 @@ func (h *Client) Observe(ctx context.Context, s Spec) (Observation, error) {
 	about := h.newSurroundings(ctx, s)
 	states := make([]MachineState, len(s.Machines))
 
-	var group errgroup.Group
+	var group panics.Group
 
 	group.SetLimit(machinesAtOnce)
 

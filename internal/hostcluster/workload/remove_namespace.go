@@ -7,12 +7,13 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // inEveryNamespace are what the host itself puts into each, by resource; without names, all of them: records of what
@@ -82,7 +83,7 @@ func (h *Client) somethingIn(ctx context.Context, namespace string) (string, err
 	}
 
 	var (
-		group errgroup.Group
+		group panics.Group
 		mu    sync.Mutex
 		other string
 	)

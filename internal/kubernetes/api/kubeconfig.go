@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clienttransport "k8s.io/client-go/transport"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Kubeconfig says how to reach a cluster, as kubectl is told. Either Path or Content is given.
@@ -286,7 +288,13 @@ func (i interruptible) RoundTrip(r *http.Request) (*http.Response, error) {
 	done, abandoned := make(chan outcome), r.Context().Done()
 
 	go func() {
-		response, err := i.RoundTripper.RoundTrip(r)
+		var response *http.Response
+
+		err := panics.Do(func() (err error) {
+			response, err = i.RoundTripper.RoundTrip(r)
+
+			return err
+		})
 
 		select {
 		case done <- outcome{response, err}:

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 const (
@@ -61,7 +61,7 @@ func (d *Diagnosis) NotReady(ctx context.Context, refs []objects.Reference) []No
 
 	all := make([]*NotReady, len(refs))
 
-	var running errgroup.Group
+	var running panics.Group
 
 	running.SetLimit(atOnce)
 

@@ -133,6 +133,17 @@ func (h *holder) keep(ctx context.Context) {
 	}
 }
 
+// lose ends the holding of a lease that nobody renews any more.
+func (h *holder) lose(cause error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.over == nil {
+		h.over = wait.Permanent(cause)
+		close(h.lost)
+	}
+}
+
 // renew confirms the lease, or learns that it is lost.
 func (h *holder) renew(ctx context.Context) error {
 	h.mu.Lock()

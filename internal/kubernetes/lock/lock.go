@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -141,7 +142,9 @@ func (l *Lock) Acquire(
 	go func() {
 		defer close(stopped)
 
-		h.keep(renewing)
+		if err := panics.Call(func() { h.keep(renewing) }); err != nil {
+			h.lose(err)
+		}
 	}()
 
 	l.hold(h)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 const (
@@ -69,7 +70,7 @@ func (u *Upgrade) UpgradeChecks(
 
 // search asks several sources at once.
 type search struct {
-	running sync.WaitGroup
+	running panics.Group
 	limit   chan struct{}
 
 	mu    sync.Mutex
@@ -78,7 +79,7 @@ type search struct {
 }
 
 func (s *search) start(source func() (Obstacles, error)) {
-	s.running.Go(func() {
+	s.running.Go(func() error {
 		s.limit <- struct{}{}
 		defer func() { <-s.limit }()
 
@@ -92,6 +93,8 @@ func (s *search) start(source func() (Obstacles, error)) {
 		if err != nil {
 			s.errs = append(s.errs, err)
 		}
+
+		return nil
 	})
 }
 

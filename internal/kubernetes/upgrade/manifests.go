@@ -22,6 +22,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -225,7 +226,9 @@ func (u *Upgrade) updateManifests(
 	results, done := make(chan manifests.SyncResult), make(chan error, 1)
 	at := 0
 
-	go func() { done <- manifests.Sync(ctx, objects, requests.Config(), false, results) }()
+	go func() {
+		done <- panics.Do(func() error { return manifests.Sync(ctx, objects, requests.Config(), false, results) })
+	}()
 
 	for {
 		select {

@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -163,14 +164,14 @@ type answer struct {
 // askAll asks all machines side by side, so that all of them are reported.
 func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string, role cluster.Role) map[string]answer {
 	var (
-		asking  sync.WaitGroup
+		asking  panics.Group
 		mu      sync.Mutex
 		answers = map[string]answer{}
 		slots   = make(chan struct{}, machinesAtOnce)
 	)
 
 	for name, address := range addresses {
-		asking.Go(func() {
+		asking.Go(func() error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 
@@ -185,10 +186,12 @@ func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string
 			defer mu.Unlock()
 
 			answers[name] = a
+
+			return nil
 		})
 	}
 
-	asking.Wait()
+	_ = asking.Wait() // each answer has its own error
 
 	return answers
 }
