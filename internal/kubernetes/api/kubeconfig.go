@@ -291,7 +291,7 @@ func (i interruptible) RoundTrip(r *http.Request) (*http.Response, error) {
 		var response *http.Response
 
 		err := panics.Do(func() (err error) {
-			response, err = i.RoundTripper.RoundTrip(r)
+			response, err = i.RoundTripper.RoundTrip(r) //nolint:bodyclose // the caller's, or closed below
 
 			return err
 		})

@@ -60,7 +60,7 @@ func (u *Upgrade) UpgradeChecks(
 		s.start(func() (Obstacles, error) { return u.removedRequests(ctx, steps, server) })
 	}
 
-	s.running.Wait()
+	_ = s.running.Wait() // each source has its own error
 	s.found.sort()
 
 	slices.SortFunc(s.errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -172,7 +172,7 @@ func addonRegistry() schema.Attribute {
 			"password_wo": secret("Password or token of the user. Required with `username`."),
 			"pass_credentials": truth("Whether credentials, `ca`, `client_certificate` and the rest of what is said here also " +
 				"count for other servers: those that the index of the repository or a redirect names, and those of " +
-				"dependencies. They may then read the credentials."),
+				"dependencies."),
 			"ca": text("Certificates in PEM that are trusted besides those of the system, for a server whose " +
 				"certificate a private authority signed."),
 			"client_certificate": text("Certificate in PEM, with which servers are met that ask for one, together with " +
