@@ -47,8 +47,8 @@ func keeping[Request, Response any](
 func mistake(name string, panicked error) string {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "%s ended by a mistake in the provider. What is stored is what was stored before, and what was "+
-		"begun may be done: plan and apply again to go on from there.\n\nPlease report this, with the lines below; they have no "+
-		"values in them.", name)
+		"begun may be done: plan and apply again to go on from there.\n\n"+
+		"Please report this, with the lines below; they have no values in them.", name)
 
 	if e := (*panics.Error)(nil); errors.As(panicked, &e) {
 		text.WriteString("\n\n" + e.Type)
