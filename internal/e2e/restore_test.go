@@ -186,7 +186,10 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace) {
 // restoringFile asks for a snapshot beside the configuration.
 const restoringFile = `
 resource "talosop_control_plane" "this" {
-  restore_from = { file = { path = "etcd.snapshot" } }
+  restore_from = {
+    file   = { path = "etcd.snapshot" }
+    sha256 = filesha256("etcd.snapshot")
+  }
 }
 `
 
