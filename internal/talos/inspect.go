@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -198,9 +197,9 @@ func (s *session) inspectNetwork(ctx context.Context, info *Info) error {
 }
 
 func (s *session) disks(ctx context.Context) ([]Disk, error) {
-	items, err := safe.ReaderListAll[*block.Disk](ctx, s.state)
+	items, err := list[*block.Disk](ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", block.DiskType, s.failed(err))
+		return nil, fmt.Errorf("list %s: %w", block.DiskType, err)
 	}
 
 	system := ""

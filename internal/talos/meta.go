@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cosi-project/runtime/pkg/safe"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
@@ -132,9 +131,9 @@ func (m *Machine) observeMeta(ctx context.Context, s *session, out *cluster.Mach
 
 // meta lists the values in META by their keys; none where there is no META.
 func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
-	items, err := safe.ReaderListAll[*runtime.MetaKey](ctx, s.state)
+	items, err := list[*runtime.MetaKey](ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", runtime.MetaKeyType, s.failed(err))
+		return nil, fmt.Errorf("list %s: %w", runtime.MetaKeyType, err)
 	}
 
 	held := map[uint8]string{}

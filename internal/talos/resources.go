@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	cosi "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/controller/generic"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Resources opens the resources of a member for somebody else's reads, on a connection of
@@ -47,7 +49,13 @@ func (m *Machine) Resources(ctx context.Context) (resources state.State, release
 func get[T resource.Resource](
 	ctx context.Context, s *session, namespace resource.Namespace, kind resource.Type, id resource.ID,
 ) (T, error) {
-	res, err := safe.ReaderGet[T](ctx, s.state, resource.NewMetadata(namespace, kind, id, resource.VersionUndefined))
+	var res T
+
+	err := panics.Do(func() (err error) {
+		res, err = safe.ReaderGet[T](ctx, s.state, resource.NewMetadata(namespace, kind, id, resource.VersionUndefined))
+
+		return err
+	})
 	if err != nil {
 		if state.IsNotFoundError(err) {
 			err = fmt.Errorf("%w: it has no %s", ErrGone, kind)
@@ -57,6 +65,21 @@ func get[T resource.Resource](
 	}
 
 	return res, nil
+}
+
+// list reads all resources of a kind. Whatever answers, a malformed one is an error and no panic of the library, as in
+// get.
+func list[T generic.ResourceWithRD](ctx context.Context, s *session) (items safe.List[T], err error) {
+	err = panics.Do(func() (err error) {
+		items, err = safe.ReaderListAll[T](ctx, s.state)
+
+		return err
+	})
+	if err != nil {
+		return items, s.failed(err)
+	}
+
+	return items, nil
 }
 
 // optional turns ErrGone into nothing: the resource is known to be absent.
@@ -130,10 +153,10 @@ const schematicName = "schematic"
 
 // extensions lists the system extensions of the booted image and the schematic it
 // was made from; empty for an image that no factory made.
-func (s *session) extensions(ctx context.Context) (list []Extension, schematic string, err error) {
-	items, err := safe.ReaderListAll[*runtime.ExtensionStatus](ctx, s.state)
+func (s *session) extensions(ctx context.Context) (found []Extension, schematic string, err error) {
+	items, err := list[*runtime.ExtensionStatus](ctx, s)
 	if err != nil {
-		return nil, "", fmt.Errorf("list %s: %w", runtime.ExtensionStatusType, s.failed(err))
+		return nil, "", fmt.Errorf("list %s: %w", runtime.ExtensionStatusType, err)
 	}
 
 	for item := range items.All() {
@@ -144,10 +167,10 @@ func (s *session) extensions(ctx context.Context) (list []Extension, schematic s
 			continue
 		}
 
-		list = append(list, Extension{Name: meta.Name, Version: meta.Version})
+		found = append(found, Extension{Name: meta.Name, Version: meta.Version})
 	}
 
-	return list, schematic, nil
+	return found, schematic, nil
 }
 
 // activeConfig reads the configuration that the machine runs with, byte for byte.

@@ -79,7 +79,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error
 		return nil, err
 	}
 
-	w := &wire{Conn: conn}
+	w := &wire{Conn: conn, limited: g.peer.access == cluster.Maintenance, left: mostOfAnybody}
 	if err := w.greeted(ctx); err != nil {
 		return nil, err
 	}
@@ -101,6 +101,11 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error
 func newSession(address string, w *wire, p peer) (*session, error) {
 	var used atomic.Bool
 
+	longest := constants.GRPCMaxMessageSize
+	if p.access == cluster.Maintenance {
+		longest = longestOfAnybody
+	}
+
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		// TLS is done: the connection that gRPC gets is the inside of it.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -111,7 +116,7 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 
 			return w, nil
 		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longest)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 	)

@@ -20,7 +20,22 @@ type wire struct {
 	// ahead is what was read before gRPC got the connection. Only its one reader
 	// uses it.
 	ahead []byte
+	// limited is true for a peer that proved nothing: left is how many bytes it may still say. Both are set before
+	// gRPC gets the connection.
+	limited bool
+	left    int
 }
+
+const (
+	// mostOfAnybody is how many bytes of one connection are heard of a machine in maintenance mode, which anybody may
+	// be who listens at its address: a thousand times what it takes to describe one. A next connection begins anew.
+	mostOfAnybody = 16 << 20
+	// longestOfAnybody is the largest message that is taken of one, in bytes.
+	longestOfAnybody = 1 << 20
+)
+
+// errTooMuch ends a connection to a machine that says more than one in maintenance mode has to say.
+var errTooMuch = fmt.Errorf("it sent more than %d MiB in maintenance mode", mostOfAnybody>>20)
 
 // greeted waits for the first words of the server, which gRPC servers say without
 // being asked. With TLS 1.3 they are the verdict on the client certificate: the
@@ -59,6 +74,10 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 
 	n, err := w.Conn.Read(p)
+	if w.left -= n; w.limited && w.left < 0 {
+		n, err = 0, errTooMuch
+	}
+
 	w.remember(err)
 
 	return n, err
