@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"go.yaml.in/yaml/v4"
 )
@@ -92,19 +91,23 @@ func OnlyKubeconfigOf(file []byte, authorities ...string) bool {
 // OnlyTalosconfigOf reports whether a file is a talosconfig that holds nothing but client certificates which the
 // authorities with these fingerprints signed.
 func OnlyTalosconfigOf(file []byte, authorities ...string) bool {
-	parsed, err := clientconfig.FromBytes(file)
-	if err != nil || len(parsed.Contexts) == 0 {
+	// The machinery library (1.13) panics at a context without contents.
+	var parsed struct {
+		Contexts map[string]struct {
+			CA   string         `yaml:"ca"`
+			Crt  string         `yaml:"crt"`
+			Auth map[string]any `yaml:"auth"`
+		} `yaml:"contexts"`
+	}
+
+	if err := yaml.Unmarshal(file, &parsed); err != nil || len(parsed.Contexts) == 0 {
 		return false
 	}
 
 	for _, c := range parsed.Contexts {
-		if c == nil {
-			return false
-		}
-
 		signer := encodedCertificate(c.CA)
 		if !isOneOf(signer, authorities) || !signedByAny(encodedCertificate(c.Crt), []*stdx509.Certificate{signer}) ||
-			c.Auth.Basic != nil || c.Auth.SideroV1 != nil {
+			len(c.Auth) > 0 {
 			return false
 		}
 	}
