@@ -24,8 +24,8 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 
 // RefuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.
 func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
-	if p.NewSecrets && prior.Secrets != "" && (Bootstrapped(record.Phase) || record.HasMembers()) {
-		return finding.List{p.newSecrets()}
+	if p.NewSecrets && prior.Secrets+prior.RecordedSecrets != "" && (Bootstrapped(record.Phase) || record.HasMembers()) {
+		return finding.List{p.newSecrets(prior)}
 	}
 
 	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
@@ -41,15 +41,19 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		return nil
 	}
 
-	return finding.List{p.newSecrets()}
+	return finding.List{p.newSecrets(prior)}
 }
 
-func (p Set) newSecrets() finding.Finding {
+func (p Set) newSecrets(prior Set) finding.Finding {
+	where := "state still has them, in this attribute, and a file with them can be imported into talosop_secrets"
+	if prior.Provided {
+		where = "the provider was given them when the cluster was last read"
+	}
+
 	return finding.Refused(p.secretsPath(), "Unsupported change of secrets",
 		"the secrets of the cluster would change, and its machines only trust the old ones",
 		"Nothing can be sent to the machines with the new secrets",
-		"Give the old secrets back: state still has them, in this attribute, and a file with them can be imported into "+
-			"talosop_secrets",
+		"Give the old secrets back: "+where,
 		"To make the cluster anew with other secrets, `taint` every resource with its machines; the plan of -replace is "+
 			"refused all the same")
 }

@@ -13,7 +13,7 @@ func (p Set) Replaces(prior Set) bool {
 	differ := func(now, before string) bool { return now != "" && now != before }
 
 	switch {
-	case differ(p.Settings.Name, prior.Settings.Name) && !CanRename(prior.Host != nil, p.Secrets, prior.Secrets):
+	case differ(p.Settings.Name, prior.Settings.Name) && !p.canRename(prior):
 		return true
 	case p.ModeUnknown:
 		return false
@@ -27,9 +27,14 @@ func (p Set) Replaces(prior Set) bool {
 }
 
 // CanRename is whether a cluster that gets another name stays the same one: containers are named after it, and what has
-// other secrets is another cluster.
-func CanRename(containers bool, secrets, prior string) bool {
-	return !containers && pki.SameCluster(secrets, prior)
+// other secrets is another cluster. Those that the provider was given are compared with what state recorded of them,
+// and others are refused.
+func CanRename(containers, provided bool, secrets, prior string) bool {
+	return !containers && (provided || pki.SameCluster(secrets, prior))
+}
+
+func (p Set) canRename(prior Set) bool {
+	return CanRename(prior.Host != nil, p.Provided || prior.Provided, p.Secrets, prior.Secrets)
 }
 
 // otherRole is whether a machine that is a resource of its own gets another role.

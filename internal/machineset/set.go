@@ -29,11 +29,15 @@ type Set struct {
 	InHandle bool
 
 	// Groups are the machines as the user wrote them down, control planes first.
-	Groups    []*Group
-	Settings  machineconfig.Cluster
-	Secrets   string
-	Endpoints []string
-	Machines  map[string]Machine
+	Groups   []*Group
+	Settings machineconfig.Cluster
+	Secrets  string
+	// Provided is true when the secrets are those that the provider was given.
+	Provided bool
+	// RecordedSecrets is the digest of the secrets with which the machines of a state were last read.
+	RecordedSecrets string
+	Endpoints       []string
+	Machines        map[string]Machine
 	// Single is what makes a set of one of a resource that is one machine; nil for
 	// resources that list machines.
 	Single *Single

@@ -82,6 +82,17 @@ func (b *Bundle) Mark() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// Digest is the SHA-256 of the bundle in lower-case hexadecimal: the same for the same secrets however they are written,
+// and no secret, because what it is made of cannot be guessed.
+func (b *Bundle) Digest() string {
+	encoded, err := b.YAML()
+	if err != nil {
+		return "" // it was encoded when it was parsed or generated
+	}
+
+	return fmt.Sprintf("%x", sha256.Sum256(encoded))
+}
+
 // RecordKeys are what records of backups are authenticated with: the first one signs, and each of them verifies. They
 // are derived from the secrets that encrypt Secrets in etcd, and from no other, because
 //

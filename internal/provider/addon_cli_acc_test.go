@@ -40,11 +40,14 @@ variable "message" {
   default = "one"
 }
 
+provider "talosop" {
+  clusters = { prod = { secrets = file("secrets.yaml") } }
+}
+
 resource "talosop_addon" "this" {
   cluster = {
     name               = "prod"
     endpoint           = %q
-    secrets            = file("secrets.yaml")
     kubernetes_version = "v1.36.3"
   }
 

@@ -34,9 +34,9 @@ func New(version string) func() provider.Provider {
 	}
 }
 
-// talosopProvider has no configuration but credentials for buckets and for host clusters, all of them optional:
-// every resource carries the addresses and secrets it needs, so nothing about a cluster
-// has to be known before the provider starts.
+// talosopProvider has no configuration but credentials for buckets and for host clusters and the secrets of clusters that
+// are to be in no state, all of them optional: every resource carries the addresses it needs, so nothing about a
+// cluster has to be known before the provider starts.
 type talosopProvider struct {
 	version      string
 	ProviderData *providerdata.ProviderData
@@ -51,10 +51,11 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "talosop creates, grows, upgrades, repairs and removes [Talos " +
 			"Linux](https://www.talos.dev) Kubernetes clusters. It talks to the Talos API of the machines and needs no " +
-			"management cluster; Terraform state holds the secrets and what was observed. Nothing has to be configured " +
-			"here: every resource carries the addresses and credentials it needs, though backups in buckets may share " +
-			"credentials, and clusters in containers the way to their host cluster.",
+			"management cluster; Terraform state holds what was observed, and the secrets unless they are in `clusters`. " +
+			"Nothing has to be configured here: every resource carries the addresses and credentials it needs, though " +
+			"backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
 		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost(),
+			"clusters": providerClusters(),
 			"static_kubeconfigs": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Refuse kubeconfigs, of addons and of host clusters, whose user runs a command (`exec`, " +
@@ -75,6 +76,7 @@ func (p *talosopProvider) Configure(
 
 	m := *p.ProviderData
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
+	m.Clusters = config.clusters(ctx)
 	m.StaticKubeconfigs = config.StaticKubeconfigs.ValueBool()
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 

@@ -18,8 +18,9 @@ import (
 var _ provider.ProviderWithValidateConfig = (*talosopProvider)(nil)
 
 type providerModel struct {
-	S3   types.Object `tfsdk:"s3"`
-	Host types.Object `tfsdk:"host"`
+	S3       types.Object `tfsdk:"s3"`
+	Host     types.Object `tfsdk:"host"`
+	Clusters types.Map    `tfsdk:"clusters"`
 
 	StaticKubeconfigs types.Bool `tfsdk:"static_kubeconfigs"`
 }
@@ -83,6 +84,8 @@ func (p *talosopProvider) ValidateConfig(
 			&found)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 	}
+
+	resp.Diagnostics.Append(validateClusters(config.clusters(ctx))...)
 }
 
 // StoreCredentials reads the credentials of the provider's configuration.

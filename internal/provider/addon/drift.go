@@ -73,7 +73,7 @@ type addonSeen struct {
 
 // see looks at a release, and changes nothing. The error is that nothing is known.
 func (r *addonResource) see(ctx context.Context, state addonModel, applied addonApplied) (addonSeen, error) {
-	to, err := state.way(ctx)
+	to, err := state.way(ctx, r.ProviderData)
 	if err != nil {
 		return addonSeen{}, err
 	}

@@ -40,7 +40,8 @@ type addonImport struct {
 		Path    string `json:"path"`
 		Context string `json:"context"`
 	} `json:"kubeconfig"`
-	Secrets      string            `json:"secrets"`
+	clusterimport.Source
+
 	ControlPlane map[string]string `json:"control_plane"`
 	Namespace    string            `json:"namespace"`
 	Name         string            `json:"name"`
@@ -70,9 +71,11 @@ func readAddonImport(id string) (addonImport, error) {
 	switch {
 	case request.Name == "":
 		return request, errors.New("name is missing")
-	case request.Kubeconfig != nil && request.Secrets != "":
+	case request.Kubeconfig != nil && request.Given():
 		return request, errors.New("allowed is one of kubeconfig and secrets")
-	case (request.Secrets == "") != (len(request.ControlPlane) == 0):
+	case request.Given() && request.Check() != nil:
+		return request, request.Check()
+	case request.Given() == (len(request.ControlPlane) == 0):
 		return request, errors.New("secrets and control_plane are given together, or neither")
 	case request.Kubeconfig != nil && request.Kubeconfig.Path == "":
 		return request, errors.New("kubeconfig has no path")
@@ -126,7 +129,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 	model.Name, model.Namespace = types.StringValue(request.Name),
 		types.StringValue(cmp.Or(request.Namespace, defaultAddonNamespace))
 
-	if request.Secrets != "" {
+	if request.Given() {
 		handle, diags := r.importedHandle(ctx, request)
 		model.Cluster = handle
 
@@ -158,19 +161,12 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
 	nothing := types.ObjectNull(clusterhandle.HandleType())
 
-	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
-
-	var text []byte
-	if err == nil {
-		text, err = bundle.YAML()
-	}
-
+	file, err := request.Read(r.ProviderData)
 	if err != nil {
 		return nothing, diag.Diagnostics{addonNotImported("read the secrets of the cluster", err,
-			"Give the path of the file as \"secrets\" of the import id: YAML as `talosctl gen secrets` writes it.")}
+			clusterimport.SourceHelp)}
 	}
 
-	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
 	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
@@ -210,7 +206,7 @@ func (r *addonResource) adopt(
 		return addonApplied{}, diag.Diagnostics{addonNotImported(attempted, err, next)}
 	}
 
-	to, err := m.way(ctx)
+	to, err := m.way(ctx, r.ProviderData)
 	if err != nil {
 		return fail("reach the cluster", err,
 			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")

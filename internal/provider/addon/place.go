@@ -16,7 +16,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -59,12 +58,12 @@ type Way struct {
 }
 
 // way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
-func (m addonModel) way(ctx context.Context) (Way, error) {
+func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (Way, error) {
 	if m.Cluster.IsNull() {
 		return m.wayOfKubeconfig()
 	}
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
+	handle, bundle, diags := data.ClusterOf(ctx, m.Cluster)
 	p := providerdata.OfHandle(handle, addonObject, &diags)
 
 	if diags.HasError() {

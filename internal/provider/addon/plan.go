@@ -16,7 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -47,7 +47,7 @@ func (r *addonResource) ModifyPlan(
 		return
 	}
 
-	if !create && plan.ofAnother(ctx, state) {
+	if !create && plan.ofAnother(ctx, r.ProviderData, state) {
 		resp.RequiresReplace.Append(plan.placePath())
 	}
 
@@ -103,13 +103,13 @@ func (m addonModel) placePath() frameworkpath.Path {
 
 // ofAnother is whether a plan is for another cluster than the one of state, as far as that is
 // known.
-func (m addonModel) ofAnother(ctx context.Context, state addonModel) bool {
-	if !m.placeKnown(ctx) {
+func (m addonModel) ofAnother(ctx context.Context, data *providerdata.ProviderData, state addonModel) bool {
+	if !m.placeKnown(ctx, data) {
 		return false
 	}
 
-	wanted, err := m.way(ctx)
-	was, unknown := state.way(ctx)
+	wanted, err := m.way(ctx, data)
+	was, unknown := state.way(ctx, data)
 
 	return err == nil && unknown == nil && wanted.Another(was)
 }
@@ -120,7 +120,7 @@ func (m addonModel) renamed(state addonModel) bool {
 }
 
 // placeKnown is whether it is known how the cluster is reached.
-func (m addonModel) placeKnown(ctx context.Context) bool {
+func (m addonModel) placeKnown(ctx context.Context, data *providerdata.ProviderData) bool {
 	if m.Cluster.IsUnknown() || m.Kubeconfig.IsUnknown() {
 		return false
 	}
@@ -131,7 +131,7 @@ func (m addonModel) placeKnown(ctx context.Context) bool {
 	}
 
 	if !m.Cluster.IsNull() {
-		handle, _ := clusterhandle.HandleFrom(ctx, m.Cluster)
+		handle, _ := data.HandleFrom(ctx, m.Cluster)
 		r.Text(handle.Secrets)
 		r.Text(handle.Endpoint)
 		r.Texts(handle.TalosEndpoints)
@@ -264,11 +264,11 @@ func (m *addonModel) expectUpgrade(state addonModel) {
 // is asked only in the run of an apply, where a cluster may have been made anew since. Without an answer it is taken
 // to be there.
 func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdict {
-	if r.ProviderData == nil || !plan.placeKnown(ctx) {
+	if r.ProviderData == nil || !plan.placeKnown(ctx, r.ProviderData) {
 		return tf.Verdict{}
 	}
 
-	to, err := plan.way(ctx)
+	to, err := plan.way(ctx, r.ProviderData)
 	if err != nil || r.Addons.SawLately(to.Claim(plan.Release())) {
 		return tf.Verdict{}
 	}

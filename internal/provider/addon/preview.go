@@ -104,7 +104,7 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) ([]diff.Change, error) {
 	cluster := p.cluster(ctx, from)
 	if cluster != nil {
-		p.observe(ctx, cluster, from.Addons)
+		p.observe(ctx, cluster, from)
 	}
 
 	switch {
@@ -139,13 +139,13 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 
 // cluster is nil where it cannot be asked.
 func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) providerdata.ReleaseKeeper {
-	if !p.plan.placeKnown(ctx) || p.plan.clusterInMaking(ctx) {
+	if !p.plan.placeKnown(ctx, from) || p.plan.clusterInMaking(ctx) {
 		p.pending = "the cluster is made or changed first"
 
 		return nil
 	}
 
-	to, err := p.plan.way(ctx)
+	to, err := p.plan.way(ctx, from)
 	if err != nil {
 		p.Cause = err
 
@@ -174,7 +174,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 }
 
 // observe looks at the release, and at what is in the way of a create.
-func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper, from *providerdata.Addons) {
+func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeeper, from *providerdata.ProviderData) {
 	have, err := cluster.Observe(ctx, p.Spec.Name)
 	if err != nil {
 		p.Cause = err
@@ -203,8 +203,8 @@ func (p *preview) observe(ctx context.Context, cluster providerdata.ReleaseKeepe
 
 	// A release of a resource that is replaced goes before.
 	p.have, p.last = release.Observation{}, true
-	if to, err := p.plan.way(ctx); err == nil {
-		p.last = !from.SawLately(to.Claim(p.Spec.Name))
+	if to, err := p.plan.way(ctx, from); err == nil {
+		p.last = !from.Addons.SawLately(to.Claim(p.Spec.Name))
 	}
 }
 

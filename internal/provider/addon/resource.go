@@ -201,7 +201,7 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		return
 	}
 
-	to, err := state.way(ctx)
+	to, err := state.way(ctx, r.ProviderData)
 	if err == nil && r.Addons.OfOther(to.Claim(state.Release()), applied.Claim) {
 		resp.Diagnostics.Append(addonKept(state))
 

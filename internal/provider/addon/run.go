@@ -59,7 +59,7 @@ type addonRun struct {
 // begin fetches the chart and prepares all that an apply needs. given is the configuration, which has the write-only
 // values. It changes nothing.
 func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*addonRun, diag.Diagnostics) {
-	to, err := plan.way(ctx)
+	to, err := plan.way(ctx, r.ProviderData)
 	if err != nil {
 		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
 	}

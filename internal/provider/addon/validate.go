@@ -81,7 +81,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 	// Terraform points at a whole argument at most: what is said of one inside goes to the line of the resource.
 	at := frameworkpath.Root("cluster")
 
-	if secrets := handle.Secrets; !secrets.IsUnknown() {
+	if secrets := handle.Secrets; known(secrets) {
 		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
 			diags.Append(tf.InvalidSecrets(at, err))
 		}

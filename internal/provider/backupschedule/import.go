@@ -25,7 +25,8 @@ const importOfSchedule = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": 
 // scheduleImport is an import id: where the secrets and the control planes are, as for machines,
 // and which schedule it is.
 type scheduleImport struct {
-	Secrets      string            `json:"secrets"`
+	clusterimport.Source
+
 	ControlPlane map[string]string `json:"control_plane"`
 	Namespace    string            `json:"namespace"`
 	Name         string            `json:"name"`
@@ -38,8 +39,12 @@ func readScheduleImport(id string) (scheduleImport, error) {
 		return request, err
 	}
 
-	if request.Secrets == "" || request.Name == "" || len(request.ControlPlane) == 0 {
-		return request, errors.New("secrets, control_plane or name is missing")
+	if err := request.Check(); err != nil {
+		return request, err
+	}
+
+	if request.Name == "" || len(request.ControlPlane) == 0 {
+		return request, errors.New("control_plane or name is missing")
 	}
 
 	return request, nil
@@ -57,20 +62,13 @@ func (r *etcdBackupScheduleResource) ImportState(
 		return
 	}
 
-	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
-
-	var text []byte
-	if err == nil {
-		text, err = bundle.YAML()
-	}
-
+	file, err := request.Read(r.ProviderData)
 	if err != nil {
 		resp.Diagnostics.Append(notImported("read the secrets of the cluster", err))
 
 		return
 	}
 
-	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
 	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)

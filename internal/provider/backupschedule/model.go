@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -79,9 +80,11 @@ func unseenSchedule() scheduleSeenModel {
 }
 
 // Spec is the schedule in plain values. unknown is true when any of it is not known yet.
-func (m etcdBackupScheduleModel) Spec(ctx context.Context) (s schedule.Spec, unknown bool, diags diag.Diagnostics) {
+func (m etcdBackupScheduleModel) Spec(
+	ctx context.Context, data *providerdata.ProviderData,
+) (s schedule.Spec, unknown bool, diags diag.Diagnostics) {
 	r := &tf.Reader{}
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, diags := data.HandleFrom(ctx, m.Cluster)
 
 	s = schedule.Spec{
 		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),

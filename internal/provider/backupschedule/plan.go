@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -28,7 +29,7 @@ func (r *etcdBackupScheduleResource) ModifyPlan(
 
 	if req.State.Raw.IsNull() {
 		plan.scheduleSeenModel = unseenSchedule()
-		plan.forecast(ctx)
+		plan.forecast(ctx, r.ProviderData)
 
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 
@@ -41,7 +42,7 @@ func (r *etcdBackupScheduleResource) ModifyPlan(
 		return
 	}
 
-	if plan.ofAnother(ctx, state) {
+	if plan.ofAnother(ctx, r.ProviderData, state) {
 		resp.RequiresReplace.Append(path.Root("cluster").AtName("secrets"))
 	}
 
@@ -61,7 +62,7 @@ func (r *etcdBackupScheduleResource) ModifyPlan(
 	}
 
 	plan.scheduleSeenModel = unseenSchedule()
-	plan.forecast(ctx)
+	plan.forecast(ctx, r.ProviderData)
 
 	if plan.Retain.IsNull() {
 		plan.Kept = types.Int64Null()
@@ -71,16 +72,18 @@ func (r *etcdBackupScheduleResource) ModifyPlan(
 }
 
 // ofAnother is whether a plan is for another cluster than the one of state.
-func (m etcdBackupScheduleModel) ofAnother(ctx context.Context, state etcdBackupScheduleModel) bool {
-	wanted, _, _ := m.Spec(ctx)
-	was, _, _ := state.Spec(ctx)
+func (m etcdBackupScheduleModel) ofAnother(
+	ctx context.Context, data *providerdata.ProviderData, state etcdBackupScheduleModel,
+) bool {
+	wanted, _, _ := m.Spec(ctx, data)
+	was, _, _ := state.Spec(ctx, data)
 
 	return wanted.Mark != "" && was.Mark != "" && wanted.Mark != was.Mark
 }
 
 // forecast fills in what is known before an apply.
-func (m *etcdBackupScheduleModel) forecast(ctx context.Context) {
-	spec, unknown, diags := m.Spec(ctx)
+func (m *etcdBackupScheduleModel) forecast(ctx context.Context, data *providerdata.ProviderData) {
+	spec, unknown, diags := m.Spec(ctx, data)
 	if unknown || diags.HasError() {
 		return
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -315,9 +314,9 @@ func (r *etcdBackupScheduleResource) Delete(
 func (r *etcdBackupScheduleResource) scheduler(
 	ctx context.Context, m etcdBackupScheduleModel,
 ) (*Scheduler, func(), diag.Diagnostics) {
-	spec, _, diags := m.Spec(ctx)
+	spec, _, diags := m.Spec(ctx, r.ProviderData)
 
-	handle, bundle, more := clusterhandle.ClusterOf(ctx, m.Cluster)
+	handle, bundle, more := r.ClusterOf(ctx, m.Cluster)
 	diags.Append(more...)
 
 	p := providerdata.OfHandle(handle, "cluster", &diags)

@@ -68,7 +68,7 @@ func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnos
 			"choose such a name"))
 	}
 
-	if secrets := handle.Secrets; !secrets.IsUnknown() && !m.Cluster.IsUnknown() {
+	if secrets := handle.Secrets; !secrets.IsUnknown() && !secrets.IsNull() {
 		if _, err := pki.Parse([]byte(secrets.ValueString())); err != nil {
 			diags.Append(tf.InvalidSecrets(at.AtName("secrets"), err))
 		}

@@ -76,7 +76,8 @@ func ReplaceOnOtherName() planmodifier.String {
 			resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, beside.AtName("secrets"), &wanted)...)
 
 			resp.RequiresReplace = !req.PlanValue.IsUnknown() &&
-				!machineset.CanRename(mode.ValueString() == ContainerMode, wanted.ValueString(), had.ValueString())
+				!machineset.CanRename(mode.ValueString() == ContainerMode, wanted.IsNull() || had.IsNull(), wanted.ValueString(),
+					had.ValueString())
 		}, description, description)
 }
 

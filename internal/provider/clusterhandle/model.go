@@ -18,7 +18,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -98,7 +97,7 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"discovery": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees " +
-				"encrypted data only and which KubeSpan needs. Default: `true`, and `false` with `air_gapped`." + AppliedLive,
+				"encrypted data only and which KubeSpan needs. Default: `true`, `false` with `air_gapped`." + AppliedLive,
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
@@ -139,10 +138,10 @@ func HandleAttributes() map[string]schema.Attribute {
 		MarkdownDescription: "Addresses of the control-plane machines, where the Talos API of the cluster is reached.",
 	}
 	attributes["secrets"] = schema.StringAttribute{
-		Required:  true,
+		Optional:  true,
 		Sensitive: true,
 		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of " +
-			"`talosop_secrets`.",
+			"`talosop_secrets`. Default: those of `clusters` of the provider, by `name`.",
 	}
 	attributes["talos_version"] = schema.StringAttribute{
 		Optional:            true,
@@ -166,6 +165,7 @@ func HandleAttributes() map[string]schema.Attribute {
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
+		Sensitive:   true, // a provider is not told which values are: those of the resource may be
 		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and " +
 			"machines.",
 	}
@@ -336,19 +336,4 @@ func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
 	}
 
 	return endpoints
-}
-
-// ClusterOf reads a handle and the secrets in it.
-func ClusterOf(ctx context.Context, value types.Object) (HandleModel, *pki.Bundle, diag.Diagnostics) {
-	handle, diags := HandleFrom(ctx, value)
-	if diags.HasError() {
-		return handle, nil, diags
-	}
-
-	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))
-	if err != nil {
-		diags.Append(tf.InvalidSecrets(path.Root("cluster").AtName("secrets"), err))
-	}
-
-	return handle, bundle, diags
 }

@@ -69,11 +69,78 @@ func Recognise(
 	return found, nil
 }
 
-// SecretsFile is a bundle as it is stored in state.
+// SecretsFile is the secrets of the cluster of an import.
 type SecretsFile struct {
 	Bundle *pki.Bundle
 	Text   string
+	// provided is whether the provider was given them, so that state gets none.
+	provided bool
 }
+
+// Stored is what state has of them.
+func (f SecretsFile) Stored() types.String {
+	if f.provided {
+		return types.StringNull()
+	}
+
+	return types.StringValue(f.Text)
+}
+
+// Source is the part of an import id that says where the secrets of the cluster are.
+type Source struct {
+	// Secrets is the path of a file of `talosctl gen secrets`, or of the configuration of a control-plane machine.
+	Secrets string `json:"secrets,omitempty"`
+	// Cluster is the name of a cluster of the provider's configuration, in place of a file.
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// Given is whether there is any source.
+func (s Source) Given() bool { return s != Source{} }
+
+// Check refuses an id that has no source, or two.
+func (s Source) Check() error {
+	switch {
+	case !s.Given():
+		return errors.New("secrets is missing")
+	case s.Secrets != "" && s.Cluster != "":
+		return errors.New("allowed is one of secrets and cluster")
+	default:
+		return nil
+	}
+}
+
+// Read reads the secrets.
+func (s Source) Read(m *providerdata.ProviderData) (SecretsFile, error) {
+	if s.Cluster != "" {
+		return s.provided(m)
+	}
+
+	bundle, err := ReadBundleFile(s.Secrets)
+	if err != nil {
+		return SecretsFile{}, err
+	}
+
+	text, err := bundle.YAML()
+
+	return SecretsFile{Bundle: bundle, Text: string(text)}, err
+}
+
+func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
+	secrets, found := m.SecretsOf(types.StringValue(s.Cluster), "", finding.Root("cluster"))
+
+	for _, f := range found {
+		return SecretsFile{}, errors.New(f.Detail)
+	}
+
+	bundle, err := pki.Parse([]byte(secrets.ValueString()))
+
+	return SecretsFile{Bundle: bundle, Text: secrets.ValueString(), provided: true}, err
+}
+
+// SourceHelp says what an import id may have as a source.
+const SourceHelp = "secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a " +
+	"control-plane machine; in its place, cluster is the name of one of `clusters` of the provider, and state gets no " +
+	"secrets."
 
 // DecodeImport reads an import id, a JSON object of known fields alone.
 func DecodeImport(id string, request any) error {
@@ -246,7 +313,7 @@ func HandleSeen(
 	handle, diags := HandleOf(ctx, settings)
 
 	names := slices.Sorted(maps.Keys(planes))
-	handle.Secrets = types.StringValue(file.Text)
+	handle.Secrets = file.Stored()
 	handle.Phase = types.StringValue(string(cluster.Ready))
 	handle.TalosVersion = tf.TextOrNull(planes[names[0]].State.TalosVersion)
 

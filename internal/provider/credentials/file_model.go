@@ -71,11 +71,11 @@ func written(out issued) writtenModel {
 
 // orderOf reads the order of a configuration, as far as it is known.
 func orderOf(
-	ctx context.Context, config credentialsFile, authority string, diags *diag.Diagnostics,
+	ctx context.Context, data *providerdata.ProviderData, config credentialsFile, authority string, diags *diag.Diagnostics,
 ) (o order, known bool) {
 	r, m := &tf.Reader{}, config.common()
 
-	handle, more := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, more := data.HandleFrom(ctx, m.Cluster)
 	diags.Append(more...)
 
 	var bundle *pki.Bundle // nil while the secrets are not known

@@ -150,7 +150,7 @@ func (r *fileResource) ModifyPlan(
 		return
 	}
 
-	want, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics)
+	want, known := orderOf(ctx, r.ProviderData, config, r.kind.authority, &resp.Diagnostics)
 	p, had := plan.common(), state.common()
 
 	// A file that is there as it was written, or goes before this one comes, is no hindrance.
@@ -211,7 +211,7 @@ func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, r
 
 	had := state.common().writtenModel
 
-	if want, known := orderOf(ctx, config, r.kind.authority, &resp.Diagnostics); known && want.same(was) &&
+	if want, known := orderOf(ctx, r.ProviderData, config, r.kind.authority, &resp.Diagnostics); known && want.same(was) &&
 		had.Status.ValueString() == statusValid {
 		plan.common().writtenModel = had
 	} else if !resp.Diagnostics.HasError() {
@@ -227,14 +227,14 @@ func (r *fileResource) Update(ctx context.Context, req resource.UpdateRequest, r
 func (r *fileResource) write(
 	ctx context.Context, plan *fileModel, config credentialsFile, was order, private tf.PrivateStore,
 ) diag.Diagnostics {
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.common().Cluster)
+	handle, bundle, diags := r.ClusterOf(ctx, config.common().Cluster)
 	if diags.HasError() {
 		return diags
 	}
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	want, _ := orderOf(ctx, config, r.kind.authority, &diags)
+	want, _ := orderOf(ctx, r.ProviderData, config, r.kind.authority, &diags)
 
 	out, more := config.issue(ctx, r.ProviderData, handle, bundle, want)
 	diags.Append(more...)

@@ -119,7 +119,7 @@ func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReques
 
 	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := e.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

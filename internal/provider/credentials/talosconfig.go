@@ -120,7 +120,7 @@ func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenReque
 
 	lifetime := lifetimeOf(config.TTL, &resp.Diagnostics)
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := e.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

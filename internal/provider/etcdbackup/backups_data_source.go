@@ -16,7 +16,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -76,7 +75,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 		return
 	}
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := d.ClusterOf(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	timeout, diags := tf.ReadLimit(ctx, config.Timeouts, defaultListTimeout)

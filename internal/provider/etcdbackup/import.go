@@ -30,7 +30,8 @@ const importOfBackup = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "1
 // backupImport is an import id: a JSON object that says where the snapshot is, and what its
 // cluster is. All else is read from both.
 type backupImport struct {
-	Secrets      string            `json:"secrets"`
+	clusterimport.Source
+
 	ControlPlane map[string]string `json:"control_plane"`
 	// S3 and File are as in the configuration, without credentials.
 	S3   map[string]any `json:"s3"`
@@ -48,8 +49,8 @@ func parseBackupImport(id string) (backupImport, error) {
 	}
 
 	switch {
-	case request.Secrets == "":
-		return request, errors.New("secrets is missing")
+	case request.Check() != nil:
+		return request, request.Check()
 	case len(request.ControlPlane) == 0:
 		return request, errors.New("control_plane is missing")
 	case request.Key == "":
@@ -168,23 +169,13 @@ func (r *Resource) ImportState(
 		return
 	}
 
-	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
+	file, err := request.Read(r.ProviderData)
 	if err != nil {
-		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err,
-			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane "+
-				"machine."))
+		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err, clusterimport.SourceHelp))
 
 		return
 	}
 
-	text, err := bundle.YAML()
-	if err != nil {
-		resp.Diagnostics.Append(backupNotImported("read the secrets of the cluster", err, ""))
-
-		return
-	}
-
-	file := clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
 	model, diags := r.backupFrom(ctx, request, file)

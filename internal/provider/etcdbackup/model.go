@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -155,8 +155,8 @@ func ownerOf(name string, bundle *pki.Bundle) owner {
 }
 
 // owner reads whose snapshots they are, from a handle whose name and secrets are known.
-func (m Model) owner(ctx context.Context) (owner, bool) {
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+func (m Model) owner(ctx context.Context, data *providerdata.ProviderData) (owner, bool) {
+	handle, diags := data.HandleFrom(ctx, m.Cluster)
 	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
 		return owner{}, false
 	}

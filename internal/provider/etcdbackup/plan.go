@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -34,9 +35,11 @@ const (
 // alone: both planning passes of an apply agree, whatever time or the store do meanwhile.
 // Of an imported snapshot nobody knows how it came about; only what was read from its store
 // is compared.
-func (m Model) Another(ctx context.Context, state Model, imported bool) tf.Verdict {
-	now, known := m.owner(ctx)
-	was, _ := state.owner(ctx)
+func (m Model) Another(
+	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool,
+) tf.Verdict {
+	now, known := m.owner(ctx, data)
+	was, _ := state.owner(ctx, data)
 	wanted, there := m.place(), state.place()
 
 	sealing, read := m.sealing(ctx)
@@ -110,7 +113,7 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 		}
 
 		imported := tf.Remembers(ctx, req.Private, importedKey, &resp.Diagnostics)
-		plan.planUpdate(ctx, state, imported, found)
+		plan.planUpdate(ctx, r.ProviderData, state, imported, found)
 	} else {
 		plan.storedModel = unknownStored()
 		plan.forecast()
@@ -122,8 +125,10 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 }
 
 // planUpdate fills in what an update does. found is what a look at the store adds.
-func (m *Model) planUpdate(ctx context.Context, state Model, imported bool, found tf.Verdict) {
-	v := m.Another(ctx, state, imported)
+func (m *Model) planUpdate(
+	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool, found tf.Verdict,
+) {
+	v := m.Another(ctx, data, state, imported)
 	if v == (tf.Verdict{}) {
 		v = found
 	}
@@ -198,7 +203,7 @@ func (r *Resource) observeFromPlan(
 
 // observe asks a store for the snapshot, and gives its status.
 func (r *Resource) observe(ctx context.Context, state Model, from storepkg.Place) (string, error) {
-	o, _ := state.owner(ctx)
+	o, _ := state.owner(ctx, r.ProviderData)
 
 	ctx, opened, err := from.Open(ctx, r.Stores)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -213,7 +212,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 
 // Remove deletes a snapshot and what was stored beside it; it is safe to repeat.
 func (r *Resource) Remove(ctx context.Context, state Model) error {
-	handle, _ := clusterhandle.HandleFrom(ctx, state.Cluster)
+	handle, _ := r.HandleFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
 	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))

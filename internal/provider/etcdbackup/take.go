@@ -46,7 +46,7 @@ type Taking struct {
 // take takes a snapshot, carries out the retention, and puts both into the model. given is
 // the configuration, which alone has what is write-only. After an error nothing was stored.
 func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnostics {
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, m.Cluster)
+	handle, bundle, diags := r.ClusterOf(ctx, m.Cluster)
 	p := providerdata.OfHandle(handle, "backup", &diags)
 
 	if diags.HasError() {
@@ -297,7 +297,7 @@ func (r *Resource) takesNow(ctx context.Context, plan, state, given Model, impor
 		return false, nil
 	}
 
-	if plan.Another(ctx, state, imported) != (tf.Verdict{}) {
+	if plan.Another(ctx, r.ProviderData, state, imported) != (tf.Verdict{}) {
 		return true, nil
 	}
 
@@ -325,7 +325,7 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 		return nil
 	}
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, plan.Cluster)
+	handle, bundle, diags := r.ClusterOf(ctx, plan.Cluster)
 	if diags.HasError() {
 		return diags
 	}

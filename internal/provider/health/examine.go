@@ -40,7 +40,7 @@ type examined struct {
 func examine(
 	ctx context.Context, m *providerdata.ProviderData, value types.Object, limits timeouts.Value, withNodes bool,
 ) (examined, diag.Diagnostics) {
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, value)
+	handle, bundle, diags := m.ClusterOf(ctx, value)
 
 	limit, more := tf.ReadLimit(ctx, limits, defaultExamination)
 	diags.Append(more...)

@@ -65,7 +65,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 
-	handle, diags := clusterhandle.HandleFrom(ctx, config.Cluster)
+	handle, diags := d.HandleFrom(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
@@ -109,7 +109,7 @@ func (d *DataSource) OptionsFor(
 		return options, leave, nil
 	}
 
-	handle, bundle, diags := clusterhandle.ClusterOf(ctx, config.Cluster)
+	handle, bundle, diags := d.ClusterOf(ctx, config.Cluster)
 	if diags.HasError() {
 		return options, leave, diags
 	}

@@ -49,7 +49,7 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 func (r *clusterResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfCluster)
+	request, bundle, diags := readImport(req.ID, importOfCluster, r.ProviderData)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -58,7 +58,7 @@ func (r *clusterResource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
 		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
@@ -68,7 +68,7 @@ func (r *clusterResource) ImportState(
 	pools := map[string]map[string]clusterimport.Recognised{}
 
 	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
-		found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData,
+		found, diags := clusterimport.Recognise(ctx, r.ProviderData,
 			request.Workers[name], bundle, cluster.Worker)
 		resp.Diagnostics.Append(diags...)
 
@@ -94,7 +94,7 @@ func (r *clusterResource) ImportState(
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
+	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
 	model.setLife(life)
 	resp.Diagnostics.Append(model.derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)

@@ -48,7 +48,7 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 func (r *controlPlaneResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfControlPlane)
+	request, bundle, diags := readImport(req.ID, importOfControlPlane, r.ProviderData)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -57,7 +57,7 @@ func (r *controlPlaneResource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
 		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
@@ -69,7 +69,7 @@ func (r *controlPlaneResource) ImportState(
 	resp.Diagnostics.Append(diags...)
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
+	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
 	model.setLife(life)
 
 	if resp.Diagnostics.HasError() {

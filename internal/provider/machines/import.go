@@ -26,9 +26,8 @@ import (
 
 // ImportRequest is an import id: a JSON object.
 type ImportRequest struct {
-	// Secrets is the path of a file of `talosctl gen secrets`, or of the configuration
-	// of a control-plane machine.
-	Secrets string `json:"secrets"`
+	clusterimport.Source
+
 	// Machines are the addresses of the machines to import, by name. Not for clusters.
 	Machines map[string]string `json:"machines"`
 	// ControlPlane are the addresses of the control planes, by name. Not for control
@@ -55,7 +54,9 @@ const (
 	ImportOfMachine importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
 )
 
-func readImport(id string, kind importKind) (ImportRequest, clusterimport.SecretsFile, diag.Diagnostics) {
+func readImport(
+	id string, kind importKind, m *providerdata.ProviderData,
+) (ImportRequest, clusterimport.SecretsFile, diag.Diagnostics) {
 	request, err := ParseImport(id, kind)
 
 	switch {
@@ -68,19 +69,12 @@ func readImport(id string, kind importKind) (ImportRequest, clusterimport.Secret
 			clusterimport.ImportFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
 	}
 
-	bundle, err := clusterimport.ReadBundleFile(request.Secrets)
+	file, err := request.Read(m)
 	if err != nil {
-		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the secrets of the cluster", err,
-			"secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane "+
-				"machine.")
+		return request, file, clusterimport.ImportFailed("read the secrets of the cluster", err, clusterimport.SourceHelp)
 	}
 
-	text, err := bundle.YAML()
-	if err != nil {
-		return request, clusterimport.SecretsFile{}, clusterimport.ImportFailed("read the secrets of the cluster", err, "")
-	}
-
-	return request, clusterimport.SecretsFile{Bundle: bundle, Text: string(text)}, nil
+	return request, file, nil
 }
 
 var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
@@ -97,8 +91,8 @@ func ParseImport(id string, kind importKind) (ImportRequest, error) {
 	switch {
 	case request.Mode == clusterhandle.ContainerMode || request.Host != nil:
 		return request, errContainersNotImported
-	case request.Secrets == "":
-		return request, errors.New("secrets is missing")
+	case request.Check() != nil:
+		return request, request.Check()
 	case kind == importOfCluster:
 		return request, request.checkCluster()
 	case len(request.Machines) == 0:
@@ -140,9 +134,11 @@ func (r ImportRequest) checkCluster() error {
 // adopt observes what is imported, and says how far it has come.
 func adopt(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel,
-	read func(context.Context) (writtenSet, diag.Diagnostics),
+	read func(context.Context) (writtenSet, diag.Diagnostics), file clusterimport.SecretsFile,
 ) diag.Diagnostics {
 	p, diags := read(ctx)
+	p.Secrets = file.Text
+
 	if diags.HasError() {
 		return diags
 	}

@@ -47,7 +47,7 @@ func settingsFrom(
 	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster,
 ) settingsModel {
 	return settingsModel{
-		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: types.StringValue(file.Text),
+		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: file.Stored(),
 		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
 		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI,
 		KubeProxy: handle.KubeProxy,

@@ -18,7 +18,7 @@ import (
 func (r *machineResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, ImportOfMachine)
+	request, bundle, diags := readImport(req.ID, ImportOfMachine, r.ProviderData)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -27,11 +27,11 @@ func (r *machineResource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
 		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
 		bundle, request.RoleOfMachine())
 	resp.Diagnostics.Append(diags...)
 
@@ -47,7 +47,7 @@ func (r *machineResource) ImportState(
 	}
 
 	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &life, model.MachineSet)...)
+	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
 	model.setLife(life)
 
 	resp.Diagnostics.Append(model.derive(ctx)...)

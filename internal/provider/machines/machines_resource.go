@@ -121,10 +121,22 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	}
 }
 
-// set reads a model as machines of one cluster that belong to this resource.
+// set reads a planned model as machines of one cluster that belong to this resource.
 func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
 	P(model).life().own(&p)
+	diags.Append(p.findSecrets(r.ProviderData, "")...)
+
+	return p, diags
+}
+
+// recordedSet reads the model of a state as machines of one cluster that belong to this resource.
+func (r *machinesResource[M, P]) recordedSet(
+	ctx context.Context, model *M, private tf.PrivateState,
+) (writtenSet, diag.Diagnostics) {
+	p, diags := P(model).MachineSet(ctx)
+	P(model).life().own(&p)
+	diags.Append(p.recallSecrets(ctx, r.ProviderData, private)...)
 
 	return p, diags
 }
@@ -134,7 +146,7 @@ func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet,
 func (r *machinesResource[M, P]) planDestroy(
 	ctx context.Context, state *M, private tf.PrivateState,
 ) diag.Diagnostics {
-	p, diags := r.set(ctx, state)
+	p, diags := r.recordedSet(ctx, state, private)
 	diags.Append(p.recall(ctx, private)...)
 
 	if diags.HasError() {
@@ -171,7 +183,7 @@ func (r *machinesResource[M, P]) removal(ctx context.Context, state M) func() st
 	life := P(&state).life()
 
 	return func() string {
-		p, _ := r.set(ctx, &state)
+		p, _ := P(&state).MachineSet(ctx)
 		record, found := life.Recorded(ctx, p.Set)
 		loss := p.Removal(record, cluster.DefaultPolicy())
 
@@ -258,7 +270,7 @@ func (r *machinesResource[M, P]) planUpdate(
 
 	p, diags := r.set(ctx, plan)
 	diags.Append(p.recall(ctx, req.Private)...)
-	prior, more := r.set(ctx, &state)
+	prior, more := r.recordedSet(ctx, &state, req.Private)
 	diags.Append(more...)
 
 	p.NewSecrets = p.Sealed && r.SecretsPlanned()
@@ -367,6 +379,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
+	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
@@ -380,11 +393,17 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	ctx, cancel := life.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := r.set(ctx, &state)
+	p, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 
 	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if p.Sealed {
+		resp.Diagnostics.Append(tf.Diagnostics(p.notRead())...)
+
 		return
 	}
 
@@ -399,6 +418,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
+	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -419,7 +439,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 
-	prior, diags := r.set(ctx, &state)
+	prior, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -455,6 +475,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().protection(p.Set))...)
+	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 }
 
 func (r *machinesResource[M, P]) Delete(
@@ -469,7 +490,7 @@ func (r *machinesResource[M, P]) Delete(
 	ctx, cancel := life.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
-	p, diags := r.set(ctx, &state)
+	p, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
 

@@ -213,10 +213,10 @@ func settingsAttributes() map[string]schema.Attribute {
 				clusterhandle.AppliedLive,
 		},
 		"secrets": schema.StringAttribute{
-			Required:  true,
+			Optional:  true,
 			Sensitive: true,
-			MarkdownDescription: "Secrets of the cluster: `bundle` of a `talosop_secrets` resource, or YAML as `talosctl gen " +
-				"secrets` writes it. Machines trust nothing else, so other secrets are refused while the cluster exists.",
+			MarkdownDescription: "Secrets of the cluster: `bundle` of `talosop_secrets`, or YAML of `talosctl gen secrets`. Default: " +
+				"those of the provider's `clusters`, which no state has. Others are refused while the cluster exists.",
 		},
 		"kubernetes_version": schema.StringAttribute{
 			Required:      true,

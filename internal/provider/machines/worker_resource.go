@@ -68,7 +68,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 func (r *workerResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfWorkers)
+	request, bundle, diags := readImport(req.ID, importOfWorkers, r.ProviderData)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -77,11 +77,11 @@ func (r *workerResource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, bundle.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.ControlPlane,
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
 		bundle, cluster.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
-	found, diags := clusterimport.Recognise(ctx, r.machinesResource.ConfiguredResource.ProviderData, request.Machines,
+	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
 		bundle, cluster.Worker)
 	resp.Diagnostics.Append(diags...)
 
@@ -91,8 +91,8 @@ func (r *workerResource) ImportState(
 
 	model, diags := workersFrom(ctx, request, bundle, planes, found)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(adopt(ctx, r.machinesResource.ConfiguredResource.ProviderData, &model.CommonModel,
-		model.MachineSet)...)
+	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &model.CommonModel,
+		model.MachineSet, bundle)...)
 
 	if resp.Diagnostics.HasError() {
 		return

@@ -26,6 +26,8 @@ type writtenSet struct {
 	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
 	snapshot      restoreModel
 	snapshotGiven bool
+	// clusterName is that of the cluster.
+	clusterName types.String
 }
 
 // writtenGroup is a group of machines with its attributes as they were written.
@@ -84,13 +86,14 @@ func machineSetOf(
 		replicas = append(replicas, g.machines.Replicas)
 	}
 
-	p := writtenSet{written: groups}
+	p := writtenSet{written: groups, clusterName: handle.Name}
 	p.declared = declared{mode: handle.Mode, modeAt: finding.Root("cluster").AtName("mode"), Host: own,
 		endpoint: handle.Endpoint}
 	p.Set = machineset.Set{
 		Groups:    plainGroups(groups),
 		Settings:  handle.Settings(ctx, settings),
 		Secrets:   handle.Secrets.ValueString(),
+		Provided:  handle.Secrets.IsNull(),
 		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
 		Machines:  map[string]machineset.Machine{},
 		Host:      clusterhandle.HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),

@@ -38,6 +38,8 @@ type ProviderData struct {
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.
 	Host machineset.HostConnection
+	// Clusters are the clusters whose secrets the provider was given.
+	Clusters Clusters
 	// StaticKubeconfigs refuses kubeconfigs that run commands or read files for their credentials.
 	StaticKubeconfigs bool
 	// Hosts are the connections to host clusters that operations share, and tunnels what leads

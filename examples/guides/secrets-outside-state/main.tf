@@ -1,0 +1,58 @@
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = {
+      source = "talosop/talosop"
+    }
+  }
+}
+
+# YAML of `talosctl gen secrets`, from a vault: given to every plan and apply, and stored by none.
+variable "secrets" {
+  type      = string
+  ephemeral = true
+  sensitive = true
+}
+
+variable "control_planes" {
+  description = "Addresses of the control-plane machines by name."
+  type        = map(string)
+}
+
+variable "workers" {
+  description = "Addresses of the workers by name."
+  type        = map(string)
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+provider "talosop" {
+  clusters = {
+    prod = { secrets = var.secrets }
+  }
+}
+
+resource "talosop_control_plane" "this" {
+  mode               = "metal"
+  name               = "prod" # finds its secrets in the provider block
+  endpoint           = var.endpoint
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.3"
+  install            = { disk = "/dev/sda" }
+  machines           = { for name, address in var.control_planes : name => { address = address } }
+}
+
+resource "talosop_worker" "this" {
+  cluster       = talosop_control_plane.this.cluster # a handle without secrets
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  machines      = { for name, address in var.workers : name => { address = address } }
+}
+
+resource "talosop_kubeconfig_file" "this" {
+  cluster = talosop_control_plane.this.cluster
+  path    = "${path.root}/kubeconfig"
+}

@@ -1,0 +1,56 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Which secrets the machines of a resource were last read with is in its private state, as a digest: where the provider
+// was given the secrets, state has none that others could be compared with.
+
+// secretsKey is where private state holds the digest.
+const secretsKey = "secrets"
+
+// recordSecrets stores the digest of the secrets.
+func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) diag.Diagnostics {
+	digest := providerdata.DigestOf(types.StringValue(p.Secrets))
+	if digest == "" {
+		return nil
+	}
+
+	return tf.StorePrivate(ctx, private, secretsKey, digest)
+}
+
+// recallSecrets finds the secrets that were recorded.
+func (p *writtenSet) recallSecrets(
+	ctx context.Context, m *providerdata.ProviderData, private tf.PrivateState,
+) diag.Diagnostics {
+	diags := tf.ReadPrivate(ctx, private, secretsKey, &p.RecordedSecrets)
+
+	return append(diags, p.findSecrets(m, p.RecordedSecrets)...)
+}
+
+// findSecrets fills in the secrets that the provider was given. After an error they count as not known.
+func (p *writtenSet) findSecrets(m *providerdata.ProviderData, recorded string) diag.Diagnostics {
+	if !p.Provided {
+		return nil
+	}
+
+	secrets, found := m.SecretsOf(p.clusterName, recorded, p.ClusterPath("secrets"))
+	p.Secrets, p.Sealed = secrets.ValueString(), secrets.IsUnknown()
+
+	return tf.Diagnostics(found)
+}
+
+// notRead warns that machines were not read.
+func (p writtenSet) notRead() finding.List {
+	return finding.List{finding.Warn("Machines were not read", fmt.Sprintf("The secrets of cluster %s are in the provider's "+
+		"configuration, and not known before the apply. State keeps what was read before.", finding.Quote(p.Settings.Name)))}
+}

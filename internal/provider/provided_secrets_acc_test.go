@@ -1,0 +1,277 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// besideProvided is what else works with a cluster whose secrets are in the provider's configuration alone.
+const besideProvided = `
+resource "talosop_etcd_backup" "this" {
+  cluster = talosop_control_plane.this.cluster
+  file    = { path = "backups" }
+}
+
+data "talosop_cluster_health" "this" {
+  cluster = talosop_control_plane.this.cluster
+}
+
+output "healthy" {
+  value = data.talosop_cluster_health.this.healthy
+}
+`
+
+// providedSite is the workspace of the example whose secrets are in no state.
+func (s *site) providedSite(t *testing.T, cli clitest.CLI, bundle string) *clitest.Workspace {
+	t.Helper()
+
+	w := clitest.NewWorkspace(t, cli).KeepTrace()
+	w.CopyFrom("../../examples/guides/secrets-outside-state")
+	w.Write("beside.tf", besideProvided)
+	w.Write("site_override.tf", `
+resource "talosop_control_plane" "this" { deletion_protection = false }
+resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
+`)
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
+		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+	}))
+	must(t, os.Mkdir(filepath.Join(w.Dir, "backups"), 0o700))
+	w.Setenv("TF_VAR_secrets", bundle)
+	w.Init()
+
+	return w
+}
+
+// With the secrets in the provider block a cluster is made by a run that fails in the middle and goes on, planned to
+// nothing, changed, repaired, renamed, backed up and destroyed, and neither a state nor a plan, nor any output or log,
+// has a secret in it.
+func TestAccProvidedSecrets_areNowhere(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := bundleOnce()
+		s := newSite(t, 1, 2)
+		w := s.providedSite(t, cli, bundle)
+		s.workers[1].HangNextReboot()
+
+		shown, file := savedPlan(t, w, "create.plan")
+		texts := map[string]string{"the plan": shown, "its file": file}
+		texts["an apply that could not finish"] = w.Run("apply", "create.plan").Output()
+		texts["the state of that"] = w.Read("terraform.tfstate")
+
+		s.workers[1].PowerOff()
+		s.workers[1].PowerOn()
+
+		output := w.MustRun("apply", "-auto-approve").Output()
+		if phase := w.Attribute("talosop_worker.this", "phase"); phase != "Ready" {
+			t.Fatalf("the phase of the workers is %v", phase)
+		}
+
+		if empty, plan := w.PlanIsEmpty(); !empty {
+			t.Errorf("the second plan is not empty:\n%s", plan)
+		}
+
+		w.Write("change_override.tf", `
+resource "talosop_control_plane" "this" {
+  deletion_protection    = false
+  name                   = "prod2"
+  cluster_config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]
+}
+provider "talosop" {
+  clusters = { prod2 = { secrets = var.secrets } }
+}
+`)
+
+		shown, file = savedPlan(t, w, "change.plan")
+		texts["the plan of a change"], texts["its file, later"] = shown, file
+
+		output += w.MustRun("apply", "change.plan").Output()
+		says(t, w.MustRun("plan"), "No changes.")
+
+		texts["state"] = w.Read("terraform.tfstate*")
+		texts["private state"] = privateIn(t, w.Read("terraform.tfstate"))
+
+		if restored := w.Run("plan", "-destroy").Output(); !strings.Contains(restored, "will be destroyed") {
+			t.Errorf("the plan of a destroy:\n%s", restored)
+		}
+
+		output += w.MustRun("destroy", "-auto-approve").Output()
+		texts["output"], texts["log"] = output, w.Trace()
+		holdsNone(t, bundle, texts)
+
+		for _, m := range s.Machines() {
+			if m.Configured() || m.Stage() != sim.StageMaintenance {
+				t.Errorf("%s was not reset", m.Name())
+			}
+		}
+	})
+}
+
+// Secrets of another cluster, and none, are refused before any machine hears of it.
+func TestAccProvidedSecrets_others(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := bundleOnce()
+		s := newSite(t, 1, 1)
+		w := s.providedSite(t, cli, bundle)
+		w.MustRun("apply", "-auto-approve")
+		s.ForgetCalls()
+
+		another := otherBundle(t)
+
+		w.Setenv("TF_VAR_secrets", another)
+		says(t, fails(t, w, "apply", "-auto-approve"), "Other secrets than those of the cluster")
+		says(t, fails(t, w, "apply", "-auto-approve", "-refresh=false", "-var", "workers={}"),
+			"Other secrets than those of the cluster")
+		says(t, fails(t, w, "destroy", "-auto-approve"), "Other secrets than those of the cluster")
+
+		w.Setenv("TF_VAR_secrets", "nonsense")
+		says(t, fails(t, w, "plan"), "Invalid secrets")
+
+		w.Setenv("TF_VAR_secrets", bundle)
+		w.Write("none_override.tf", `provider "talosop" { clusters = { staging = { secrets = var.secrets } } }`)
+		says(t, fails(t, w, "plan"), `Found none for cluster "prod"`, "staging")
+		s.nothingWasSent(t)
+	})
+}
+
+// State that has the secrets gives them up, and takes them back, without a change of any machine.
+func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := bundleOnce()
+		s := newSite(t, 1, 1)
+		w := s.providedSite(t, cli, bundle)
+		given := `resource "talosop_control_plane" "this" { secrets = file("secrets.yaml") }`
+		w.Write("secrets.yaml", bundle)
+		w.Write("given_override.tf", given)
+		w.MustRun("apply", "-auto-approve")
+
+		if state := w.Read("terraform.tfstate"); !strings.Contains(state, secretsIn(bundle)[0]) {
+			t.Error("the search would find nothing")
+		}
+
+		s.ForgetCalls()
+		w.Write("given_override.tf", "")
+		w.MustRun("apply", "-auto-approve")
+		holdsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate")})
+		says(t, w.MustRun("plan"), "No changes.")
+
+		w.Write("given_override.tf", given)
+		w.MustRun("apply", "-auto-approve")
+		says(t, w.MustRun("plan"), "No changes.")
+		s.nothingWasSent(t)
+	})
+}
+
+// Secrets that Terraform makes are in state once, where a provider configuration takes them from the one that makes
+// them: with the first plan they are not known yet.
+func TestAccProvidedSecrets_onceInState(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		w := s.providedSite(t, cli, "")
+		w.Write("secrets_override.tf", `
+provider "talosop" {
+  clusters = { prod = { secrets = talosop_secrets.this.bundle } }
+}
+`)
+		w.Write("secrets.tf", `
+provider "talosop" {
+  alias = "secrets"
+}
+
+resource "talosop_secrets" "this" {
+  provider = talosop.secrets
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, plan := w.PlanIsEmpty(); !empty {
+			t.Errorf("the second plan is not empty:\n%s", plan)
+		}
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		most := 0
+
+		for _, secret := range secretsIn(bundle) { // some in forms that no state has
+			most = max(most, strings.Count(w.Read("terraform.tfstate"), secret))
+		}
+
+		if most != 1 {
+			t.Errorf("a secret is %d times in state", most)
+		}
+
+		s.ForgetCalls()
+		says(t, fails(t, w, "apply", "-auto-approve", "-replace=talosop_secrets.this"), "Deletion protection is on")
+		s.nothingWasSent(t)
+
+		w.Write("protection_override.tf", `resource "talosop_secrets" "this" { deletion_protection = false }`)
+		w.MustRun("apply", "-auto-approve")
+		w.MustRun("destroy", "-auto-approve")
+
+		for _, m := range s.Machines() {
+			if m.Configured() || m.Stage() != sim.StageMaintenance {
+				t.Errorf("%s was not reset", m.Name())
+			}
+		}
+	})
+}
+
+// A cluster is imported with secrets that state never gets.
+func TestAccProvidedSecrets_import(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := bundleOnce()
+		s := newSite(t, 1, 1)
+		w := s.providedSite(t, cli, bundle)
+		w.MustRun("apply", "-auto-approve")
+
+		key, _ := w.Attribute("talosop_etcd_backup.this", "key").(string)
+		for _, address := range []string{"talosop_etcd_backup.this", "talosop_worker.this", "talosop_control_plane.this"} {
+			w.MustRun("state", "rm", address)
+		}
+
+		s.unmarkNodes(t, bundle)
+
+		says(t, fails(t, w, "import", "talosop_control_plane.this", `{"cluster": "none", "machines": {"cp-1": "10.0.0.1"}}`),
+			"Found none for cluster")
+		w.MustRun("import", "talosop_control_plane.this",
+			encoded(t, map[string]any{"cluster": "prod", "machines": addresses(s.controlPlane)}))
+		w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{
+			"cluster": "prod", "machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+		}))
+		w.MustRun("import", "talosop_etcd_backup.this", encoded(t, map[string]any{
+			"cluster": "prod", "control_plane": addresses(s.controlPlane), "file": map[string]any{"path": "backups"}, "key": key,
+		}))
+
+		s.ForgetCalls()
+		w.MustRun("apply", "-auto-approve") // timeouts and protection, which no machine tells
+		says(t, w.MustRun("plan"), "No changes.")
+		holdsNone(t, bundle, map[string]string{"state": w.Read("terraform.tfstate*")})
+		s.nothingWasSent(t)
+	})
+}
+
+// otherBundle is secrets that `talosctl gen secrets` could have made.
+func otherBundle(t *testing.T) string {
+	t.Helper()
+
+	generated, err := pki.Generate()
+	must(t, err)
+
+	text, err := generated.YAML()
+	must(t, err)
+
+	return string(text)
+}

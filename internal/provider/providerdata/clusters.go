@@ -1,0 +1,115 @@
+package providerdata
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Clusters are the clusters of the provider's configuration, whose secrets are in no state.
+type Clusters struct {
+	// Unknown is true while it is not known which there are.
+	Unknown bool
+	// Secrets are the bundles, by the names of the clusters.
+	Secrets map[string]types.String
+}
+
+// SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.
+// recorded is the digest of the bundle (pki.Bundle.Digest) that was in use when state was stored, and empty where there
+// is no state: then another bundle is an error, and the right one is found under whatever name the configuration has by
+// now. Before the provider is configured, and while its configuration is not known, the secrets are unknown.
+func (m *ProviderData) SecretsOf(name types.String, recorded string, at finding.Path) (types.String, finding.List) {
+	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
+		return types.StringUnknown(), nil
+	}
+
+	if recorded != "" {
+		for _, bundle := range m.Clusters.Secrets {
+			if DigestOf(bundle) == recorded {
+				return bundle, nil
+			}
+		}
+	}
+
+	bundle, ok := m.Clusters.Secrets[name.ValueString()]
+
+	switch {
+	case !ok:
+		return types.StringUnknown(), finding.List{m.noSecrets(name.ValueString(), at)}
+	case recorded != "" && !bundle.IsUnknown():
+		return types.StringUnknown(), finding.List{otherSecrets(name.ValueString(), at)}
+	default:
+		return bundle, nil
+	}
+}
+
+// DigestOf is the digest of a bundle; empty for what is none.
+func DigestOf(secrets types.String) string {
+	bundle, err := pki.Parse([]byte(secrets.ValueString()))
+	if err != nil {
+		return ""
+	}
+
+	return bundle.Digest()
+}
+
+func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
+	has := "the provider has no `clusters`"
+	if names := slices.Sorted(maps.Keys(m.Clusters.Secrets)); len(names) > 0 {
+		has = "`clusters` of the provider has " + strings.Join(names, ", ")
+	}
+
+	return finding.Invalid(at, "secrets", fmt.Sprintf("found none for cluster %s: none are given here, and %s",
+		finding.Quote(name), has),
+		"allowed are secrets here, which are stored in state, or in the provider block, which are stored nowhere",
+		fmt.Sprintf("give secrets here, or `clusters = { %s = { secrets = … } }` to the provider", finding.Quote(name)))
+}
+
+func otherSecrets(name string, at finding.Path) finding.Finding {
+	return finding.Refused(at, "Other secrets than those of the cluster",
+		fmt.Sprintf("the provider has secrets for cluster %s that are not those with which its machines were last read",
+			finding.Quote(name)),
+		"Machines trust nothing but their own secrets, and whatever answers to others is another cluster",
+		"Give the provider the secrets of this cluster; `state rm` is for a cluster that is gone")
+}
+
+// HandleFrom decodes a handle, with the secrets of the provider's configuration where it has none.
+func (m *ProviderData) HandleFrom(ctx context.Context, value types.Object) (clusterhandle.HandleModel, diag.Diagnostics) {
+	handle, diags := clusterhandle.HandleFrom(ctx, value)
+
+	if handle.Secrets.IsNull() && !diags.HasError() {
+		secrets, found := m.SecretsOf(handle.Name, "", finding.Root("cluster").AtName("secrets"))
+		handle.Secrets = secrets
+		diags.Append(tf.Diagnostics(found)...)
+	}
+
+	return handle, diags
+}
+
+// ClusterOf reads a handle and the secrets of its cluster, which have to be known.
+func (m *ProviderData) ClusterOf(
+	ctx context.Context, value types.Object,
+) (clusterhandle.HandleModel, *pki.Bundle, diag.Diagnostics) {
+	handle, diags := m.HandleFrom(ctx, value)
+	if diags.HasError() {
+		return handle, nil, diags
+	}
+
+	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))
+	if err != nil {
+		diags.Append(tf.InvalidSecrets(path.Root("cluster").AtName("secrets"), err))
+	}
+
+	return handle, bundle, diags
+}
