@@ -82,8 +82,8 @@ func (b *Bundle) Mark() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Digest is the SHA-256 of the bundle in lower-case hexadecimal: the same for the same secrets however they are written,
-// and no secret, because what it is made of cannot be guessed.
+// Digest is the SHA-256 of the bundle in lower-case hexadecimal: the same for the same secrets however they are
+// written, and no secret, because what it is made of cannot be guessed.
 func (b *Bundle) Digest() string {
 	encoded, err := b.YAML()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 func providerClusters() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Clusters whose secrets are to be in neither state nor plan, by their names. What names such a " +
-			"cluster and has no `secrets`, as `talosop_cluster`, `talosop_control_plane` or a handle, takes them from here, " +
+		MarkdownDescription: "Clusters whose secrets are to be in neither state nor plan, by their names. What names such " +
+			"a cluster and has no `secrets`, as `talosop_cluster`, `talosop_control_plane` or a handle, takes them from here, " +
 			"whenever it is planned, read, applied or destroyed; state has a digest, by which others are refused. They are " +
 			"stored nowhere, and may come from ephemeral resources and variables ([guide](guides/credentials.md)).",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{

@@ -34,8 +34,8 @@ func New(version string) func() provider.Provider {
 	}
 }
 
-// talosopProvider has no configuration but credentials for buckets and for host clusters and the secrets of clusters that
-// are to be in no state, all of them optional: every resource carries the addresses it needs, so nothing about a
+// talosopProvider has no configuration but credentials for buckets and for host clusters and the secrets of clusters
+// that are to be in no state, all of them optional: every resource carries the addresses it needs, so nothing about a
 // cluster has to be known before the provider starts.
 type talosopProvider struct {
 	version      string

@@ -71,7 +71,8 @@ func written(out issued) writtenModel {
 
 // orderOf reads the order of a configuration, as far as it is known.
 func orderOf(
-	ctx context.Context, data *providerdata.ProviderData, config credentialsFile, authority string, diags *diag.Diagnostics,
+	ctx context.Context, data *providerdata.ProviderData, config credentialsFile, authority string,
+	diags *diag.Diagnostics,
 ) (o order, known bool) {
 	r, m := &tf.Reader{}, config.common()
 

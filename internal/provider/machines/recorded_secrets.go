@@ -51,6 +51,7 @@ func (p *writtenSet) findSecrets(m *providerdata.ProviderData, recorded string) 
 
 // notRead warns that machines were not read.
 func (p writtenSet) notRead() finding.List {
-	return finding.List{finding.Warn("Machines were not read", fmt.Sprintf("The secrets of cluster %s are in the provider's "+
-		"configuration, and not known before the apply. State keeps what was read before.", finding.Quote(p.Settings.Name)))}
+	return finding.List{finding.Warn("Machines were not read", fmt.Sprintf("The secrets of cluster %s are in the "+
+		"provider's configuration, and not known before the apply. State keeps what was read before.",
+		finding.Quote(p.Settings.Name)))}
 }

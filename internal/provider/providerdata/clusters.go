@@ -85,7 +85,9 @@ func otherSecrets(name string, at finding.Path) finding.Finding {
 }
 
 // HandleFrom decodes a handle, with the secrets of the provider's configuration where it has none.
-func (m *ProviderData) HandleFrom(ctx context.Context, value types.Object) (clusterhandle.HandleModel, diag.Diagnostics) {
+func (m *ProviderData) HandleFrom(
+	ctx context.Context, value types.Object,
+) (clusterhandle.HandleModel, diag.Diagnostics) {
 	handle, diags := clusterhandle.HandleFrom(ctx, value)
 
 	if handle.Secrets.IsNull() && !diags.HasError() {
