@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 // findings stay in testdata/fuzz.
 
 // largestFuzzed in bytes keeps one input from taking long.
-const largestFuzzed = 64 << 10
+const largestFuzzed = 16 << 10
 
 // seedConfigs are small ones of the forms that there are.
 func seedConfigs(f *testing.F) [][]byte {
@@ -35,45 +36,47 @@ func seedConfigs(f *testing.F) [][]byte {
 		[]byte("cluster: {apiServer: null}\nmachine: {type: init, 8080: true}\n---\n...\n---\n"),
 	}
 
-	for _, name := range []string{"v1.11-worker.yaml", "v1.13-controlplane.yaml"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "talosctl", name))
+	for _, name := range []string{"v1.11-worker.yaml", "v1.13-controlplane-everything.yaml"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
 		if err != nil {
 			f.Fatal(err)
 		}
 
-		seeds = append(seeds, data)
+		// What is shortened there is no base64.
+		seeds = append(seeds, []byte(strings.ReplaceAll(string(data), "shortened", "c2hvcnRlbmVk")))
 	}
 
 	return seeds
 }
 
-// secretsOf are the texts that Talos hides of a configuration that it can load, those aside that stand elsewhere in it
-// too.
-func secretsOf(cfg []byte) []string {
-	provider, err := configloader.NewFromBytes(cfg)
-	if err != nil {
-		return nil
-	}
+// secretsOf are the texts that Talos hides of configurations that it can load, those aside that stand elsewhere in one
+// of them too.
+func secretsOf(configs ...[]byte) []string {
+	var secrets, rest []string
 
-	scrub, err := newScrubber(provider, true)
-	if err != nil {
-		return nil
-	}
+	for _, cfg := range configs {
+		provider, err := configloader.NewFromBytes(cfg)
+		if err != nil {
+			rest = append(rest, string(cfg))
+			continue
+		}
 
-	rest, err := provider.RedactSecrets(redactedValue).EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
-	if err != nil {
-		return nil
-	}
+		scrub, err := newScrubber(provider, true)
+		if err != nil {
+			continue
+		}
 
-	var secrets []string
+		secrets = append(secrets, scrub.secrets...)
 
-	for _, secret := range scrub.secrets {
-		if len(secret) >= 8 && !strings.Contains(string(rest), secret) {
-			secrets = append(secrets, secret)
+		open, err := provider.RedactSecrets(redactedValue).EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+		if err == nil {
+			rest = append(rest, string(open))
 		}
 	}
 
-	return secrets
+	return slices.DeleteFunc(secrets, func(secret string) bool {
+		return len(secret) < 8 || strings.Contains(strings.Join(rest, "\n"), secret)
+	})
 }
 
 // shows checks that a text has none of the secrets in it.
@@ -150,7 +153,7 @@ func FuzzDiff(f *testing.F) {
 			return
 		}
 
-		secrets := append(secretsOf(before), secretsOf(after)...)
+		secrets := secretsOf(before, after)
 
 		changes, err := Diff(before, after)
 		if err != nil {
@@ -256,8 +259,6 @@ func FuzzPatch(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	secrets := secretsOf(plain.Bytes)
-
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > largestFuzzed {
 			return
@@ -275,7 +276,7 @@ func FuzzPatch(f *testing.F) {
 
 		patched, err := fresh.Machine(m)
 		if err != nil {
-			shows(t, "the error", err.Error(), append(secretsOf([]byte(text)), secrets...))
+			shows(t, "the error", err.Error(), secretsOf([]byte(text), plain.Bytes))
 			return
 		}
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
-	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -116,13 +115,12 @@ func (s *session) extraManifests(ctx context.Context) ([]k8s.ExtraManifest, erro
 
 // manifests lists the manifests, ordered by their IDs.
 func (s *session) manifests(ctx context.Context) ([]*k8s.Manifest, error) {
-	list, err := safe.ReaderList[*k8s.Manifest](ctx, s.state,
-		resource.NewMetadata(k8s.ControlPlaneNamespaceName, k8s.ManifestType, "", resource.VersionUndefined))
+	items, err := list[*k8s.Manifest](ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", k8s.ManifestType, s.failed(err))
+		return nil, fmt.Errorf("list %s: %w", k8s.ManifestType, err)
 	}
 
-	return slices.SortedFunc(list.All(), func(a, b *k8s.Manifest) int {
+	return slices.SortedFunc(items.All(), func(a, b *k8s.Manifest) int {
 		return cmp.Compare(a.Metadata().ID(), b.Metadata().ID())
 	}), nil
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/cosi-project/runtime/pkg/resource"
-	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
@@ -27,15 +25,14 @@ func (m *Machine) observeStaticPods(ctx context.Context, s *session, out *cluste
 
 // staticPods reads the names of the static pods and the stamps of their configurations.
 func (s *session) staticPods(ctx context.Context) (map[string]string, error) {
-	list, err := safe.ReaderList[*k8s.StaticPod](ctx, s.state,
-		resource.NewMetadata(k8s.NamespaceName, k8s.StaticPodType, "", resource.VersionUndefined))
+	items, err := list[*k8s.StaticPod](ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("list static pods: %w", s.failed(err))
+		return nil, fmt.Errorf("list static pods: %w", err)
 	}
 
 	pods := map[string]string{}
 
-	for pod := range list.All() {
+	for pod := range items.All() {
 		manifest, err := manifestOf(pod)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,284 @@
+package talos
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	cosi "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/cosi-project/runtime/pkg/state"
+	cosiclient "github.com/cosi-project/runtime/pkg/state/protobuf/client"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	configapi "github.com/siderolabs/talos/pkg/machinery/api/resource/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Whatever answers at the address of a machine, in maintenance mode or as a member that somebody else rules by now: no
+// panic, and what is made of it is in the form that decisions are made of. `go test -fuzz=FuzzObserve ./internal/talos`
+// looks for more; findings stay in testdata/fuzz. What is endless has tests of its own.
+
+// largestFuzzed in bytes keeps one input from taking long.
+const largestFuzzed = 64 << 10
+
+// answering is a connection to a machine that says the same to the same question.
+type answering func(method string, request any) []byte
+
+func (a answering) Invoke(_ context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
+	return decoded(a(method, request), reply)
+}
+
+func (a answering) NewStream(
+	ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	return &answerOnce{ctx: ctx, answer: a(method, nil)}, nil
+}
+
+// decoded reads an answer as gRPC does.
+func decoded(answer []byte, into any) error {
+	if len(answer) == 0 {
+		return status.Error(codes.NotFound, "there is none")
+	}
+
+	if err := proto.Unmarshal(answer, into.(proto.Message)); err != nil {
+		return status.Error(codes.Internal, "the answer cannot be decoded")
+	}
+
+	return nil
+}
+
+// answerOnce is a stream of one message, said twice.
+type answerOnce struct {
+	ctx    context.Context
+	answer []byte
+	said   int
+}
+
+func (s *answerOnce) Header() (metadata.MD, error) { return nil, nil } //nolint:nilnil // there is none
+func (s *answerOnce) Trailer() metadata.MD         { return nil }
+func (s *answerOnce) CloseSend() error             { return nil }
+func (s *answerOnce) Context() context.Context     { return s.ctx }
+func (s *answerOnce) SendMsg(any) error            { return nil }
+
+func (s *answerOnce) RecvMsg(into any) error {
+	if s.said++; s.said > 2 || len(s.answer) == 0 {
+		return io.EOF
+	}
+
+	return decoded(s.answer, into)
+}
+
+// sessionOf is a session with somebody who answers.
+func sessionOf(t *testing.T, a answering, access cluster.Access) *session {
+	t.Helper()
+
+	s, err := newSession("10.0.0.1", &wire{}, peer{access: access})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = s.conn.Close() })
+
+	s.machine, s.resources = machineapi.NewMachineServiceClient(a), cosi.NewStateClient(a)
+	s.state = state.WrapCore(cosiclient.NewAdapter(s.resources, cosiclient.WithDisableWatchRetry()))
+
+	return s
+}
+
+// sent is a resource as a machine sends it.
+func sent(f *testing.F, r resource.Resource) []byte {
+	f.Helper()
+
+	encoded, err := protobuf.FromResource(r)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	message, err := encoded.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return said(f, &cosi.GetResponse{Resource: message})
+}
+
+func said(f *testing.F, message proto.Message) []byte {
+	f.Helper()
+
+	encoded, err := proto.Marshal(message)
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	return encoded
+}
+
+// secretOfFuzz stands in the configuration that the seeds have.
+const secretOfFuzz = "very-secret-token"
+
+// seedsOfObserve are what a machine says to: its status, its hardware, its configuration, other reads, lists, calls.
+func seedsOfObserve(f *testing.F) {
+	f.Helper()
+
+	stage := runtime.NewMachineStatus()
+	stage.TypedSpec().Stage, stage.TypedSpec().Status.Ready = runtime.MachineStageMaintenance, true
+
+	booting := runtime.NewMachineStatus()
+	booting.TypedSpec().Stage = runtime.MachineStageBooting
+	booting.TypedSpec().Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: "etcd"}}
+
+	system := hardware.NewSystemInformation(hardware.SystemInformationID)
+	system.TypedSpec().UUID = "03000200-0400-0500-0006-000700080009"
+
+	other := hardware.NewSystemInformation(hardware.SystemInformationID)
+	other.TypedSpec().UUID = " 6F9619FF-8B86-D011-B42D-00CF4FC964FF"
+
+	configuration := said(f, &cosi.GetResponse{Resource: &cosi.Resource{
+		Metadata: &cosi.Metadata{Namespace: config.NamespaceName, Type: config.MachineConfigType, Id: config.ActiveID,
+			Version: "1", Phase: "running"},
+		Spec: &cosi.Spec{ProtoSpec: said(f, &configapi.MachineConfigSpec{YamlMarshalled: []byte(
+			"machine: {type: controlplane, token: " + secretOfFuzz + ", kubelet: {registerWithFQDN: true}}")})},
+	}})
+
+	name := k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID)
+	name.TypedSpec().Nodename = "cp-1"
+
+	host := network.NewHostnameStatus(network.NamespaceName, network.HostnameID)
+	host.TypedSpec().Hostname = "cp-1"
+
+	pod := k8s.NewStaticPod(k8s.NamespaceName, "kube-apiserver")
+	pod.TypedSpec().Pod = map[string]any{"metadata": map[string]any{"name": "kube-apiserver", "annotations": nil}}
+
+	extension := runtime.NewExtensionStatus(runtime.NamespaceName, "a")
+	extension.TypedSpec().Metadata.Name = schematicName
+
+	version := said(f, &machineapi.VersionResponse{Messages: []*machineapi.Version{{
+		Version: &machineapi.VersionInfo{Tag: "v1.13.0"}, Platform: &machineapi.PlatformInfo{Name: "metal"}}}})
+	services := said(f, &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{{
+		Services: []*machineapi.ServiceInfo{{Id: "etcd", State: "Failed", Events: &machineapi.ServiceEvents{
+			Events: []*machineapi.ServiceEvent{{Msg: "no", State: "Failed"}}}}}}}})
+
+	meta := runtime.NewMetaKey(runtime.NamespaceName, runtime.MetaKeyTagToID(cluster.MetaNetwork))
+	meta.TypedSpec().Value = "x"
+
+	event := said(f, &machineapi.Event{Id: "1", Data: &anypb.Any{
+		TypeUrl: "talos/runtime/machine.ServiceStateEvent", Value: said(f, &machineapi.ServiceStateEvent{Service: "etcd"})}})
+
+	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), []byte{}, services)
+	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), sent(f, meta), event)
+	f.Add(true, sent(f, stage), sent(f, other), configuration, sent(f, name), sent(f, block.NewDisk(block.NamespaceName, "sda")),
+		said(f, &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{{Members: []*machineapi.EtcdMember{{Id: 1}}}}}))
+	f.Add(false, sent(f, stage), sent(f, system), []byte{}, []byte{}, []byte{}, version)
+	f.Add(true, sent(f, booting), sent(f, other), configuration, sent(f, name), sent(f, extension), services)
+	f.Add(true, sent(f, booting), sent(f, other), configuration, sent(f, host), sent(f, pod), version)
+	f.Add(true, sent(f, stage), sent(f, stage), sent(f, stage), sent(f, system), sent(f, name), []byte{10, 0})
+	f.Add(false, []byte{10, 0}, []byte{10, 2, 10, 0}, []byte{10, 0}, []byte{10, 0}, []byte{10, 0}, []byte{10, 0})
+}
+
+func FuzzObserve(f *testing.F) {
+	seedsOfObserve(f)
+
+	fleet, err := NewFleet(Options{Restores: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	f.Fuzz(func(t *testing.T, member bool, stage, system, configuration, read, listed, called []byte) {
+		if len(stage)+len(system)+len(configuration)+len(read)+len(listed)+len(called) > largestFuzzed {
+			return
+		}
+
+		answers := answering(func(method string, request any) []byte {
+			kind, ok := request.(*cosi.GetRequest)
+
+			switch {
+			case ok && kind.GetType() == runtime.MachineStatusType:
+				return stage
+			case ok && kind.GetType() == hardware.SystemInformationType:
+				return system
+			case ok && kind.GetType() == config.MachineConfigType:
+				return configuration
+			case ok:
+				return read
+			case strings.HasPrefix(method, "/cosi."):
+				return listed
+			default:
+				return called
+			}
+		})
+
+		access := cluster.Maintenance
+		if member {
+			access = cluster.Member
+		}
+
+		m := &Machine{fleet: fleet, name: "cp-1", address: "10.0.0.1",
+			wanted: cluster.Machine{Meta: map[uint8]string{cluster.MetaNetwork: "x"}}}
+		s := sessionOf(t, answers, access)
+
+		out, err := m.observe(t.Context(), s)
+		checkObserved(t, out, err, access, strings.Contains(string(stage)+string(system)+string(read)+string(listed)+
+			string(called), secretOfFuzz))
+
+		asked(t.Context(), m, s)
+	})
+}
+
+// checkObserved checks what is decided by: the identity and the stage of a machine.
+func checkObserved(t *testing.T, out cluster.MachineState, err error, access cluster.Access, mayQuote bool) {
+	t.Helper()
+
+	if err != nil {
+		if strings.Contains(err.Error(), secretOfFuzz) && !mayQuote {
+			t.Errorf("the error quotes the configuration: %v", err)
+		}
+
+		return
+	}
+
+	if out.Access != access || out.UUID != usableUUID(out.UUID) {
+		t.Errorf("it is %s with the UUID %q", out.Access, out.UUID)
+	}
+
+	if access == cluster.Maintenance && (out.Stage != cluster.StageMaintenance || out.Role != "" || out.BootID != "") {
+		t.Errorf("in maintenance mode it is %+v", out)
+	}
+}
+
+// asked asks whatever else is asked of a machine; nothing but that it comes back is expected.
+func asked(ctx context.Context, m *Machine, s *session) {
+	_ = s.inspect(ctx, &Info{})
+
+	out := cluster.MachineState{Role: cluster.ControlPlane, EtcdService: cluster.ServiceFailed}
+	_ = m.observeNodeName(ctx, s, machineSection{}, &out)
+	_ = m.observeStaticPods(ctx, s, &out)
+	_ = m.observeEtcd(ctx, s, &out)
+	_ = m.observeEtcdFailure(ctx, s, &out)
+
+	_, _ = m.etcdView(ctx, s)
+	_, _ = s.memberName(ctx)
+	_, _ = s.nextConfig(ctx)
+	_, _ = s.meta(ctx)
+	_, _ = s.disks(ctx)
+	_, _ = s.startedAt(ctx)
+	_, _ = s.readBootID(ctx)
+	_, _ = s.bootstrapRequested(ctx)
+	_, _ = s.renderedManifests(ctx)
+	_, _ = s.extraManifests(ctx)
+	_, _ = s.manifests(ctx)
+}
