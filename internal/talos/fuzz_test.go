@@ -83,21 +83,16 @@ func (s *answerOnce) RecvMsg(into any) error {
 	return decoded(s.answer, into)
 }
 
-// sessionOf is a session with somebody who answers.
-func sessionOf(t *testing.T, a answering, access cluster.Access) *session {
-	t.Helper()
+// sessionOf is a session with somebody who answers, on a connection that nobody uses.
+func sessionOf(idle *session, a answering, access cluster.Access) *session {
+	resources := cosi.NewStateClient(a)
 
-	s, err := newSession("10.0.0.1", &wire{}, peer{access: access})
-	if err != nil {
-		t.Fatal(err)
+	return &session{
+		address: idle.address, peer: peer{access: access}, wire: idle.wire, conn: idle.conn,
+		machine:   machineapi.NewMachineServiceClient(a),
+		resources: resources,
+		state:     state.WrapCore(cosiclient.NewAdapter(resources, cosiclient.WithDisableWatchRetry())),
 	}
-
-	t.Cleanup(func() { _ = s.conn.Close() })
-
-	s.machine, s.resources = machineapi.NewMachineServiceClient(a), cosi.NewStateClient(a)
-	s.state = state.WrapCore(cosiclient.NewAdapter(s.resources, cosiclient.WithDisableWatchRetry()))
-
-	return s
 }
 
 // sent is a resource as a machine sends it.
@@ -198,6 +193,13 @@ func FuzzObserve(f *testing.F) {
 		f.Fatal(err)
 	}
 
+	idle, err := newSession("10.0.0.1", &wire{}, peer{})
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	f.Cleanup(func() { _ = idle.conn.Close() })
+
 	f.Fuzz(func(t *testing.T, member bool, stage, system, configuration, read, listed, called []byte) {
 		if len(stage)+len(system)+len(configuration)+len(read)+len(listed)+len(called) > largestFuzzed {
 			return
@@ -229,7 +231,7 @@ func FuzzObserve(f *testing.F) {
 
 		m := &Machine{fleet: fleet, name: "cp-1", address: "10.0.0.1",
 			wanted: cluster.Machine{Meta: map[uint8]string{cluster.MetaNetwork: "x"}}}
-		s := sessionOf(t, answers, access)
+		s := sessionOf(idle, answers, access)
 
 		out, err := m.observe(t.Context(), s)
 		checkObserved(t, out, err, access, strings.Contains(string(stage)+string(system)+string(read)+string(listed)+
