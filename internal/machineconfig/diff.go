@@ -1,7 +1,9 @@
 package machineconfig
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -176,7 +178,7 @@ func Diff(before, after []byte) ([]Change, error) {
 		switch replacement, kept := updated[key]; {
 		case !kept:
 			change.Kind, change.element = Removed, updated.newElement(value.place)
-		case reflect.DeepEqual(value.exact, replacement.exact):
+		case sameValue(value.exact, replacement.exact):
 			continue
 		}
 
@@ -198,6 +200,18 @@ func Diff(before, after []byte) ([]Change, error) {
 	})
 
 	return changes, nil
+}
+
+// sameValue compares as Digest does, to which 0 and 0.0 are the same.
+func sameValue(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+
+	one, errOne := json.Marshal(a)
+	other, errOther := json.Marshal(b)
+
+	return errOne == nil && errOther == nil && bytes.Equal(one, other)
 }
 
 func rank(document string) int {
