@@ -12,6 +12,8 @@ import (
 type (
 	// Options are those of a client.
 	Options = api.Options
+	// Limit is what a client sends beside reads.
+	Limit = api.Limit
 	// Kubeconfig says how to reach a cluster.
 	Kubeconfig = api.Kubeconfig
 	// Reference names an object.
@@ -33,10 +35,11 @@ const DefaultLockDuration = lock.DefaultDuration
 
 // See the packages below.
 var (
-	ErrNoAnswer  = api.ErrNoAnswer
-	Authenticate = api.Authenticate
-	ReferenceTo  = objects.ReferenceTo
-	Differences  = objects.Differences
-	PathOf       = objects.PathOf
-	LastEvent    = diagnose.Last
+	ErrNoAnswer    = api.ErrNoAnswer
+	ErrBeyondLimit = api.ErrBeyondLimit
+	Authenticate   = api.Authenticate
+	ReferenceTo    = objects.ReferenceTo
+	Differences    = objects.Differences
+	PathOf         = objects.PathOf
+	LastEvent      = diagnose.Last
 )

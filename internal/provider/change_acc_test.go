@@ -71,7 +71,7 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change func(string) string) {
 	t.Helper()
 
-	fleet, err := providerdata.NewProviderData().FleetOf(machineset.Set{}, bundle)
+	fleet, err := providerdata.NewProviderData().FleetOf(t.Context(), pki.Changing, machineset.Set{}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

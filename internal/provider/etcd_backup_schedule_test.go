@@ -221,7 +221,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	p := machineset.Set{}
 	p.Settings.Endpoint = s.endpoint
 
-	api, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{})
+	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(api.Close)
 

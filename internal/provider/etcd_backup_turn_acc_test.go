@@ -35,13 +35,13 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 
 	p := b.Pool()
 
-	api, err := providerdata.KubernetesOf(p, bundle,
+	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle,
 		kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
 	t.Cleanup(api.Close)
 
 	// The other run has the time of a busy machine.
-	others, err := providerdata.KubernetesOf(p, bundle, kubernetes.Options{})
+	others, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(others.Close)
 

@@ -63,7 +63,7 @@ func (s *site) nodes(t *testing.T, bundle string) *kubernetes.Client {
 	must(t, err)
 
 	p := machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}
-	api, err := providerdata.KubernetesOf(p, secrets, kubernetes.Options{})
+	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, secrets, kubernetes.Options{})
 	must(t, err)
 	t.Cleanup(api.Close)
 

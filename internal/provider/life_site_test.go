@@ -318,7 +318,7 @@ func (s *lifeSite) owners(ctx context.Context, t *testing.T, bundle string) map[
 		return nil
 	}
 
-	api, err := providerdata.KubernetesOf(
+	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing,
 		machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, secrets, kubernetes.Options{})
 	must(t, err)
 

@@ -19,7 +19,7 @@ func (m *Machine) Configuration(ctx context.Context) ([]byte, error) {
 			return fmt.Errorf("%w: it has no configuration", ErrMaintenance)
 		}
 
-		configuration, err = bounded(ctx, m, s.activeConfig)
+		configuration, err = m.observedConfig(ctx, s)
 
 		return err
 	})

@@ -13,11 +13,16 @@ import (
 )
 
 // Options of a [Fleet]. The zero value of every field but Digest, Images and RebootFor
-// has a default.
+// has a default. Without these three an observation reads no machine configuration, and the
+// role os:reader is enough for it.
 type Options struct {
 	// Credentials of the cluster. Without them only maintenance mode can be
 	// spoken to.
 	Credentials Credentials
+	// ForConfigurations are credentials with the role os:admin, to read machine
+	// configurations with where Credentials have less: Talos shows these to no other role. They
+	// are used for nothing else.
+	ForConfigurations Credentials
 	// Fingerprints that a machine's certificate may have in maintenance mode, by
 	// the machine's name: base64 of the SHA-256 of the public key, as the machine
 	// prints it on its console. A machine without an entry is not pinned.
@@ -127,6 +132,8 @@ func (o Options) withDefaults() Options {
 type Fleet struct {
 	options  Options
 	identity identity
+	// forConfigurations is nil where identity reads configurations, too.
+	forConfigurations *identity
 
 	mu       sync.Mutex
 	machines map[string]*Machine
@@ -140,7 +147,18 @@ func NewFleet(o Options) (*Fleet, error) {
 		return nil, err
 	}
 
-	return &Fleet{options: o.withDefaults(), identity: id, machines: map[string]*Machine{}}, nil
+	f := &Fleet{options: o.withDefaults(), identity: id, machines: map[string]*Machine{}}
+
+	if !o.ForConfigurations.empty() {
+		id, err := o.ForConfigurations.parse()
+		if err != nil {
+			return nil, err
+		}
+
+		f.forConfigurations = &id
+	}
+
+	return f, nil
 }
 
 // Machine returns the API of a machine; it does no I/O. Machines of the same name

@@ -267,7 +267,7 @@ func asked(ctx context.Context, m *Machine, s *session) {
 	_ = s.inspect(ctx, &Info{})
 
 	out := cluster.MachineState{Role: cluster.ControlPlane, EtcdService: cluster.ServiceFailed}
-	_ = m.observeNodeName(ctx, s, machineSection{}, &out)
+	_ = m.observeNodeName(ctx, s, &machineSection{}, &out)
 	_ = m.observeStaticPods(ctx, s, &out)
 	_ = m.observeEtcd(ctx, s, &out)
 	_ = m.observeEtcdFailure(ctx, s, &out)

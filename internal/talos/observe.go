@@ -19,7 +19,8 @@ import (
 // answer, or answers with another identity, is described by Access and Cause.
 //
 // A member that is running and ready costs four calls, side by side: MachineStatus,
-// MachineConfig, Version and ExtensionStatus. MetaKeys is one more where values in META
+// MachineConfig, Version and ExtensionStatus; where nothing of configurations is wanted,
+// MachineType and the node's name instead of MachineConfig. MetaKeys is one more where values in META
 // are wanted. SystemInformation and, once in a connection, the id of the boot are two
 // more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
 // more: its node's name, the services, the event log in two calls, and the content of
@@ -117,7 +118,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
 	out := cluster.MachineState{Access: cluster.Member}
 
-	var section machineSection
+	var section *machineSection
 
 	calls, callCtx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
@@ -204,16 +205,16 @@ func (m *Machine) observeEtcdFailure(ctx context.Context, s *session, out *clust
 }
 
 // observeNodeName finds the name of the Kubernetes node. A settled machine is taken
-// at its last word or, where this run never asked, at its certificate, so that
-// reading a running cluster costs no call for it.
+// at its last word or, where this run never asked and its configuration was read, at its
+// certificate, so that reading a running cluster costs no call for it.
 func (m *Machine) observeNodeName(
-	ctx context.Context, s *session, section machineSection, out *cluster.MachineState,
+	ctx context.Context, s *session, section *machineSection, out *cluster.MachineState,
 ) error {
 	m.mu.Lock()
 	name := m.nodeName
 	m.mu.Unlock()
 
-	if name == "" {
+	if name == "" && section != nil {
 		name = s.peer.nodeName(section.Kubelet.RegisterWithFQDN)
 	}
 
@@ -252,18 +253,28 @@ func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.Mach
 
 // configuration fills in role, digest, the images of Kubernetes, and what a change of the
 // configuration needs a reboot for.
-func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.MachineState) (machineSection, error) {
-	raw, err := bounded(ctx, m, s.activeConfig)
+//
+// Where none of that is wanted, the configuration is not read: the role is told without it, and the section is nil.
+func (m *Machine) configuration(
+	ctx context.Context, s *session, out *cluster.MachineState,
+) (section *machineSection, err error) {
+	if !m.fleet.options.wantsConfigurations() {
+		out.Role, err = bounded(ctx, m, s.machineType)
+
+		return nil, err
+	}
+
+	raw, err := m.observedConfig(ctx, s)
 	if err != nil {
-		return machineSection{}, err
+		return nil, err
 	}
 
 	parsed, err := m.parse(raw)
 	if err != nil {
-		return parsed.section, err
+		return nil, err
 	}
 
-	section, rebootFor := parsed.section, m.fleet.options.RebootFor
+	section, rebootFor := &parsed.section, m.fleet.options.RebootFor
 	out.Role, out.Images, out.ConfigDigest = section.role(), maps.Clone(parsed.images), parsed.digest
 
 	if out.ConfigDigest == "" {
@@ -279,6 +290,38 @@ func (m *Machine) configuration(ctx context.Context, s *session, out *cluster.Ma
 	}
 
 	return section, nil
+}
+
+// wantsConfigurations is whether anything is wanted of machine configurations.
+func (o Options) wantsConfigurations() bool {
+	return o.Digest != nil || o.Images != nil || o.RebootFor != nil
+}
+
+// observedConfig reads the active configuration, with other credentials where there are such for it: on a connection
+// of its own, which has to lead to the machine that the session leads to.
+func (m *Machine) observedConfig(ctx context.Context, s *session) ([]byte, error) {
+	id := m.fleet.forConfigurations
+	if id == nil {
+		return bounded(ctx, m, s.activeConfig)
+	}
+
+	own, _, err := m.fleet.options.open(ctx, s.address, *id, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the machine configuration: %w", err)
+	}
+
+	defer own.close()
+
+	if err := own.expect(cluster.Member); err != nil {
+		return nil, fmt.Errorf("read the machine configuration: %w", err)
+	}
+
+	if own.peer.fqdn != s.peer.fqdn {
+		return nil, fmt.Errorf("read the machine configuration: %w: %s answers now, and a moment ago it was %s",
+			ErrUnreachable, own.peer.fqdn, s.peer.fqdn)
+	}
+
+	return bounded(ctx, m, own.activeConfig)
 }
 
 // parsedConfig is what observing needs of a configuration. The same one is read again with

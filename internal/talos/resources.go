@@ -173,6 +173,20 @@ func (s *session) extensions(ctx context.Context) (found []Extension, schematic 
 	return found, schematic, nil
 }
 
+// machineType reads the role of the machine without its configuration, which less than os:admin may.
+func (s *session) machineType(ctx context.Context) (cluster.Role, error) {
+	res, err := get[*config.MachineType](ctx, s, config.NamespaceName, config.MachineTypeType, config.MachineTypeID)
+	if err != nil {
+		return "", err
+	}
+
+	if res.MachineType().IsControlPlane() {
+		return cluster.ControlPlane, nil
+	}
+
+	return cluster.Worker, nil
+}
+
 // activeConfig reads the configuration that the machine runs with, byte for byte.
 // It is not decoded on the way, so that documents this build does not know pass.
 func (s *session) activeConfig(ctx context.Context) ([]byte, error) {

@@ -85,7 +85,13 @@ func (o owner) config(t *testing.T, kind machinetype.Type) []byte {
 func (o owner) credentials(t *testing.T) talos.Credentials {
 	t.Helper()
 
-	cert, err := o.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(role.Admin))
+	return o.credentialsAs(t, role.Admin)
+}
+
+func (o owner) credentialsAs(t *testing.T, roles ...role.Role) talos.Credentials {
+	t.Helper()
+
+	cert, err := o.bundle.GenerateTalosAPIClientCertificate(role.MakeSet(roles...))
 	must(t, err)
 
 	return talos.Credentials{CA: o.bundle.Certs.OS.Crt, Cert: cert.Crt, Key: cert.Key}

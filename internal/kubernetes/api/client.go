@@ -34,6 +34,8 @@ type Options struct {
 	Fallbacks []string
 	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
 	CA, Cert, Key []byte
+	// Limit is what is sent beside reads; nil is no limit.
+	Limit *Limit
 	// Port is where an API server listens on its own machine, 6443 by default (Talos:
 	// cluster.controlPlane.localAPIServerPort).
 	Port string
@@ -80,6 +82,8 @@ type Client struct {
 
 	// Options are those that were given, with their defaults and without credentials.
 	Options Options
+	// ValidUntil is when the client certificate ends; zero where that is not known.
+	ValidUntil time.Time
 	// Cluster tells clusters apart: a SHA-256 of the CA or, of a kubeconfig, of the server and its CA.
 	Cluster string
 
@@ -127,7 +131,8 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{Options: o.withoutCredentials(), Cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA))}
+	c := &Client{Options: o.withoutCredentials(), Cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA)),
+		ValidUntil: cert.Leaf.NotAfter}
 	c.connect = func(base string) *Server {
 		return &Server{URL: base, http: newTransport(o,
 			&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})}

@@ -159,6 +159,14 @@ func Ended(ctx context.Context) error {
 
 // RoundTrip implements http.RoundTripper.
 func (f *Failover) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := f.client.Options.Limit.refuse(r); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // nobody reads it
+		}
+
+		return nil, err
+	}
+
 	body, err := bodyOf(r)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -81,7 +82,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	ctx = to.mask(ctx)
 	r.Addons.Saw(to.Claim(state.Release()))
 
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
 	if err != nil {
 		return addonSeen{}, err
 	}

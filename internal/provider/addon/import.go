@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -214,7 +215,7 @@ func (r *addonResource) adopt(
 
 	ctx = to.mask(ctx)
 
-	from, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	from, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
 	if err != nil {
 		return fail("reach the cluster", err,
 			"Correct what the import id, or KUBECONFIG, says of the cluster, and import again.")

@@ -16,26 +16,31 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// addonsOn is the cluster that a way leads to. It does no I/O. Its client stays for the life of the process.
-func addonsOn(ctx context.Context, m *providerdata.ProviderData, to Way) (providerdata.ReleaseKeeper, error) {
+// addonsOn is the cluster that a way leads to, for an operation. It does no I/O. Its client stays for the life of the
+// process, or as long as its credentials last.
+func addonsOn(
+	ctx context.Context, m *providerdata.ProviderData, access pki.Access, to Way,
+) (providerdata.ReleaseKeeper, error) {
 	a := m.Addons
 
 	a.Mu.Lock()
 	defer a.Mu.Unlock()
 
-	api := a.Clients[to.key]
+	key := access.Operation + " " + to.key
+	api := a.Clients[key]
 
-	if api == nil {
+	if api == nil || !providerdata.Lasts(ctx, api) {
 		var err error
-		if api, err = to.client(ctx, m); err != nil {
+		if api, err = to.client(ctx, m, access); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNoWay, err)
 		}
 
-		a.Clients[to.key] = api
+		a.Clients[key] = api
 	}
 
 	return a.Open(ctx, api), nil
@@ -54,7 +59,7 @@ type Way struct {
 	// version of Kubernetes, empty when it is not known.
 	version string
 	Secrets []string
-	client  func(ctx context.Context, m *providerdata.ProviderData) (*kubernetes.Client, error)
+	client  func(ctx context.Context, m *providerdata.ProviderData, access pki.Access) (*kubernetes.Client, error)
 }
 
 // way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
@@ -78,8 +83,8 @@ func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (W
 		Mark:      bundle.Mark(),
 		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint,
 		version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
-		client: func(ctx context.Context, m *providerdata.ProviderData) (*kubernetes.Client, error) {
-			c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+		client: func(ctx context.Context, m *providerdata.ProviderData, access pki.Access) (*kubernetes.Client, error) {
+			c, err := m.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 
 			return c.API, err
 		},
@@ -122,11 +127,13 @@ func (m addonModel) wayOfKubeconfig() (Way, error) {
 
 	found := Way{
 		key: tf.DigestOf("kubeconfig", path, access.Context, string(content)),
-		client: func(_ context.Context, data *providerdata.ProviderData) (*kubernetes.Client, error) {
+		client: func(
+			_ context.Context, data *providerdata.ProviderData, allowed pki.Access,
+		) (*kubernetes.Client, error) {
 			access := access
 			access.Static = data.StaticKubeconfigs
 
-			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{})
+			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{Limit: providerdata.LimitOf(allowed.Kubernetes)})
 		},
 	}
 

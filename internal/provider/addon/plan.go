@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -276,7 +277,7 @@ func (r *addonResource) vanished(ctx context.Context, plan addonModel) tf.Verdic
 	ctx, cancel := context.WithTimeout(to.mask(ctx), r.KubernetesTimeout)
 	defer cancel()
 
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ReadingAddons, to)
 	if err != nil {
 		return tf.Verdict{}
 	}

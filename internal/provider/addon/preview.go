@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -152,7 +153,7 @@ func (p *preview) cluster(ctx context.Context, from *providerdata.ProviderData) 
 		return nil
 	}
 
-	cluster, err := addonsOn(to.mask(ctx), from, to)
+	cluster, err := addonsOn(to.mask(ctx), from, pki.ReadingAddons, to)
 	if err != nil {
 		p.Cause = err
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -253,7 +254,7 @@ func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) er
 
 // uninstall removes the release. It is idempotent.
 func (r *addonResource) uninstall(ctx context.Context, state addonModel, to Way) error {
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ChangingObjects, to)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -73,7 +74,7 @@ func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*add
 
 	ctx = maskTexts(ctx, spec.Secrets)
 
-	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, to)
+	cluster, err := addonsOn(ctx, r.ConfiguredResource.ProviderData, pki.ChangingObjects, to)
 	if err != nil {
 		return nil, diag.Diagnostics{addonNotBegun(plan, err)}
 	}

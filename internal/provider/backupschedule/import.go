@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -131,7 +132,7 @@ func importedSchedule(ctx context.Context, request scheduleImport) etcdBackupSch
 
 // readSchedule finds the CronJob of a schedule and puts what is imported of it into the model.
 func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBackupScheduleModel) error {
-	s, closing, diags := r.scheduler(ctx, *m)
+	s, closing, diags := r.scheduler(ctx, pki.ReadingSchedule, *m)
 	if diags.HasError() {
 		return errors.New(diags.Errors()[0].Detail())
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -116,7 +117,7 @@ func (r *etcdBackupScheduleResource) apply(
 	ctx, cancel := plan.deadline(ctx, op, &diags)
 	defer cancel()
 
-	s, closing, more := r.scheduler(ctx, *plan)
+	s, closing, more := r.scheduler(ctx, pki.ChangingObjects, *plan)
 	if diags.Append(more...); diags.HasError() {
 		return false, diags
 	}
@@ -207,7 +208,7 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 	ctx, cancel := state.deadline(ctx, tf.OpRead, &resp.Diagnostics)
 	defer cancel()
 
-	s, closing, diags := r.scheduler(ctx, state)
+	s, closing, diags := r.scheduler(ctx, pki.ReadingSchedule, state)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -285,7 +286,7 @@ func (r *etcdBackupScheduleResource) Delete(
 	ctx, cancel := state.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
 	defer cancel()
 
-	s, closing, diags := r.scheduler(ctx, state)
+	s, closing, diags := r.scheduler(ctx, pki.ChangingObjects, state)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -312,7 +313,7 @@ func (r *etcdBackupScheduleResource) Delete(
 
 // scheduler prepares work on the cluster of a model that is fully known.
 func (r *etcdBackupScheduleResource) scheduler(
-	ctx context.Context, m etcdBackupScheduleModel,
+	ctx context.Context, access pki.Access, m etcdBackupScheduleModel,
 ) (*Scheduler, func(), diag.Diagnostics) {
 	spec, _, diags := m.Spec(ctx, r.ProviderData)
 
@@ -325,7 +326,7 @@ func (r *etcdBackupScheduleResource) scheduler(
 		return nil, nil, diags
 	}
 
-	c, err := r.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+	c, err := r.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle,
 		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))

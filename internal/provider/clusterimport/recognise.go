@@ -38,7 +38,10 @@ func Recognise(
 		p.Machines[name] = machineset.Machine{Address: address}
 	}
 
-	fleet, err := m.FleetOf(p, file.Bundle)
+	reading := *m
+	reading.Talos.TrustNodeNames = true // nothing is recorded yet: what is left out is for changes alone
+
+	fleet, err := reading.FleetOf(ctx, pki.Importing, p, file.Bundle)
 	if err != nil {
 		return nil, ImportFailed("ask the machines", err, "")
 	}

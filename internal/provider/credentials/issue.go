@@ -38,7 +38,7 @@ func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) ku
 	}
 
 	if groups.IsNull() {
-		who.groups = []string{providerdata.AdminGroup}
+		who.groups = []string{pki.GroupAdmin}
 	}
 
 	return who
@@ -68,7 +68,7 @@ func issueKubeconfig(
 // rolesOf fills in what a configuration leaves out.
 func rolesOf(r *tf.Reader, roles types.List) []string {
 	if roles.IsNull() {
-		return []string{providerdata.AdminRole}
+		return []string{pki.RoleAdmin}
 	}
 
 	return r.Texts(roles)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -67,7 +68,7 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-					providerdata.AdminGroup + "\"]`, the group that may " +
+					pki.GroupAdmin + "\"]`, the group that may " +
 					"do everything.",
 			},
 			"ttl": schema.StringAttribute{

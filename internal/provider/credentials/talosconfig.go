@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -48,7 +49,7 @@ type talosconfigModel struct {
 // What the ephemeral resource and the file have in common.
 const (
 	rolesDescription = "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
-		"`os:etcd:backup`, `os:admin`. Default: `[\"" + providerdata.AdminRole + "\"]`."
+		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleAdmin + "\"]`."
 	nodesDescription = "Machines that commands act on when they name none. Default: none."
 )
 

@@ -35,7 +35,9 @@ type Taking struct {
 	handle  clusterhandle.HandleModel
 	Bundle  *pki.Bundle
 	machine *talos.Fleet
-	API     *kubernetes.Client
+	// snapshots are the same machines, asked for a snapshot.
+	snapshots *talos.Fleet
+	API       *kubernetes.Client
 	// Close ends what was prepared.
 	Close   func()
 	sealing backup.Sealing
@@ -113,18 +115,25 @@ func (r *Resource) Prepare(
 
 	// What is asked of the machines changes nothing.
 	reading := *r.ProviderData
-	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
+	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+	c, err := reading.ClientsOf(ctx, pki.BackingUp, p, machineset.PriorState{}, bundle,
 		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
+		return ctx, nil, err
+	}
+
+	snapshots, err := reading.Along(c.Route).FleetOf(ctx, pki.BackingUp.ForPart(), p, bundle)
+	if err != nil {
+		c.Close()
+
 		return ctx, nil, err
 	}
 
 	o := ownerOf(handle.Name.ValueString(), bundle)
 
 	return ctx, &Taking{Archive: o.Archive(opened, to), At: to, handle: handle, Bundle: bundle, machine: c.Machines,
-		API: c.API, Close: c.Close}, nil
+		snapshots: snapshots, API: c.API, Close: func() { snapshots.Close(); c.Close() }}, nil
 }
 
 // ready waits for the turn of the taking, and removes what killed runs left half stored. Its
@@ -205,7 +214,7 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 		}
 	}
 
-	machine := t.machine.Machine(cluster.Machine{Name: g.Address, Role: cluster.ControlPlane, Address: g.Address})
+	machine := t.snapshots.Machine(cluster.Machine{Name: g.Address, Role: cluster.ControlPlane, Address: g.Address})
 
 	request.Source = func(ctx context.Context, to io.Writer) error {
 		w := &writeProbe{Writer: to}

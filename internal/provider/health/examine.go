@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -57,9 +58,9 @@ func examine(
 	defer cancel()
 
 	reading := *m
-	reading.Talos.TrustNodeNames, reading.Talos.Digest = true, nil
+	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
-	c, err := reading.ClientsOf(ctx, p, machineset.PriorState{}, bundle,
+	c, err := reading.ClientsOf(ctx, pki.Examining, p, machineset.PriorState{}, bundle,
 		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")

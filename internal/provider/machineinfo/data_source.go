@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -114,12 +115,10 @@ func (d *DataSource) OptionsFor(
 		return options, leave, diags
 	}
 
-	credentials, err := bundle.TalosClient([]string{providerdata.AdminRole}, providerdata.CredentialsTTL)
-	if err != nil {
+	var err error
+	if options.Credentials, err = providerdata.TalosCredentials(ctx, bundle, pki.Inspecting.Talos); err != nil {
 		return options, leave, append(diags, tf.Unable("read", "machine", finding.Report{Cause: []string{err.Error()}}))
 	}
-
-	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
 
 	p := machineset.Set{Object: "machine",
 		Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}

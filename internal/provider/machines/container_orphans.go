@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
@@ -20,7 +21,7 @@ func openAll(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
 	with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
 ) (*session, machineset.PriorState, error) {
-	s, err := openSession(ctx, m, p, recorded, render)
+	s, err := openSession(ctx, m, pki.Changing, p, recorded, render)
 	if err != nil || s.Route.Host == nil {
 		return s, recorded, err
 	}
@@ -37,7 +38,7 @@ func openAll(
 	s.Close()
 
 	recorded = with(recorded, orphans...)
-	s, err = openSession(ctx, m, p, recorded, render)
+	s, err = openSession(ctx, m, pki.Changing, p, recorded, render)
 
 	return s, recorded, err
 }

@@ -15,7 +15,7 @@ import (
 func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set, record machineset.Record) run {
 	recorded, _ := machineset.NewPriorState(record, p, p) // a machine may be elsewhere than state wants it
 
-	s, err := openSession(ctx, m, p.Unpinned(), recorded, false)
+	s, err := openSession(ctx, m, pki.Changing, p.Unpinned(), recorded, false)
 	if err != nil {
 		return run{err: err}
 	}

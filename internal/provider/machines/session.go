@@ -18,7 +18,8 @@ import (
 // openSession prepares an operation on a set that is fully known. render says whether
 // configurations are needed. It does no I/O.
 func openSession(
-	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState, render bool,
+	ctx context.Context, m *providerdata.ProviderData, access pki.Access, p machineset.Set,
+	recorded machineset.PriorState, render bool,
 ) (*session, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
@@ -36,10 +37,11 @@ func openSession(
 
 	want := p.Spec(recorded, files)
 
-	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, p, recorded, bundle, kubernetes.Options{
-		StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
-		Progress: func(message string) { tf.LogInfo(ctx, message) },
-	})
+	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, access, p, recorded, bundle,
+		kubernetes.Options{
+			StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
+			Progress: func(message string) { tf.LogInfo(ctx, message) },
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func observe(
 		reading.Talos.RebootFor = exam.Look
 	}
 
-	s, err := openSession(ctx, &reading, p, recorded, false)
+	s, err := openSession(ctx, &reading, pki.Observing, p, recorded, false)
 	if err != nil {
 		return cluster.Spec{}, cluster.Snapshot{}, err
 	}
@@ -149,7 +151,7 @@ func openToConverge(
 		return openAll(ctx, m, p, recorded, machineset.PriorState.WithRemoved, true)
 	}
 
-	s, err := openSession(ctx, m, p, recorded, true)
+	s, err := openSession(ctx, m, pki.Changing, p, recorded, true)
 
 	return s, recorded, err
 }

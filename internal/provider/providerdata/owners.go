@@ -240,7 +240,7 @@ func (m *ProviderData) nodesOf(ctx context.Context, p machineset.Set) (cluster.K
 		return cluster.KubernetesState{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, pki.AskingOwners, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 	if err != nil {
 		return cluster.KubernetesState{}, err
 	}

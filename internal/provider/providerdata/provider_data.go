@@ -3,29 +3,15 @@ package providerdata
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
-)
-
-// CredentialsTTL is how long the credentials of one operation live. They are made
-// for it and never leave the process.
-const CredentialsTTL = 24 * time.Hour
-
-// The client that talosop is to the clusters it works on.
-const (
-	AdminRole  = "os:admin"
-	AdminGroup = "system:masters"
-	ClientName = "talosop"
 )
 
 // ProviderData assembles what an operation on machines needs. It is the one place
@@ -122,43 +108,6 @@ func (m *ProviderData) LookingFor(want cluster.Spec) *ProviderData {
 	looking.Talos.Restores = true
 
 	return &looking
-}
-
-// FleetOf is the Talos APIs of machines, with credentials for this operation; Close has to be called.
-func (m *ProviderData) FleetOf(p machineset.Set, bundle *pki.Bundle) (*talos.Fleet, error) {
-	credentials, err := bundle.TalosClient([]string{AdminRole}, CredentialsTTL)
-	if err != nil {
-		return nil, err
-	}
-
-	options := m.Talos
-	options.Credentials = talos.Credentials{CA: credentials.CA, Cert: credentials.Certificate, Key: credentials.Key}
-	options.Fingerprints = map[string][]string{}
-
-	for name, machine := range p.Machines {
-		if machine.Fingerprint != "" {
-			options.Fingerprints[name] = []string{machine.Fingerprint}
-		}
-	}
-
-	return talos.NewFleet(options)
-}
-
-// KubernetesOf completes the options of a client with what the pool says.
-func KubernetesOf(p machineset.Set, bundle *pki.Bundle, options kubernetes.Options) (*kubernetes.Client, error) {
-	credentials, err := bundle.KubernetesClient(ClientName, []string{AdminGroup}, CredentialsTTL)
-	if err != nil {
-		return nil, err
-	}
-
-	options.Endpoint, options.Fallbacks = p.Settings.Endpoint, slices.Clone(p.Endpoints)
-	for _, other := range p.Others {
-		options.Fallbacks = append(options.Fallbacks, other.Address)
-	}
-
-	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
-
-	return kubernetes.New(options)
 }
 
 // LookLimit bounds a look at the store that nothing waits for.

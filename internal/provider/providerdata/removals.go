@@ -107,7 +107,7 @@ func askForRemovals(
 		return Impediments{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, pki.Checking, p, machineset.PriorState{}, bundle, kubernetes.Options{})
 	if err != nil {
 		return Impediments{}, err
 	}

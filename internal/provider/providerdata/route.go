@@ -127,9 +127,10 @@ func (c clients) Close() {
 	c.Route.Leave()
 }
 
-// ClientsOf prepares them; close has to be called. It asks nobody.
+// ClientsOf prepares them, with what an operation may do; close has to be called. It asks nobody.
 func (m *ProviderData) ClientsOf(
-	ctx context.Context, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle, o kubernetes.Options,
+	ctx context.Context, access pki.Access, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
+	o kubernetes.Options,
 ) (clients, error) {
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
@@ -138,14 +139,14 @@ func (m *ProviderData) ClientsOf(
 
 	o.Dial = way.dial()
 
-	machines, err := m.Along(way).FleetOf(p, bundle)
+	machines, err := m.Along(way).FleetOf(ctx, access, p, bundle)
 	if err != nil {
 		way.Leave()
 
 		return clients{}, err
 	}
 
-	api, err := KubernetesOf(p, bundle, o)
+	api, err := KubernetesOf(ctx, access, p, bundle, o)
 	if err != nil {
 		machines.Close()
 		way.Leave()

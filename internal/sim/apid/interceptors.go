@@ -37,7 +37,7 @@ func (i *interceptors) unary(
 		return i.s.forwardUnary(ctx, info.FullMethod, req, targets, one)
 	}
 
-	call := i.newCall(info.FullMethod)
+	call := i.newCall(ctx, info.FullMethod)
 	call.Detail = describe(req)
 
 	ctx = context.WithValue(ctx, callKey{}, &call)
@@ -83,7 +83,7 @@ func (i *interceptors) streamUntil(
 		return i.s.forwardStream(ctx, info, ss, targets, one)
 	}
 
-	call := i.newCall(info.FullMethod)
+	call := i.newCall(ctx, info.FullMethod)
 	ctx = context.WithValue(ctx, callKey{}, &call)
 
 	return i.serve(ctx, &call, info.FullMethod, func(f fault.Fault) error {
@@ -150,8 +150,9 @@ func (i *interceptors) serve(
 	return err
 }
 
-func (i *interceptors) newCall(fullMethod string) fault.Call {
+func (i *interceptors) newCall(ctx context.Context, fullMethod string) fault.Call {
 	return fault.Call{
+		Roles:       strings.Join(RolesOf(ctx).Strings(), ", "),
 		Machine:     i.s.Name(),
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),

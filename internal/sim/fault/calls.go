@@ -40,6 +40,9 @@ type Call struct {
 	Service string
 	// Personality of the machine.
 	Personality Personality
+	// Roles are those of the peer's certificate, or of whom it speaks for, separated by commas; os:reader in maintenance
+	// mode.
+	Roles string
 	// Detail says what was asked for: a resource, an apply mode, a path. Never secrets.
 	Detail string
 	// Code is the outcome; codes.Unknown with Done false while the call is running.

@@ -1,0 +1,103 @@
+package providerdata
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// ClientName is what talosop is called in audit logs of the clusters that it works on.
+const ClientName = "talosop"
+
+// afterTimeout is how long credentials last beyond the timeout of an operation, for what it leaves in order.
+const afterTimeout = 5 * time.Minute
+
+// lifetime is how long the credentials of an operation last. They are made for it and never leave the process.
+func lifetime(ctx context.Context) time.Duration {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return pki.OperationLifetime
+	}
+
+	return max(pki.OperationLifetime, time.Until(end)+afterTimeout)
+}
+
+// TalosCredentials are those of a client of the Talos API with some roles, none without roles.
+func TalosCredentials(ctx context.Context, bundle *pki.Bundle, roles []string) (talos.Credentials, error) {
+	if len(roles) == 0 {
+		return talos.Credentials{}, nil
+	}
+
+	c, err := bundle.TalosClient(roles, lifetime(ctx))
+
+	return talos.Credentials{CA: c.CA, Cert: c.Certificate, Key: c.Key}, err
+}
+
+// FleetOf is the Talos APIs of machines, with credentials for this operation; Close has to be called.
+func (m *ProviderData) FleetOf(
+	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle,
+) (*talos.Fleet, error) {
+	options := m.Talos
+
+	var err error
+	if options.Credentials, err = TalosCredentials(ctx, bundle, access.Talos); err != nil {
+		return nil, err
+	}
+
+	if access.Part.Of == pki.Configurations {
+		if options.ForConfigurations, err = TalosCredentials(ctx, bundle, access.Part.Roles); err != nil {
+			return nil, err
+		}
+	}
+
+	options.Fingerprints = map[string][]string{}
+
+	for name, machine := range p.Machines {
+		if machine.Fingerprint != "" {
+			options.Fingerprints[name] = []string{machine.Fingerprint}
+		}
+	}
+
+	return talos.NewFleet(options)
+}
+
+// KubernetesOf completes the options of a client with what the pool says, and with credentials for this operation.
+func KubernetesOf(
+	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle, options kubernetes.Options,
+) (*kubernetes.Client, error) {
+	credentials, err := bundle.KubernetesClient(ClientName, []string{pki.GroupAdmin}, lifetime(ctx))
+	if err != nil {
+		return nil, err
+	}
+
+	options.Endpoint, options.Fallbacks = p.Settings.Endpoint, slices.Clone(p.Endpoints)
+	for _, other := range p.Others {
+		options.Fallbacks = append(options.Fallbacks, other.Address)
+	}
+
+	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
+	options.Limit = LimitOf(access.Kubernetes)
+
+	return kubernetes.New(options)
+}
+
+// LimitOf is what a client with an access may send beside reads; nil is no limit.
+func LimitOf(access pki.KubernetesAccess) *kubernetes.Limit {
+	if access.All {
+		return nil
+	}
+
+	return &kubernetes.Limit{Writes: access.Writes, Secrets: access.Secrets, DryRuns: access.DryRuns}
+}
+
+// Lasts is whether the credentials of a client last as long as an operation may take.
+func Lasts(ctx context.Context, api *kubernetes.Client) bool {
+	end, bounded := ctx.Deadline()
+
+	return api.ValidUntil.IsZero() || time.Now().Before(api.ValidUntil) && (!bounded || end.Before(api.ValidUntil))
+}
