@@ -105,6 +105,9 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 	return base, base.settle(g.cluster.AirGapped, m.Hostname, g.contract)
 }
 
+// providedPatches is where Cluster.ProvidedPatches are for users: `clusters` of the provider.
+const providedPatches = "clusters.config_patches"
+
 // scope is a list of patches and the setting it comes from.
 type scope struct {
 	field   string
@@ -112,7 +115,8 @@ type scope struct {
 }
 
 func (g *Generator) scopes(m Machine) []scope {
-	return []scope{{"patches", g.cluster.Patches}, {"pool.patches", m.PoolPatches}, {"machine.patches", m.Patches}}
+	return []scope{{"patches", g.cluster.Patches}, {providedPatches, g.cluster.ProvidedPatches},
+		{"pool.patches", m.PoolPatches}, {"machine.patches", m.Patches}}
 }
 
 // patchCache keeps parsed patches by their text: machines of a cluster share most of theirs, and parsing

@@ -46,8 +46,9 @@ type Cluster struct {
 	ImageCache bool
 	// Registries says how container images are pulled.
 	Registries Registries
-	// Patches are applied to all machines, before those of pools and machines.
-	Patches []string
+	// Patches are applied to all machines, before those of pools and machines. ProvidedPatches follow them at once;
+	// they are of the provider's configuration, and in no state.
+	Patches, ProvidedPatches []string
 }
 
 // The names of pod networks.

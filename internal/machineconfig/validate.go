@@ -71,6 +71,7 @@ func checkCluster(c Cluster, s strictness) error {
 
 	if c.Contract != "" {
 		checkPatches(&found, "patches", c.Patches, c.Contract)
+		checkPatches(&found, providedPatches, c.ProvidedPatches, c.Contract)
 	}
 
 	return found.err()

@@ -32,10 +32,22 @@ func (p Set) problemsIn(g *Group, machine string, err error) error {
 
 	var problems []error
 	for _, f := range fields {
-		problems = append(problems, &finding.FieldError{At: p.locate(f, g, machine), Field: f})
+		at := p.locate(f, g, machine)
+		if ofProvider(f) {
+			f.Fix += "; it is in `clusters` of the provider"
+		}
+
+		problems = append(problems, &finding.FieldError{At: at, Field: f})
 	}
 
 	return errors.Join(problems...)
+}
+
+// ofProvider is whether a setting is of the provider's configuration.
+func ofProvider(field *machineconfig.FieldError) bool {
+	steps := field.Steps()
+
+	return len(steps) > 0 && steps[0] == "clusters"
 }
 
 // locate finds the attribute that holds a setting. machine is the machine the
@@ -63,7 +75,7 @@ func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) f
 		steps[0] = "version_contract"
 	}
 
-	if p.InHandle {
+	if p.InHandle && !ofProvider(field) {
 		return finding.Along(finding.Root("cluster"), steps)
 	}
 

@@ -15,18 +15,24 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// providerClusters describes the clusters whose secrets are in no state.
+// providerClusters describes what of clusters is to be in no state.
 func providerClusters() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Clusters whose secrets are to be in neither state nor plan, by their names. What names such " +
-			"a cluster and has no `secrets`, as `talosop_cluster`, `talosop_control_plane` or a handle, takes them from here, " +
-			"whenever it is planned, read, applied or destroyed; state has a digest, by which others are refused. They are " +
-			"stored nowhere, and may come from ephemeral resources and variables ([guide](guides/credentials.md)).",
+		MarkdownDescription: "What of clusters is to be in neither state nor plan, by their names: it is there whenever a " +
+			"resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from ephemeral " +
+			"resources and variables ([guide](guides/credentials.md)).",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"secrets": schema.StringAttribute{
-				Required: true, Sensitive: true,
-				MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it.",
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it. Resources and " +
+					"handles that name the cluster and have no `secrets` take these; state has a digest, by which others are refused.",
+			},
+			"config_patches": schema.ListAttribute{
+				Optional: true, Sensitive: true, ElementType: types.StringType,
+				MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +
+					"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
+					"is applied as one of those is, and the plan names no paths of it.",
 			},
 		}},
 	}
@@ -35,33 +41,22 @@ func providerClusters() schema.MapNestedAttribute {
 // clusters reads the clusters of the provider's configuration.
 func (m providerModel) clusters(ctx context.Context) providerdata.Clusters {
 	r := &tf.Reader{}
-	clusters := providerdata.Clusters{Unknown: m.Clusters.IsUnknown(), Secrets: map[string]types.String{}}
 
-	for name, one := range tf.Objects[clusterModel](ctx, r, m.Clusters) {
-		clusters.Secrets[name] = one.Secrets
-	}
-
-	clusters.Unknown = clusters.Unknown || r.Unknown
-
-	return clusters
-}
-
-type clusterModel struct {
-	Secrets types.String `tfsdk:"secrets"`
+	return providerdata.Clusters{By: tf.Objects[providerdata.ProvidedCluster](ctx, r, m.Clusters), Unknown: r.Unknown}
 }
 
 func validateClusters(clusters providerdata.Clusters) diag.Diagnostics {
-	var diags diag.Diagnostics
+	var diags diag.Diagnostics // whether patches fit a cluster is said where its configurations are made
 
-	for _, name := range slices.Sorted(maps.Keys(clusters.Secrets)) {
-		bundle := clusters.Secrets[name]
-		if bundle.IsUnknown() {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(clusters.By)) {
+		one, at := clusters.By[name], path.Root("clusters").AtMapKey(name)
+
+		if bundle := one.Secrets; !bundle.IsUnknown() && !bundle.IsNull() {
+			if _, err := pki.Parse([]byte(bundle.ValueString())); err != nil {
+				diags.Append(tf.InvalidSecrets(at.AtName("secrets"), err))
+			}
 		}
 
-		if _, err := pki.Parse([]byte(bundle.ValueString())); err != nil {
-			diags.Append(tf.InvalidSecrets(path.Root("clusters").AtMapKey(name).AtName("secrets"), err))
-		}
 	}
 
 	return diags

@@ -27,6 +27,13 @@ output "healthy" {
 }
 `
 
+// registryPatch is a patch with a secret.
+const (
+	registryPassword = "PASSWORD-OF-THE-REGISTRY"
+	registryPatch    = "machine: { registries: { config: { registry.test: { auth: { username: me, password: " +
+		registryPassword + " } } } } }"
+)
+
 // providedSite is the workspace of the example whose secrets are in no state.
 func (s *site) providedSite(t *testing.T, cli clitest.CLI, bundle string) *clitest.Workspace {
 	t.Helper()
@@ -77,6 +84,7 @@ func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 			t.Errorf("the second plan is not empty:\n%s", plan)
 		}
 
+		w.Setenv("TF_VAR_patch", registryPatch)
 		w.Write("change_override.tf", `
 resource "talosop_control_plane" "this" {
   deletion_protection    = false
@@ -84,15 +92,30 @@ resource "talosop_control_plane" "this" {
   cluster_config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]
 }
 provider "talosop" {
-  clusters = { prod2 = { secrets = var.secrets } }
+  clusters = { prod2 = { secrets = var.secrets, config_patches = [var.patch] } }
 }
 `)
+		w.Write("patch.tf", "variable \"patch\" {\n  ephemeral = true\n}\n")
 
 		shown, file = savedPlan(t, w, "change.plan")
 		texts["the plan of a change"], texts["its file, later"] = shown, file
 
 		output += w.MustRun("apply", "change.plan").Output()
 		says(t, w.MustRun("plan"), "No changes.")
+
+		w.Setenv("TF_VAR_patch", strings.ReplaceAll(registryPatch, registryPassword, registryPassword+"-2"))
+
+		changed := w.MustRun("apply", "-auto-approve")
+		says(t, changed, "apply configuration to w-2")
+		says(t, w.MustRun("plan"), "No changes.")
+
+		output += changed.Output()
+
+		for _, m := range s.Machines() {
+			if !strings.Contains(string(m.Config()), registryPassword+"-2") {
+				t.Errorf("%s did not get the patch", m.Name())
+			}
+		}
 
 		texts["state"] = w.Read("terraform.tfstate*")
 		texts["private state"] = privateIn(t, w.Read("terraform.tfstate"))
@@ -104,6 +127,12 @@ provider "talosop" {
 		output += w.MustRun("destroy", "-auto-approve").Output()
 		texts["output"], texts["log"] = output, w.Trace()
 		holdsNone(t, bundle, texts)
+
+		for where, text := range texts {
+			if strings.Contains(text, registryPassword) {
+				t.Errorf("%s holds the password of the patch", where)
+			}
+		}
 
 		for _, m := range s.Machines() {
 			if m.Configured() || m.Stage() != sim.StageMaintenance {
@@ -136,6 +165,14 @@ func TestAccProvidedSecrets_others(t *testing.T) {
 		says(t, fails(t, w, "plan"), "Invalid secrets")
 
 		w.Setenv("TF_VAR_secrets", bundle)
+		w.Write("patch_override.tf", `
+provider "talosop" {
+  clusters = { prod = { secrets = var.secrets, config_patches = ["machine: { nonsense: hidden }"] } }
+}
+`)
+		says(t, fails(t, w, "plan"), "unknown fields: machine.nonsense", "`clusters` of the provider")
+		w.Write("patch_override.tf", "")
+
 		w.Write("none_override.tf", `provider "talosop" { clusters = { staging = { secrets = var.secrets } } }`)
 		says(t, fails(t, w, "plan"), `Found none for cluster "prod"`, "staging")
 		s.nothingWasSent(t)

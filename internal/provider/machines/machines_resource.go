@@ -125,7 +125,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
 	P(model).life().own(&p)
-	diags.Append(p.findSecrets(r.ProviderData, "")...)
+	diags.Append(p.addProvided(r.ProviderData, "")...)
 
 	return p, diags
 }

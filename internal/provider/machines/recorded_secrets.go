@@ -34,11 +34,16 @@ func (p *writtenSet) recallSecrets(
 ) diag.Diagnostics {
 	diags := tf.ReadPrivate(ctx, private, secretsKey, &p.RecordedSecrets)
 
-	return append(diags, p.findSecrets(m, p.RecordedSecrets)...)
+	return append(diags, p.addProvided(m, p.RecordedSecrets)...)
 }
 
-// findSecrets fills in the secrets that the provider was given. After an error they count as not known.
-func (p *writtenSet) findSecrets(m *providerdata.ProviderData, recorded string) diag.Diagnostics {
+// addProvided fills in the secrets and the patches that the provider was given. After an error the secrets count as not
+// known.
+func (p *writtenSet) addProvided(m *providerdata.ProviderData, recorded string) diag.Diagnostics {
+	patches, known := m.PatchesOf(p.clusterName, recorded)
+	p.Settings.ProvidedPatches = patches
+	p.Unknown = p.Unknown || !known
+
 	if !p.Provided {
 		return nil
 	}

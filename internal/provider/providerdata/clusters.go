@@ -17,12 +17,50 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Clusters are the clusters of the provider's configuration, whose secrets are in no state.
+// Clusters are the clusters of the provider's configuration.
 type Clusters struct {
 	// Unknown is true while it is not known which there are.
 	Unknown bool
-	// Secrets are the bundles, by the names of the clusters.
-	Secrets map[string]types.String
+	// By their names.
+	By map[string]ProvidedCluster
+}
+
+// ProvidedCluster is what the provider was given of a cluster, which is in no state. Secrets may be null.
+type ProvidedCluster struct {
+	Secrets types.String `tfsdk:"secrets"`
+	Patches types.List   `tfsdk:"config_patches"`
+}
+
+// find finds a cluster by the digest of its secrets, whatever name the configuration has for it by now, and else by
+// its name.
+func (c Clusters) find(name, digest string) (found ProvidedCluster, proven, ok bool) {
+	if digest != "" {
+		for _, one := range c.By {
+			if DigestOf(one.Secrets) == digest {
+				return one, true, true
+			}
+		}
+	}
+
+	found, ok = c.By[name]
+
+	return found, false, ok
+}
+
+// PatchesOf are the patches of a cluster in the provider's configuration; known is false while they are not known.
+// recorded is as in SecretsOf.
+func (m *ProviderData) PatchesOf(name types.String, recorded string) (patches []string, known bool) {
+	if m == nil {
+		return nil, true
+	}
+
+	if m.Clusters.Unknown || name.IsUnknown() {
+		return nil, !m.Clusters.Unknown
+	}
+
+	found, _, _ := m.Clusters.find(name.ValueString(), recorded)
+
+	return tf.KnownStrings(found.Patches)
 }
 
 // SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.
@@ -34,23 +72,15 @@ func (m *ProviderData) SecretsOf(name types.String, recorded string, at finding.
 		return types.StringUnknown(), nil
 	}
 
-	if recorded != "" {
-		for _, bundle := range m.Clusters.Secrets {
-			if DigestOf(bundle) == recorded {
-				return bundle, nil
-			}
-		}
-	}
-
-	bundle, ok := m.Clusters.Secrets[name.ValueString()]
+	found, proven, ok := m.Clusters.find(name.ValueString(), recorded)
 
 	switch {
-	case !ok:
+	case !ok || found.Secrets.IsNull():
 		return types.StringUnknown(), finding.List{m.noSecrets(name.ValueString(), at)}
-	case recorded != "" && !bundle.IsUnknown():
+	case recorded != "" && !proven && !found.Secrets.IsUnknown():
 		return types.StringUnknown(), finding.List{otherSecrets(name.ValueString(), at)}
 	default:
-		return bundle, nil
+		return found.Secrets, nil
 	}
 }
 
@@ -66,7 +96,9 @@ func DigestOf(secrets types.String) string {
 
 func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
 	has := "the provider has no `clusters`"
-	if names := slices.Sorted(maps.Keys(m.Clusters.Secrets)); len(names) > 0 {
+	if _, ok := m.Clusters.By[name]; ok {
+		has = "what the provider has of it has none"
+	} else if names := slices.Sorted(maps.Keys(m.Clusters.By)); len(names) > 0 {
 		has = "`clusters` of the provider has " + strings.Join(names, ", ")
 	}
 
