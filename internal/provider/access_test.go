@@ -1,16 +1,26 @@
 package provider
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
@@ -117,6 +127,149 @@ func TestAccess_rolesThatMachinesSee(t *testing.T) {
 
 		if more := used[strings.Join(op.access.Part.Roles, ", ")]; op.more != nil && !slices.Equal(more, op.more) {
 			t.Errorf("%s: asked for %v as %v, want %v", op.access.Operation, more, op.access.Part.Roles, op.more)
+		}
+	}
+}
+
+// The guide to credentials has the table as it is.
+func TestAccess_tableOfTheGuide(t *testing.T) {
+	t.Parallel()
+
+	rows := pki.Accesses()
+	rows = append(rows, pki.Access{Operation: "CronJob of `talosop_etcd_backup_schedule`", Talos: []string{schedule.Role},
+		Kubernetes: pki.KubernetesAccess{None: true}})
+
+	table := "| operation | Talos API | Kubernetes API |\n|---|---|---|\n"
+	for _, a := range rows {
+		table += fmt.Sprintf("| %s | %s | %s |\n", a.Operation, talosInGuide(a), kubernetesInGuide(a.Kubernetes))
+	}
+
+	guide, err := os.ReadFile("../../templates/guides/credentials.md.tmpl")
+	must(t, err)
+
+	if !strings.Contains(string(guide), "\n\n"+table+"\n") {
+		t.Errorf("templates/guides/credentials.md.tmpl has another table than\n\n%s", table)
+	}
+}
+
+func talosInGuide(a pki.Access) string {
+	if len(a.Talos) == 0 {
+		return "none"
+	}
+
+	text := "`" + strings.Join(a.Talos, "`, `") + "`"
+	if a.Part.Of != "" {
+		text += "; `" + strings.Join(a.Part.Roles, "`, `") + "` for " + a.Part.Of
+	}
+
+	return text
+}
+
+func kubernetesInGuide(k pki.KubernetesAccess) string {
+	switch {
+	case k.None:
+		return "none"
+	case k.All:
+		return "everything"
+	}
+
+	text := "reads, but no Secrets"
+	if k.Secrets {
+		text = "reads"
+	}
+
+	if k.DryRuns {
+		text += ", dry runs"
+	}
+
+	if len(k.Writes) > 0 {
+		text += "; writes `" + strings.Join(k.Writes, "`, `") + "`"
+	}
+
+	return text
+}
+
+// A client of the Kubernetes API sends what the table has, and nothing else.
+func TestAccess_limitsOfKubernetes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0)
+	config := baseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.36.2"
+	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
+		"address": s.controlPlane[0].Address().String()}}
+
+	drive(t, "talosop_control_plane", nil).apply(t, config).must(t)
+
+	bundle, err := pki.Parse([]byte(bundleOnce()))
+	must(t, err)
+
+	for _, access := range pki.Accesses() {
+		if access.Kubernetes.None {
+			continue
+		}
+
+		api, err := providerdata.KubernetesOf(t.Context(), access,
+			machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, bundle, kubernetes.Options{})
+		must(t, err)
+		t.Cleanup(api.Close)
+
+		if left := time.Until(api.ValidUntil); left > pki.OperationLifetime {
+			t.Errorf("%s: credentials last %s", access.Operation, left)
+		}
+
+		_, err = api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		passes(t, access, "lists nodes", err, true)
+
+		_, err = api.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+		passes(t, access, "lists Secrets", err, access.Kubernetes.All || access.Kubernetes.Secrets)
+
+		_, err = api.CoordinationV1().Leases("default").Create(t.Context(),
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}}, metav1.CreateOptions{})
+		passes(t, access, "makes a Lease", err, access.Kubernetes.All || slices.Contains(access.Kubernetes.Writes, "leases"))
+
+		err = api.CoreV1().Nodes().Delete(t.Context(), "nobody", metav1.DeleteOptions{})
+		passes(t, access, "deletes a node", err, access.Kubernetes.All)
+	}
+}
+
+func passes(t *testing.T, access pki.Access, what string, err error, may bool) {
+	t.Helper()
+
+	if errors.Is(err, kubernetes.ErrBeyondLimit) == may {
+		t.Errorf("%s %s: %v", access.Operation, what, err)
+	}
+}
+
+// Credentials for others have the least role, and an end that is near; what says otherwise is refused in the plan.
+func TestCredentials_validatesEphemerals(t *testing.T) {
+	t.Parallel()
+
+	server := serving(t, nil)
+
+	for _, test := range []struct {
+		kind   string
+		config configuration
+		says   string
+	}{
+		{"talosop_kubeconfig", configuration{"ttl": "24h"}, ""},
+		{"talosop_kubeconfig", configuration{"ttl": unknownValue{}}, ""},
+		{"talosop_kubeconfig", configuration{"ttl": "24h1s"}, `Found "24h1s". Allowed is a duration of more than nothing and ` +
+			"at most 24h"},
+		{"talosop_talosconfig", configuration{"ttl": "0s"}, `Found "0s"`},
+		{"talosop_talosconfig", configuration{"ttl": "8760h"}, "Give the credentials the length of a run"},
+		{"talosop_talosconfig", configuration{"roles": []any{"os:root"}}, `Found "os:root". Allowed are os:admin`},
+	} {
+		test.config["cluster"] = writtenHandle("10.0.0.11")
+
+		typ := schemas(t).EphemeralResourceSchemas[test.kind].ValueType()
+
+		resp, err := server.ValidateEphemeralResourceConfig(t.Context(), &tfprotov6.ValidateEphemeralResourceConfigRequest{
+			TypeName: test.kind, Config: dynamic(t, valueOf(t, typ, test.config))})
+		must(t, err)
+
+		if said := show(resp.Diagnostics); !strings.Contains(said, test.says) || (said == "") != (test.says == "") {
+			t.Errorf("%s %v: %s", test.kind, test.config["ttl"], said)
 		}
 	}
 }

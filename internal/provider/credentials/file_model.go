@@ -108,9 +108,10 @@ func (m *fileModel) validateCommon() diag.Diagnostics {
 		return diags
 	}
 
-	if !m.TTL.IsUnknown() && o.TTL < time.Minute {
+	if !m.TTL.IsUnknown() && (o.TTL < time.Minute || o.TTL > longestFileTTL) {
 		return append(diags, tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(m.TTL.ValueString()),
-			"allowed is a duration of at least 1m, such as 8h", "give the credentials a lifetime that a person can use"))
+			"allowed is a duration of at least 1m and at most 720h, such as 8h",
+			"give the credentials a lifetime that a person can use: an apply writes new ones when they are due"))
 	}
 
 	if m.RenewBefore.IsNull() || r.Unknown {

@@ -89,7 +89,7 @@ func fileAttributes() map[string]schema.Attribute {
 		"ttl": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},
 			MarkdownDescription: "How long the credentials are valid, such as `8h`, though never longer than the authority " +
-				"that signs them. Default: `24h`." + rewritten,
+				"that signs them. Default: `24h`; at most `720h`." + rewritten,
 		},
 		"renew_before": schema.StringAttribute{
 			Optional: true, CustomType: tf.DurationType{},

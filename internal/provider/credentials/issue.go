@@ -68,7 +68,7 @@ func issueKubeconfig(
 // rolesOf fills in what a configuration leaves out.
 func rolesOf(r *tf.Reader, roles types.List) []string {
 	if roles.IsNull() {
-		return []string{pki.RoleAdmin}
+		return []string{pki.RoleReader}
 	}
 
 	return r.Texts(roles)

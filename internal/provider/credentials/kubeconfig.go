@@ -19,6 +19,8 @@ import (
 var (
 	_ ephemeral.EphemeralResourceWithConfigure = (*kubeconfigEphemeral)(nil)
 	_ ephemeral.EphemeralResourceWithClose     = (*kubeconfigEphemeral)(nil)
+
+	_ ephemeral.EphemeralResourceWithValidateConfig = (*kubeconfigEphemeral)(nil)
 )
 
 // NewKubeconfigEphemeral is the constructor of the ephemeral resource talosop_kubeconfig.
@@ -69,12 +71,12 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 				ElementType: types.StringType,
 				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
 					pki.GroupAdmin + "\"]`, the group that may " +
-					"do everything.",
+					"do everything: no other one has rights in a new cluster.",
 			},
 			"ttl": schema.StringAttribute{
 				Optional:            true,
 				CustomType:          timetypes.GoDurationType{},
-				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
+				MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
 			},
 			"kubeconfig": schema.StringAttribute{
 				Computed: true, Sensitive: true,
@@ -111,6 +113,16 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 			},
 		},
 	}
+}
+
+// ValidateConfig implements ephemeral.EphemeralResourceWithValidateConfig.
+func (e *kubeconfigEphemeral) ValidateConfig(
+	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
+) {
+	var config kubeconfigModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	lifetimeOf(config.TTL, &resp.Diagnostics)
 }
 
 func (e *kubeconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {

@@ -31,7 +31,7 @@ func NewKubeconfigFile() resource.Resource {
 			"groups": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Groups in the certificate, which decide what the user may do (RBAC). Default: `[\"" +
-					pki.GroupAdmin + "\"]`, the group that may do everything." + rewritten,
+					pki.GroupAdmin + "\"]`, the group that may do everything: no other one has rights in a new cluster." + rewritten,
 			},
 		},
 	}}

@@ -28,9 +28,11 @@ type order struct {
 	Ends time.Time `json:"ends"`
 }
 
-// The lifetime of credentials in a file when the user says nothing, and the part of it that is left when they are due.
+// The lifetime of credentials in a file when the user says nothing, the longest one, and the part of it that is left
+// when they are due.
 const (
 	defaultFileTTL = 24 * time.Hour
+	longestFileTTL = 30 * 24 * time.Hour
 	renewedAt      = 3
 )
 

@@ -21,6 +21,8 @@ import (
 var (
 	_ ephemeral.EphemeralResourceWithConfigure = (*talosconfigEphemeral)(nil)
 	_ ephemeral.EphemeralResourceWithClose     = (*talosconfigEphemeral)(nil)
+
+	_ ephemeral.EphemeralResourceWithValidateConfig = (*talosconfigEphemeral)(nil)
 )
 
 // NewTalosconfigEphemeral is the constructor of the ephemeral resource talosop_talosconfig.
@@ -49,7 +51,7 @@ type talosconfigModel struct {
 // What the ephemeral resource and the file have in common.
 const (
 	rolesDescription = "Talos roles of the client, which decide what it may do: `os:reader`, `os:operator`, " +
-		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleAdmin + "\"]`."
+		"`os:etcd:backup`, `os:admin`. Default: `[\"" + pki.RoleReader + "\"]`, which changes nothing."
 	nodesDescription = "Machines that commands act on when they name none. Default: none."
 )
 
@@ -75,7 +77,7 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 			"ttl": schema.StringAttribute{
 				Optional:            true,
 				CustomType:          timetypes.GoDurationType{},
-				MarkdownDescription: "How long the credentials are valid, such as `30m`. Default: `1h`.",
+				MarkdownDescription: "How long the credentials are valid, such as `30m`. " + ttlDefault,
 			},
 			"endpoints": schema.ListAttribute{
 				Optional:    true,
@@ -112,6 +114,17 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 			},
 		},
 	}
+}
+
+// ValidateConfig implements ephemeral.EphemeralResourceWithValidateConfig.
+func (e *talosconfigEphemeral) ValidateConfig(
+	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
+) {
+	var config talosconfigModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	lifetimeOf(config.TTL, &resp.Diagnostics)
+	resp.Diagnostics.Append(validateRoles(config.Roles)...)
 }
 
 func (e *talosconfigEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
@@ -170,8 +183,12 @@ func (m *talosconfigModel) fill(out issued) {
 	m.NotAfter = timetypes.NewRFC3339TimeValue(out.NotAfter)
 }
 
-// defaultTTL is the lifetime of credentials when the user says nothing.
-const defaultTTL = time.Hour
+// The lifetime of credentials for one run when the user says nothing, and the longest one: nobody can take them back.
+const (
+	defaultTTL = time.Hour
+	longestTTL = 24 * time.Hour
+	ttlDefault = "Default: `1h`; at most `24h`."
+)
 
 func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration {
 	if ttl.IsNull() || ttl.IsUnknown() {
@@ -181,10 +198,10 @@ func lifetimeOf(ttl timetypes.GoDuration, diags *diag.Diagnostics) time.Duration
 	lifetime, more := ttl.ValueGoDuration()
 	diags.Append(more...)
 
-	if !more.HasError() && lifetime <= 0 {
+	if !more.HasError() && (lifetime <= 0 || lifetime > longestTTL) {
 		diags.Append(tf.Invalid(path.Root("ttl"), "ttl", "found "+finding.Quote(ttl.ValueString()),
-			"allowed is a duration of more than nothing, such as 30m or 8h",
-			"give the credentials a lifetime"))
+			"allowed is a duration of more than nothing and at most 24h, such as 30m or 8h",
+			"give the credentials the length of a run: each one makes its own"))
 	}
 
 	return lifetime

@@ -50,10 +50,13 @@ type talosconfigFileModel struct {
 	Nodes     types.List `tfsdk:"nodes"`
 }
 
-func (m *talosconfigFileModel) validate() diag.Diagnostics {
+func (m *talosconfigFileModel) validate() diag.Diagnostics { return validateRoles(m.Roles) }
+
+// validateRoles checks the roles of a talosconfig.
+func validateRoles(roles types.List) diag.Diagnostics {
 	at := path.Root("roles")
 
-	if m.Roles.IsNull() || m.Roles.IsUnknown() {
+	if roles.IsNull() || roles.IsUnknown() {
 		return nil
 	}
 
@@ -62,11 +65,11 @@ func (m *talosconfigFileModel) validate() diag.Diagnostics {
 	_, known := pki.UnknownRoles(nil)
 	allowed := "allowed are " + finding.Describe(known)
 
-	if len(m.Roles.Elements()) == 0 {
+	if len(roles.Elements()) == 0 {
 		diags.Append(tf.Invalid(at, "roles", "found none", allowed, "list at least one, or leave roles out"))
 	}
 
-	for i, element := range m.Roles.Elements() {
+	for i, element := range roles.Elements() {
 		role, ok := element.(types.String)
 		if !ok || role.IsUnknown() {
 			continue
