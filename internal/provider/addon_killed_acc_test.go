@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +27,12 @@ func TestAccAddon_continuesAfterAnInterruptedRun(t *testing.T) {
 
 	write := func(message, annotation string) {
 		w.Write("main.tf", secretsProvider+fmt.Sprintf(`
+provider "talosop" {
+  clusters = { early = { kubeconfig = file(%q) } }
+}
+
 resource "talosop_addon" "this" {
-  kubeconfig = { path = %q }
+  kubeconfig = { cluster = "early" }
   name       = "simple"
   namespace  = "early"
   chart      = "./simple-1.0.0.tgz"
@@ -67,6 +72,13 @@ resource "talosop_addon" "this" {
 	write("four", "example.org/fine")
 	w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after the run that was interrupted")
+
+	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
+	must(t, err)
+
+	if leak := leaked(string(kubeconfig), w.Read("terraform.tfstate*")); leak != "" {
+		t.Errorf("state holds %s of the kubeconfig", leak)
+	}
 
 	live, err := cluster.API().CoreV1().ConfigMaps("early").Get(t.Context(), "simple", metav1.GetOptions{})
 	if err != nil || live.Data["message"] != "four" {

@@ -28,6 +28,10 @@ func providerClusters() schema.MapNestedAttribute {
 				MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it. Resources and " +
 					"handles that name the cluster and have no `secrets` take these; state has a digest, by which others are refused.",
 			},
+			"kubeconfig": schema.StringAttribute{
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "Kubeconfig of the cluster, in YAML or JSON, for addons whose `kubeconfig` names it.",
+			},
 			"config_patches": schema.ListAttribute{
 				Optional: true, Sensitive: true, ElementType: types.StringType,
 				MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +

@@ -154,6 +154,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 
 	model.Kubeconfig, diags = types.ObjectValue(addonType(ctx, "kubeconfig").AttrTypes, map[string]attr.Value{
 		"path": types.StringValue(path), "content": types.StringNull(), "context": chosen,
+		"cluster": types.StringNull(),
 	})
 
 	return model, diags

@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -65,7 +67,7 @@ type Way struct {
 // way reads how the cluster is reached, which has to be known. Its errors are errNoWay.
 func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (Way, error) {
 	if m.Cluster.IsNull() {
-		return m.wayOfKubeconfig()
+		return m.wayOfKubeconfig(data)
 	}
 
 	handle, bundle, diags := data.ClusterOf(ctx, m.Cluster)
@@ -111,9 +113,16 @@ func derOf(text []byte) string {
 }
 
 // wayOfKubeconfig reads the kubeconfig.
-func (m addonModel) wayOfKubeconfig() (Way, error) {
+func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error) {
 	given := tf.Fields{Reader: &tf.Reader{}, Attributes: m.Kubeconfig}
 	path, content := fromHome(given.Text("path")), []byte(given.Text("content"))
+
+	if name := given.Text("cluster"); name != "" {
+		if content = []byte(data.KubeconfigOf(types.StringValue(name)).ValueString()); len(content) == 0 {
+			return Way{}, fmt.Errorf("%w: clusters of the provider has no kubeconfig of %s", errNoWay, finding.Quote(name))
+		}
+	}
+
 	access := kubernetes.Kubeconfig{Content: content, Context: given.Text("context")}
 
 	if path != "" {

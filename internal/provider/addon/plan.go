@@ -127,8 +127,12 @@ func (m addonModel) placeKnown(ctx context.Context, data *providerdata.ProviderD
 	}
 
 	r := &tf.Reader{}
-	for _, name := range []string{"path", "content", "context"} {
+	for _, name := range []string{"path", "content", "context", "cluster"} {
 		tf.Fields{Reader: r, Attributes: m.Kubeconfig}.Text(name)
+	}
+
+	if name, _ := m.Kubeconfig.Attributes()["cluster"].(types.String); !name.IsNull() {
+		r.Text(data.KubeconfigOf(name))
 	}
 
 	if !m.Cluster.IsNull() {

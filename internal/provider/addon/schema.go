@@ -84,12 +84,17 @@ func addonKubeconfig() schema.Attribute {
 			"path": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Path of a file that is there whenever Terraform runs, relative to its working " +
-					"directory or beginning with `~/`. Exactly one of `path` and `content` is given." + touchesNothing,
+					"directory or beginning with `~/`. Exactly one of `path`, `content` and `cluster` is given." + touchesNothing,
+			},
+			"cluster": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Name of one of `clusters` of the provider that has a `kubeconfig`, which is in no state." +
+					touchesNothing,
 			},
 			"content": schema.StringAttribute{
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "The kubeconfig itself, in YAML or JSON: stored in state, because a refresh and a " +
-					"destroy need it, where `path` or a `cluster` handle keeps it out. Credentials that end, such as those of " +
+					"destroy need it, where `path` and `cluster` keep it out. Credentials that end, such as those of " +
 					"`talosop_kubeconfig`, cannot be used for longer than they last." +
 					touchesNothing,
 			},

@@ -103,18 +103,24 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 	at := frameworkpath.Root("kubeconfig")
 	path, _ := m.Kubeconfig.Attributes()["path"].(types.String)
 	content, _ := m.Kubeconfig.Attributes()["content"].(types.String)
+	cluster, _ := m.Kubeconfig.Attributes()["cluster"].(types.String)
+
+	given := 0
+	for _, source := range []types.String{path, content, cluster} {
+		if !source.IsNull() {
+			given++
+		}
+	}
 
 	switch {
-	case path.IsUnknown() || content.IsUnknown():
+	case path.IsUnknown() || content.IsUnknown() || cluster.IsUnknown():
 		return nil
-	case path.IsNull() == content.IsNull():
-		found := "found both path and content"
-		if path.IsNull() {
-			found = "found neither path nor content"
-		}
-
-		return diag.Diagnostics{tf.Invalid(at, "kubeconfig", found, "allowed is exactly one of them",
-			"give the path of the file, or what is in it")}
+	case given != 1:
+		return diag.Diagnostics{tf.Invalid(at, "kubeconfig", fmt.Sprintf("found %d of path, content and cluster", given),
+			"allowed is exactly one of them",
+			"give the path of the file, what is in it, or the name of one of clusters of the provider that has it")}
+	case !cluster.IsNull():
+		return nil
 	case content.IsNull() && strings.TrimSpace(path.ValueString()) == "":
 		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.path", "found an empty one", "allowed is the path of a file",
 			"give it, such as ./kubeconfig")}

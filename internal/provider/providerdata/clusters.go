@@ -25,10 +25,11 @@ type Clusters struct {
 	By map[string]ProvidedCluster
 }
 
-// ProvidedCluster is what the provider was given of a cluster, which is in no state. Secrets may be null.
+// ProvidedCluster is what the provider was given of a cluster, which is in no state. Each may be null.
 type ProvidedCluster struct {
-	Secrets types.String `tfsdk:"secrets"`
-	Patches types.List   `tfsdk:"config_patches"`
+	Secrets    types.String `tfsdk:"secrets"`
+	Kubeconfig types.String `tfsdk:"kubeconfig"`
+	Patches    types.List   `tfsdk:"config_patches"`
 }
 
 // find finds a cluster by the digest of its secrets, whatever name the configuration has for it by now, and else by
@@ -82,6 +83,15 @@ func (m *ProviderData) SecretsOf(name types.String, recorded string, at finding.
 	default:
 		return found.Secrets, nil
 	}
+}
+
+// KubeconfigOf is the kubeconfig of a cluster in the provider's configuration: unknown while that is, null for none.
+func (m *ProviderData) KubeconfigOf(name types.String) types.String {
+	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
+		return types.StringUnknown()
+	}
+
+	return m.Clusters.By[name.ValueString()].Kubeconfig
 }
 
 // DigestOf is the digest of a bundle; empty for what is none.
