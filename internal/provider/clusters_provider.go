@@ -60,7 +60,6 @@ func validateClusters(clusters providerdata.Clusters) diag.Diagnostics {
 				diags.Append(tf.InvalidSecrets(at.AtName("secrets"), err))
 			}
 		}
-
 	}
 
 	return diags

@@ -169,17 +169,20 @@ func templates(manifests ...string) *helmchart.Chart {
 	}
 }
 
+// waitLimit is how long Helm may wait on a busy machine: controllers try again what failed ever more seldom.
+const waitLimit = 5 * time.Minute
+
 // install is Helm's, with a wait.
 func install(s *Session, name string) *action.Install {
 	i := action.NewInstall(s.Configuration())
-	i.ReleaseName, i.Namespace, i.Wait, i.Timeout = name, s.o.Namespace, true, time.Minute
+	i.ReleaseName, i.Namespace, i.Wait, i.Timeout = name, s.o.Namespace, true, waitLimit
 
 	return i
 }
 
 func upgrade(s *Session) *action.Upgrade {
 	u := action.NewUpgrade(s.Configuration())
-	u.Namespace, u.Wait, u.Timeout, u.ResetValues = s.o.Namespace, true, time.Minute, true
+	u.Namespace, u.Wait, u.Timeout, u.ResetValues = s.o.Namespace, true, waitLimit, true
 
 	return u
 }

@@ -184,6 +184,8 @@ func (r *machinesResource[M, P]) removal(ctx context.Context, state M) func() st
 
 	return func() string {
 		p, _ := P(&state).MachineSet(ctx)
+		life.own(&p)
+
 		record, found := life.Recorded(ctx, p.Set)
 		loss := p.Removal(record, cluster.DefaultPolicy())
 
