@@ -2,11 +2,13 @@ package hostcluster_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -186,19 +188,19 @@ func TestEnsure_loadBalancerClassOfOthers(t *testing.T) {
 
 	s := newSite(t)
 	spec := s.spec("dev", 0, 0)
-	spec.Endpoint.Type = corev1.ServiceTypeClusterIP
+	spec.Endpoint.Type = corev1.ServiceTypeNodePort
 	check(t, s.Ensure(t.Context(), spec))
-	s.patchService(t, "dev", `{"spec":{"type":"LoadBalancer","loadBalancerClass":"example.com/theirs"}}`)
+	s.patchService(t, "dev-external", `{"spec":{"type":"LoadBalancer","loadBalancerClass":"example.com/theirs"}}`)
 
 	services := s.cluster.API().CoreV1().Services(s.namespace)
-	before, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+	before, err := services.Get(t.Context(), "dev-external", metav1.GetOptions{})
 	check(t, err)
 
 	spec.Endpoint.Type = corev1.ServiceTypeLoadBalancer
 	check(t, s.Ensure(t.Context(), spec))
 	s.observe(t, spec, quiet)
 
-	after, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+	after, err := services.Get(t.Context(), "dev-external", metav1.GetOptions{})
 	check(t, err)
 
 	if after.UID != before.UID || after.Spec.LoadBalancerClass == nil {
@@ -277,6 +279,12 @@ func TestEnsure_changesAccess(t *testing.T) {
 		{workload.PortForward, corev1.ServiceTypeClusterIP, workload.EndpointService{Type: corev1.ServiceTypeClusterIP}},
 	} {
 		spec.Access, spec.Endpoint = c.access, &c.endpoint
+		if c.endpoint.Inside() {
+			s.observe(t, spec, func(o workload.Observation) bool {
+				return slices.ContainsFunc(o.Drift, func(d workload.Difference) bool { return d.Cause == workload.Unwanted })
+			})
+		}
+
 		check(t, s.Ensure(t.Context(), spec))
 
 		if after := s.observe(t, spec, quiet); after.Machines["cp-0"].PodUID != before.Machines["cp-0"].PodUID {
@@ -287,7 +295,27 @@ func TestEnsure_changesAccess(t *testing.T) {
 		machine, err := services.Get(t.Context(), "dev-cp-0", metav1.GetOptions{})
 		check(t, err)
 
-		endpoint, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+		inside, err := services.Get(t.Context(), "dev", metav1.GetOptions{})
+		check(t, err)
+
+		if inside.Spec.Type != corev1.ServiceTypeClusterIP {
+			t.Errorf("with access %s the endpoint inside is %+v", c.access, inside.Spec)
+		}
+
+		endpoint, err := services.Get(t.Context(), "dev-external", metav1.GetOptions{})
+		if c.endpoint.Inside() {
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("with access %s there is still %+v, %v", c.access, endpoint, err)
+			}
+
+			headless := machine.Spec.ClusterIP == corev1.ClusterIPNone
+			if machine.Spec.Type != c.machine || !headless || !machine.Spec.PublishNotReadyAddresses {
+				t.Errorf("with access %s the machine's Service is %+v", c.access, machine.Spec)
+			}
+
+			continue
+		}
+
 		check(t, err)
 
 		headless := c.access == workload.PortForward

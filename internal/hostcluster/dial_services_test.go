@@ -74,12 +74,17 @@ func TestExternalEndpoint_isTheAddressOfItsService(t *testing.T) {
 	}
 
 	d.spec.Endpoint = &workload.EndpointService{}
+	if to, err := d.host.ExternalEndpoint(t.Context(), d.spec); to != "" || err != nil {
+		t.Errorf("without a Service: %q, %v", to, err)
+	}
+
+	d.spec.Endpoint.Type = corev1.ServiceTypeLoadBalancer
 	if _, err := d.host.ExternalEndpoint(t.Context(), d.spec); !apierrors.IsNotFound(err) {
-		t.Errorf("without a Service: %v", err)
+		t.Errorf("without the Service that is wanted: %v", err)
 	}
 
 	service, err := api.Create(t.Context(),
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1.ServiceSpec{Ports: ports}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dev-external"}, Spec: corev1.ServiceSpec{Ports: ports}},
 		metav1.CreateOptions{})
 	check(t, err)
 

@@ -98,11 +98,15 @@ func (p Set) endpointChanges(now, before workload.EndpointService) []string {
 		what = append(what, "load_balancer_class")
 	}
 
+	if now.TalosAPI != before.TalosAPI {
+		what = append(what, "talos_api")
+	}
+
 	if len(what) == 0 {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("change Service %s on the host cluster: %s", p.Settings.Name, strings.Join(what, ", "))}
+	return []string{"change the Services of the Kubernetes API on the host cluster: " + strings.Join(what, ", ")}
 }
 
 // machineService is what a way in needs of the Services of machines.

@@ -16,7 +16,7 @@ func fullHost() configuration {
 		"access":     "node-port", "image": "ghcr.io/siderolabs/talos", "image_pull_secrets": []any{"registry"},
 		"labels": configuration{"team": "a"}, "annotations": configuration{"example.org/owner": "a b"},
 		"service": configuration{"type": "LoadBalancer", "annotations": configuration{"example.org/pool": "public"},
-			"load_balancer_class": "example.org/lb"},
+			"load_balancer_class": "example.org/lb", "talos_api": true},
 		"pod": fullPod(),
 	}
 }
@@ -185,6 +185,13 @@ func TestContainer_invalidConfiguration(t *testing.T) {
 				return with(c, "a.org/b", "host", "service", "load_balancer_class")
 			},
 			host + `.AttributeName("service").AttributeName("load_balancer_class")`, []string{"LoadBalancer"}, false,
+		},
+		"ports of Talos for the inside": {
+			func(c configuration) configuration {
+				return with(with(with(c, nil, "host", "service", "type"), nil, "host", "service", "load_balancer_class"),
+					true, "host", "service", "talos_api")
+			},
+			host + `.AttributeName("service").AttributeName("talos_api")`, []string{"NodePort"}, false,
 		},
 		"a quantity": {
 			func(c configuration) configuration {

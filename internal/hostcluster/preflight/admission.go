@@ -134,7 +134,7 @@ type wantedObject struct {
 func (c *checking) othersOf(m workload.Machine) []wantedObject {
 	others := []wantedObject{{workload.SetKind, c.spec.StatefulSet(m)}, {workload.ServiceKind, c.spec.MachineService(m)}}
 
-	if service := c.spec.EndpointService(); service != nil {
+	for _, service := range c.spec.EndpointServices() {
 		others = append(others, wantedObject{workload.ServiceKind, service})
 	}
 

@@ -204,7 +204,10 @@ func (c *checking) checkForeign() {
 	}
 
 	if c.spec.Endpoint != nil {
-		check(workload.ServiceKind, workload.OrNil(c.found.Services[c.spec.Cluster]))
+		for _, service := range c.spec.EndpointServices() {
+			check(workload.ServiceKind, workload.OrNil(c.found.Services[service.Name]))
+		}
+
 		check(workload.BudgetKind, workload.OrNil(c.found.Budgets[c.spec.Cluster]))
 	}
 

@@ -46,10 +46,8 @@ func (h *Client) Ensure(ctx context.Context, s Spec) error {
 		return err
 	}
 
-	if service := s.EndpointService(); service != nil {
-		if err := h.ensureService(ctx, s, service, found.Services[service.Name]); err != nil {
-			return err
-		}
+	if err := h.ensureEndpoint(ctx, s, found); err != nil {
+		return err
 	}
 
 	if err := h.ensureBudget(ctx, s, found); err != nil {

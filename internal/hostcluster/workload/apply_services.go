@@ -11,6 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ensureEndpoint makes or repairs what is in front of the control planes, and takes away what leads there from outside
+// and should not any more.
+func (h *Client) ensureEndpoint(ctx context.Context, s Spec, found *Inventory) error {
+	for _, service := range s.EndpointServices() {
+		if err := h.ensureService(ctx, s, service, found.Services[service.Name]); err != nil {
+			return err
+		}
+	}
+
+	if left := s.leftOutside(found); left != nil {
+		return final(h.remove(ctx, ServiceKind, left))
+	}
+
+	return nil
+}
+
+// leftOutside is the Service that leads to the Kubernetes API from outside where none should any more, nil otherwise.
+func (s Spec) leftOutside(found *Inventory) *corev1.Service {
+	left := found.Services[s.ExternalName()]
+	if s.Endpoint == nil || !s.Endpoint.Inside() || left == nil || left.DeletionTimestamp != nil || !s.Ours(left) {
+		return nil
+	}
+
+	return left
+}
+
 // ensureService makes or repairs a Service. One whose address cannot become what is wanted is made anew.
 func (h *Client) ensureService(ctx context.Context, s Spec, service, live *corev1.Service) error {
 	turns, err := convertible(live, service)

@@ -38,6 +38,8 @@ const (
 	Refused Cause = "refused"
 	// Readdressed Services have an address, or a kind of it, that cannot be changed: they are made anew.
 	Readdressed Cause = "readdressed"
+	// Unwanted Services lead to where nothing should lead any more.
+	Unwanted Cause = "unwanted"
 	// Remeasured budgets have the other measure, beside which the host does not take the wanted one.
 	Remeasured Cause = "remeasured"
 	// Wiping is that the wiping of a machine has begun and is not finished.
@@ -123,6 +125,8 @@ func (d Difference) String() string {
 		return fmt.Sprintf("%s is not as it should be, and the host would not change it: %s", d.Object, d.Reason)
 	case Readdressed:
 		return fmt.Sprintf("%s has another address or kind of it (%s) and is to be made anew", d.Object, d.Before)
+	case Unwanted:
+		return d.Object.String() + " leads to the cluster from outside of the host, and is to be deleted"
 	case Remeasured:
 		return fmt.Sprintf("%s has minAvailable %s instead of maxUnavailable %s and is to be made anew", d.Object, d.Before,
 			d.After)

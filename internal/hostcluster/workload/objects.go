@@ -37,30 +37,49 @@ func (s Spec) namespace() *corev1.Namespace {
 	}}}
 }
 
-// EndpointService is the one in front of the control planes, nil for a resource that has none. Only API servers that
-// listen are behind it: that is what the pods' readiness is.
-func (s Spec) EndpointService() *corev1.Service {
+// EndpointServices are those in front of the control planes, none for a resource that has none: one for the inside of
+// the host, with the name of the cluster, and where it is reached from outside one for that. Only API servers that
+// listen are behind them: that is what the pods' readiness is.
+func (s Spec) EndpointServices() []*corev1.Service {
 	if s.Endpoint == nil {
 		return nil
 	}
 
-	service := s.service(s.Cluster, s.labels(), s.Endpoint.Type,
-		merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
-	service.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
+	inside := s.endpointService(s.Cluster, corev1.ServiceTypeClusterIP)
 	// A worker serves nothing before trustd of a control plane has signed its certificate, and the first place where it
 	// looks for one is the endpoint (Talos 1.13, k8s/static_endpoint.go and secrets/api.go).
-	service.Spec.Ports = append(service.Spec.Ports, servicePort(trustPortName, trustPort))
+	inside.Spec.Ports = append(inside.Spec.Ports, servicePort(trustPortName, trustPort))
 
-	if service.Spec.Type == "" {
-		service.Spec.Type = corev1.ServiceTypeClusterIP
+	if s.Endpoint.Inside() {
+		inside.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
+
+		return []*corev1.Service{inside}
 	}
 
-	if class := s.Endpoint.LoadBalancerClass; class != "" && service.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		service.Spec.LoadBalancerClass = &class
+	outside := s.endpointService(s.ExternalName(), s.Endpoint.Type)
+	outside.Annotations = merged(s.Annotations, s.Endpoint.Annotations)
+	outside.Spec.Ports = []corev1.ServicePort{servicePort(kubernetesPortName, KubernetesPort)}
+
+	if s.Endpoint.TalosAPI {
+		outside.Spec.Ports = append(outside.Spec.Ports, servicePort(talosPortName, talosPort),
+			servicePort(trustPortName, trustPort))
 	}
 
-	return service
+	if class := s.Endpoint.LoadBalancerClass; class != "" && outside.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		outside.Spec.LoadBalancerClass = &class
+	}
+
+	return []*corev1.Service{inside, outside}
 }
+
+func (s Spec) endpointService(name string, kind corev1.ServiceType) *corev1.Service {
+	return s.service(name, s.labels(), kind,
+		merged(s.identity(), map[string]string{LabelRole: string(ControlPlane)}), ControlPlane)
+}
+
+// ExternalName is that of the Service that leads to the Kubernetes API from outside. No machine is called so: their
+// names end with numbers.
+func (s Spec) ExternalName() string { return s.Cluster + "-external" }
 
 // MachineService gives a machine its name in the host's DNS and, where that is the way in, an address outside. It has
 // its pod whether that is ready or not: a machine in maintenance mode is not, and has to be configured.

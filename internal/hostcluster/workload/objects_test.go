@@ -192,7 +192,7 @@ func TestSelectors_matchOnePodEach(t *testing.T) {
 			}
 		}
 
-		selector := labels.SelectorFromSet(s.EndpointService().Spec.Selector)
+		selector := labels.SelectorFromSet(s.EndpointServices()[0].Spec.Selector)
 
 		for j, other := range clusters {
 			for _, n := range other.Machines {
@@ -208,22 +208,34 @@ func TestServices_byAccess(t *testing.T) {
 	t.Parallel()
 
 	s := specOf("dev", "m", "cp", "batch")
-	endpoint := s.EndpointService()
+	endpoints := s.EndpointServices()
+	inside, outside := endpoints[0], endpoints[1]
 
-	if endpoint.Name != "dev" || endpoint.Spec.PublishNotReadyAddresses ||
-		*endpoint.Spec.LoadBalancerClass != "internal" ||
-		!maps.Equal(endpoint.Annotations, map[string]string{"lb": "x", "note": "n"}) ||
-		ports(endpoint) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001" {
-		t.Errorf("the endpoint is %+v", endpoint)
+	if inside.Name != "dev" || inside.Spec.Type != corev1.ServiceTypeClusterIP || inside.Annotations["lb"] != "" ||
+		ports(inside) != "talos-api:50000 kubernetes-api:6443 talos-trust:50001" {
+		t.Errorf("the endpoint inside is %+v", inside)
 	}
 
-	s.Endpoint.Type = corev1.ServiceTypeNodePort
-	if class := s.EndpointService().Spec.LoadBalancerClass; class != nil {
-		t.Errorf("a Service of type NodePort has load balancer class %s", *class)
+	if outside.Name != "dev-external" || outside.Spec.PublishNotReadyAddresses ||
+		*outside.Spec.LoadBalancerClass != "internal" ||
+		!maps.Equal(outside.Annotations, map[string]string{"lb": "x", "note": "n"}) ||
+		ports(outside) != "kubernetes-api:6443" {
+		t.Errorf("the endpoint outside is %+v", outside)
+	}
+
+	s.Endpoint.Type, s.Endpoint.TalosAPI = corev1.ServiceTypeNodePort, true
+	if outside = s.EndpointServices()[1]; outside.Spec.LoadBalancerClass != nil ||
+		ports(outside) != "kubernetes-api:6443 talos-api:50000 talos-trust:50001" {
+		t.Errorf("with the ports of Talos it is %+v", outside)
+	}
+
+	s.Endpoint.Type = ""
+	if endpoints = s.EndpointServices(); len(endpoints) != 1 || endpoints[0].Annotations["lb"] != "x" {
+		t.Errorf("without a type there are %+v", endpoints)
 	}
 
 	s.Endpoint = nil
-	if s.EndpointService() != nil {
+	if len(s.EndpointServices()) > 0 {
 		t.Error("a resource without control planes has an endpoint")
 	}
 

@@ -169,19 +169,24 @@ func (h *Client) observeShared(ctx context.Context, s Spec, found *Inventory, o 
 		return err
 	}
 
-	wanted := s.EndpointService()
-	if wanted == nil {
-		return nil
+	for _, wanted := range s.EndpointServices() {
+		drift, exists, err := h.serviceDrift(ctx, wanted, found.Services[wanted.Name])
+		if err != nil {
+			return err
+		}
+
+		if !exists {
+			o.Missing = append(o.Missing, drift...)
+		} else {
+			o.Drift = append(o.Drift, drift...)
+		}
 	}
 
-	drift, exists, err := h.serviceDrift(ctx, wanted, found.Services[wanted.Name])
-	if !exists {
-		o.Missing = append(o.Missing, drift...)
-	} else {
-		o.Drift = append(o.Drift, drift...)
+	if left := s.leftOutside(found); left != nil {
+		o.Drift = append(o.Drift, Difference{Object: ServiceKind.ref(left), Cause: Unwanted})
 	}
 
-	return err
+	return nil
 }
 
 // serviceDrift is what differs of a Service, or that it is not there.

@@ -57,12 +57,18 @@ type Spec struct {
 	Machines []Machine
 }
 
-// EndpointService is the Service in front of the control planes.
+// EndpointService is what is in front of the control planes.
 type EndpointService struct {
+	// Type of the Service through which the Kubernetes API is reached; empty for ClusterIP. TalosAPI opens the ports of
+	// Talos there, too.
 	Type              corev1.ServiceType
+	TalosAPI          bool
 	Annotations       map[string]string
 	LoadBalancerClass string
 }
+
+// Inside is whether it is reached from inside of the host alone.
+func (e EndpointService) Inside() bool { return e.Type == "" || e.Type == corev1.ServiceTypeClusterIP }
 
 // Machine is one machine and the pod that it runs in.
 type Machine struct {

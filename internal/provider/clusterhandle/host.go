@@ -117,6 +117,7 @@ func HostOf(
 		service := rest.Nested("service")
 		h.Endpoint = &workload.EndpointService{
 			Type:              corev1.ServiceType(placed.Nested("service").Text("type", ServiceClusterIP)),
+			TalosAPI:          service.Truth("talos_api"),
 			Annotations:       service.Texts("annotations"),
 			LoadBalancerClass: service.Text("load_balancer_class", ""),
 		}

@@ -127,7 +127,7 @@ func reachAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.OneOf(
 				string(workload.PortForward), string(workload.NodePort), string(workload.LoadBalancer), string(workload.Pod))},
 			MarkdownDescription: "How talosop reaches the machines: `port-forward` (the default) through the API of " +
-				"the host cluster, `node-port` and `load-balancer` by a Service for each, `pod` by a route to the addresses of " +
+				"the host, `node-port` and `load-balancer` by a Service for each, `pod` by a route to the addresses of " +
 				"pods." + hostInPlace,
 		},
 	}
@@ -137,8 +137,8 @@ func hostKubeconfig() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Sensitive: true, WriteOnly: true,
 		MarkdownDescription: "Content of a kubeconfig of the host cluster, in YAML or JSON; not together with " +
-			"`kubeconfig_path` or `in_cluster`. It is stored nowhere, and so it is not there when the resource is read or " +
-			"destroyed; `kubeconfig` in the `host` of the provider is.",
+			"`kubeconfig_path` or `in_cluster`. Stored nowhere, it is missing when the resource is read or destroyed; " +
+			"`kubeconfig` in the `host` of the provider is not.",
 	}
 }
 
@@ -152,39 +152,43 @@ func dwellingAttributes() map[string]schema.Attribute {
 		},
 		"image_pull_secrets": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of Secrets in the namespace with credentials for the registry of the image." + rollsPods,
+			MarkdownDescription: "Names of Secrets in the namespace, with credentials for the registry." + rollsPods,
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of all objects of the machines on the host cluster, pods included; " +
+			MarkdownDescription: "Labels of all objects of the machines on the host, pods included; " +
 				"`talosop.dev/` and `app.kubernetes.io/` are those of talosop." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Annotations of all objects of the machines on the host cluster, pods included." + rollsPods,
+			MarkdownDescription: "Annotations of all objects of the machines on the host, pods included." + rollsPods,
 		},
 	}
 }
 
 func hostServiceAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		Optional:            true,
-		MarkdownDescription: "The Service in front of the control planes, which has the name of the cluster." + hostInPlace,
+		Optional: true,
+		MarkdownDescription: "The Service of the Kubernetes API: inside that with the name of the cluster; another type " +
+			"than `ClusterIP` makes a second one, `<name>-external`." + hostInPlace,
 		Attributes: map[string]schema.Attribute{
 			"type": schema.StringAttribute{
 				Optional: true,
 				Validators: []validator.String{
 					stringvalidator.OneOf(ServiceClusterIP, serviceNodePort, ServiceLoadBalancer)},
-				MarkdownDescription: "Type of the Service: `ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
+				MarkdownDescription: "`ClusterIP` (the default), `NodePort` or `LoadBalancer`.",
+			},
+			"talos_api": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether the second one leads to the Talos API and trustd, too (default `false`).",
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Annotations of the Service, such as those that load balancers read.",
+				MarkdownDescription: "Annotations of it, such as those that load balancers read.",
 			},
 			"load_balancer_class": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Default: that of the " +
-					"host cluster.",
+				Optional:            true,
+				MarkdownDescription: "Class of the load balancer, with type `LoadBalancer` only. Default: that of the host.",
 			},
 		},
 	}
@@ -202,24 +206,24 @@ func PodAttribute(description string) schema.SingleNestedAttribute {
 				Attributes: map[string]schema.Attribute{
 					"requests": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What is set aside on a node of the host cluster, such as `{ cpu = \"250m\", memory = " +
+						MarkdownDescription: "What is set aside on a node, such as `{ cpu = \"250m\", memory = " +
 							"\"1Gi\" }`. Default: nothing.",
 					},
 					"limits": schema.MapAttribute{
 						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "What the machine never gets more of, in the same form. Default: no limits.",
+						MarkdownDescription: "What the machine never gets more of. Default: no limits.",
 					},
 				},
 			},
 			"storage": storageAttribute(),
 			"node_selector": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Labels of the nodes of the host cluster that the pods may run on. Default: any node.",
+				MarkdownDescription: "Labels of the nodes of the host that the pods may run on. Default: any node.",
 			},
 			"tolerations": tolerationsAttribute(),
 			"priority_class": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host cluster.",
+				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host.",
 			},
 			"annotations": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -231,9 +235,8 @@ func PodAttribute(description string) schema.SingleNestedAttribute {
 
 func tolerationsAttribute() schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Taints of nodes of the host cluster that the pods tolerate. Default: those that Kubernetes " +
-			"adds.",
+		Optional:            true,
+		MarkdownDescription: "Taints of nodes that the pods tolerate. Default: those that Kubernetes adds.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"key": schema.StringAttribute{
 				Optional:            true,
@@ -250,12 +253,11 @@ func tolerationsAttribute() schema.ListNestedAttribute {
 			"effect": schema.StringAttribute{
 				Optional: true, Validators: []validator.String{
 					stringvalidator.OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")},
-				MarkdownDescription: "Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every " +
-					"effect.",
+				MarkdownDescription: "`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: every effect.",
 			},
 			"toleration_seconds": schema.Int64Attribute{
 				Optional: true,
-				MarkdownDescription: "How many seconds a pod stays on a node that gets the taint, with effect `NoExecute` only. " +
+				MarkdownDescription: "Seconds that a pod stays on a node that gets the taint, with effect `NoExecute` only. " +
 					"Default: for ever.",
 			},
 		}},
@@ -277,7 +279,7 @@ func storageAttribute() schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"class": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Storage class of the volumes. Default: that of the host cluster." + keptByMachines,
+				MarkdownDescription: "Storage class of the volumes. Default: that of the host." + keptByMachines,
 			},
 			"ephemeral": schema.BoolAttribute{
 				Optional: true,

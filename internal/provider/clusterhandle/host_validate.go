@@ -156,6 +156,13 @@ func validateService(at finding.Path, service tf.Fields, diags *finding.List) {
 			"found it without a load balancer", "it is for type "+ServiceLoadBalancer,
 			`set type = "`+ServiceLoadBalancer+`", or remove it`))
 	}
+
+	open, _ := service.Attributes.Attributes()["talos_api"].(types.Bool)
+	if open.ValueBool() && !typ.IsUnknown() && (typ.IsNull() || typ.ValueString() == ServiceClusterIP) {
+		diags.Append(finding.Invalid(at.AtName("talos_api"), "talos_api", "found it for a Service of type "+ServiceClusterIP,
+			"it opens ports of a Service for the outside", `set type = "`+ServiceLoadBalancer+`" or "`+serviceNodePort+
+				`", or remove it`))
+	}
 }
 
 // ValidatePod checks `pod` of a group or of a host as far as it is known.
