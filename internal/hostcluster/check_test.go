@@ -299,6 +299,7 @@ func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 		want{"~", "may not get, list, create, patch, delete statefulsets.apps"},
 		want{"~", "may not get, list, delete pods"},
 		want{"~", "may not list persistentvolumeclaims"},
+		want{"~access", "may not create pods/portforward in the namespace not-there"},
 		want{"~namespace", "has no namespace not-there"},
 		want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy"},
 	)

@@ -257,5 +257,25 @@ func (h *Host) dialPod(ctx context.Context, s workload.Spec, pod *corev1.Pod, po
 		return nil, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 
-	return conn, nil
+	if s.Forwards() {
+		return conn, nil
+	}
+
+	return &exposed{Conn: conn, beside: func(ctx context.Context) (net.Conn, error) {
+		trusted := s
+		trusted.Access = workload.PortForward
+
+		return h.dialPod(ctx, trusted, pod, port)
+	}}, nil
 }
+
+// exposed is a connection to a pod that did not go through the API of the host: whoever is on the way, or has taken the
+// address, may answer it.
+type exposed struct {
+	net.Conn
+
+	beside func(ctx context.Context) (net.Conn, error)
+}
+
+// Beside connects to the same port of the same pod through the API of the host.
+func (e *exposed) Beside(ctx context.Context) (net.Conn, error) { return e.beside(ctx) }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
@@ -71,6 +73,47 @@ func TestContainer_everyKindOfAccess(t *testing.T) {
 	}
 }
 
+// Who answers at a node port or at the address of a pod in its place gets no configuration: the certificate is not the
+// one that the pod shows through the API of the host.
+func TestContainer_impostorAtItsAddress(t *testing.T) {
+	t.Parallel()
+
+	for _, access := range []string{"node-port", "pod"} {
+		t.Run(access, func(t *testing.T) {
+			t.Parallel()
+
+			s := newHostSite(t)
+			impostor, err := s.Sim().AddMachine(t.Context(),
+				sim.MachineOptions{Name: s.namespace + "-impostor", Platform: machined.Container})
+			must(t, err)
+			must(t, impostor.AwaitStage(t.Context(), sim.StageMaintenance))
+
+			w := s.walk(t, false)
+			w.instead = net.JoinHostPort(impostor.Address().String(), "50000")
+			config := s.cluster("dev", newBundle(t), 1, 0)
+			config["host"] = configuration{"namespace": s.namespace, "access": access, "kubeconfig_path": s.Kubeconfig()}
+			config["on_incomplete"] = "error"
+			with(config, "30s", "timeouts", "create")
+
+			done := w.apply(t, config)
+			if said := show(done.diagnostics); !done.failed() || !strings.Contains(said, "it is not the pod of the machine") {
+				t.Errorf("the apply ends with %s", said)
+			}
+
+			if impostor.Stage() != sim.StageMaintenance || len(impostor.Config()) > 0 {
+				t.Error("the impostor was configured")
+			}
+
+			w.Mu.Lock()
+			w.instead = ""
+			w.Mu.Unlock()
+
+			w.ready(t, with(config, "10m", "timeouts", "create"))
+			s.destroy(t, w.driven, "dev")
+		})
+	}
+}
+
 // walker is a resource of a process that remembers what it has connected to.
 type walker struct {
 	*driven
@@ -80,6 +123,8 @@ type walker struct {
 
 	Mu   sync.Mutex
 	been []string
+	// instead answers at every address but those of the host's API; nobody when it is empty.
+	instead string
 }
 
 // walk is a process of the provider; inside it is one in a pod of the host, whose service account is that of the
@@ -110,7 +155,12 @@ func (s *hostSite) walk(t *testing.T, inside bool) *walker {
 func (w *walker) reach(ctx context.Context, network, address string) (net.Conn, error) {
 	w.Mu.Lock()
 	w.been = append(w.been, address)
+	instead := w.instead
 	w.Mu.Unlock()
+
+	if instead != "" {
+		return (&net.Dialer{}).DialContext(ctx, network, instead)
+	}
 
 	return w.site.Reach(ctx, network, address)
 }

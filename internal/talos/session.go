@@ -79,6 +79,10 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error
 		return nil, err
 	}
 
+	if err := g.vouch(ctx, raw); err != nil {
+		return nil, err
+	}
+
 	w := &wire{Conn: conn, limited: g.peer.access == cluster.Maintenance, left: mostOfAnybody}
 	if err := w.greeted(ctx); err != nil {
 		return nil, err

@@ -58,13 +58,10 @@ func (c *checking) needs(exists bool) []need {
 
 	needs = append(needs, claims)
 
-	switch {
-	case c.spec.Forwards():
-		needs = append(needs, need{
-			Resource: "pods/portforward", verbs: []string{"create"}, attribute: attributeAccess,
-			otherwise: " Or choose another access than port-forward.",
-		})
-	case c.spec.Access == workload.NodePort:
+	// Whatever the way in, what a pod is before it has a configuration is asked through the API of the host.
+	needs = append(needs, need{Resource: "pods/portforward", verbs: []string{"create"}, attribute: attributeAccess})
+
+	if c.spec.Access == workload.NodePort {
 		needs = append(needs, need{
 			Resource: "nodes", verbs: []string{"list"}, Cluster: true, attribute: attributeAccess,
 			otherwise: " Or choose another access than node-port, which needs the nodes' addresses.",

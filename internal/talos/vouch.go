@@ -1,0 +1,45 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// vouched is a connection whose way anybody may have put himself into, to a machine that can also be reached by one
+// that is trusted, for those that cannot prove yet who they are.
+type vouched interface {
+	// Beside makes another connection to the same machine, by the trusted way.
+	Beside(ctx context.Context) (net.Conn, error)
+}
+
+// vouch compares the certificate of a machine in maintenance mode, which anybody can make, with the one that is shown
+// by the trusted way, where there is one. What proved itself with the CA of the cluster needs nobody else's word.
+func (g *gatekeeper) vouch(ctx context.Context, raw net.Conn) error {
+	way, ok := raw.(vouched)
+	if !ok || g.peer.access != cluster.Maintenance {
+		return nil
+	}
+
+	trusted, err := way.Beside(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: it waits in maintenance mode, and its certificate could not be read through the API of "+
+			"the host to compare it: %w", ErrUnreachable, err)
+	}
+	defer func() { _ = trusted.Close() }() // nothing is said on it
+
+	pod := gatekeeper{host: g.host, identity: g.identity, now: g.now}
+	if _, err := pod.handshake(ctx, trusted); err != nil {
+		return fmt.Errorf("compare its certificate with that of its pod: %w", err)
+	}
+
+	if pod.peer.fingerprint != g.peer.fingerprint {
+		return foreignError("it is not the pod of the machine: it waits in maintenance mode with the certificate "+
+			"fingerprint %s, and the pod has %s when it is asked through the API of the host; find out who answers "+
+			"at its address", g.peer.fingerprint, pod.peer.fingerprint)
+	}
+
+	return nil
+}

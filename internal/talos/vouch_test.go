@@ -1,0 +1,68 @@
+package talos
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+// besides is a connection to a machine that is reached by another way, too.
+type besides struct {
+	net.Conn
+
+	beside func(ctx context.Context) (net.Conn, error)
+}
+
+func (b besides) Beside(ctx context.Context) (net.Conn, error) { return b.beside(ctx) }
+
+// Who waits in maintenance mode is believed to be the machine when the trusted way shows the same certificate.
+func TestHandshake_asksTheTrustedWay(t *testing.T) {
+	t.Parallel()
+
+	ours := newTestCA(t)
+	waiting, other, joined := maintenance(t, nil), maintenance(t, nil), ours.member(t, nil)
+	failing := errors.New("no right to forward")
+
+	for name, c := range map[string]struct {
+		server, pod *tls.Config
+		class       error
+		text        string
+	}{
+		"the same":             {server: waiting, pod: waiting},
+		"somebody else":        {server: other, pod: waiting, class: ErrForeign, text: "not the pod of the machine"},
+		"the pod joined":       {server: waiting, pod: joined, class: ErrForeign, text: "not the pod of the machine"},
+		"the pod is another's": {server: waiting, pod: newTestCA(t).member(t, nil), class: ErrForeign, text: "Talos CA"},
+		"no other way":         {server: waiting, class: ErrUnreachable, text: failing.Error()},
+		"a member":             {server: joined},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			o := testOptions(serveTLS(t, c.server).port(), ours.credentials(t))
+			dial := o.Dial
+			o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+
+				return besides{conn, func(ctx context.Context) (net.Conn, error) {
+					if c.pod == nil {
+						return nil, failing
+					}
+
+					return dial(ctx, network, serveTLS(t, c.pod).Addr().String())
+				}}, err
+			}
+
+			s, _, err := connect(t, o)
+			if c.class == nil && (err != nil || !s.alive()) {
+				t.Fatalf("err = %v", err)
+			}
+
+			if c.class != nil && (s != nil || Classify(err) != c.class || !strings.Contains(err.Error(), c.text)) {
+				t.Errorf("session %v, err = %v, want %q with %q", s, err, c.class, c.text)
+			}
+		})
+	}
+}
