@@ -189,6 +189,8 @@ type MachineState struct {
 	Role     Role
 	// NodeName is the name of the machine's Kubernetes node.
 	NodeName string
+	// Certificate is that of the machine's Talos API, also of one that is Unreachable because it is not valid now.
+	Certificate Certificate
 	// ConfigDigest is the normalised digest of the active configuration, but for Images.
 	ConfigDigest string
 	// Images are those of Kubernetes in the active configuration; nil when nobody asked.
@@ -379,6 +381,8 @@ type KubernetesState struct {
 	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or
 	// nobody asked.
 	KubeProxy string
+	// Certificates are those that API servers show, ordered by URL; none where nobody asked.
+	Certificates []ServerCertificate
 }
 
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos

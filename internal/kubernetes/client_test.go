@@ -68,6 +68,12 @@ func newAuthority(t *testing.T) authority {
 func (a authority) issue(t *testing.T, ips ...net.IP) (certPEM, keyPEM []byte) {
 	t.Helper()
 
+	return a.issueUntil(t, time.Now().Add(time.Hour), ips...)
+}
+
+func (a authority) issueUntil(t *testing.T, ends time.Time, ips ...net.IP) (certPEM, keyPEM []byte) {
+	t.Helper()
+
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +81,7 @@ func (a authority) issue(t *testing.T, ips ...net.IP) (certPEM, keyPEM []byte) {
 
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: ips,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: ends, IPAddresses: ips,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 
@@ -106,6 +112,12 @@ func (a authority) apiServer(t *testing.T, handler http.HandlerFunc) *httptest.S
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return a.serve(t, handler, cert)
+}
+
+func (a authority) serve(t *testing.T, handler http.HandlerFunc, cert tls.Certificate) *httptest.Server {
+	t.Helper()
 
 	clients := x509.NewCertPool()
 	clients.AddCert(a.cert)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -21,13 +22,16 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 
 	s.sim.ForgetCalls()
 
-	have := s.runner().Examine(bounded(t), first)
+	runner := s.runner()
+	runner.Kubernetes.(*kubernetes.Client).Options.Certificates = true
+
+	have := runner.Examine(bounded(t), first)
 	if len(have.Etcd.Views) != 3 || len(have.Peers) != 2 || len(have.Kubernetes.Nodes) != 4 {
 		t.Errorf("%d views, %d peers and %d nodes, want 3, 2 and 4", len(have.Etcd.Views), len(have.Peers),
 			len(have.Kubernetes.Nodes))
 	}
 
-	if seen := health.Of(first, have); !seen.Healthy() {
+	if seen := health.Of(first, have, health.Expiry{}); !seen.Healthy() {
 		t.Errorf("the cluster is %s", seen.Summary())
 	}
 
@@ -37,7 +41,7 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 
 	s.sim.Machines()[2].PowerOff()
 
-	gone := health.Of(first, s.runner().Examine(bounded(t), first))
+	gone := health.Of(first, s.runner().Examine(bounded(t), first), health.Expiry{})
 	if gone.Healthy() || len(gone.Silent) != 1 {
 		t.Errorf("without cp-3 the cluster is %s; silent are %q", gone.Summary(), gone.Silent)
 	}

@@ -15,6 +15,8 @@ type Authority struct {
 	Name string
 	// Fingerprint is the SHA-256 of the certificate (DER), in lower-case hex.
 	Fingerprint string
+	// NotBefore is since when the authority is valid, in UTC.
+	NotBefore time.Time
 	// NotAfter is when the authority, and with it every certificate it signed, stops being valid, in UTC.
 	NotAfter time.Time
 }
@@ -35,6 +37,7 @@ func (b *Bundle) Authorities() []Authority {
 		authorities = append(authorities, Authority{
 			Name:        part.name,
 			Fingerprint: hex.EncodeToString(digest[:]),
+			NotBefore:   certificate.NotBefore.UTC(),
 			NotAfter:    certificate.NotAfter.UTC(),
 		})
 	}

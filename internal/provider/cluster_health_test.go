@@ -178,6 +178,12 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 		"cluster": with(writtenHandle("10.0.0.1"), "http://10.0.0.1", "endpoint"),
 	})
 	expectMistake(t, diagnostics, `AttributeName("cluster").AttributeName("endpoint")`, []string{"https"}, false)
+
+	for _, window := range []string{"-1h", "90d", "50000h"} {
+		_, diagnostics = look(t, "talosop_cluster_health",
+			configuration{"cluster": writtenHandle("10.0.0.1"), "expires_within": window})
+		expectMistake(t, diagnostics, `AttributeName("expires_within")`, []string{window, "h"}, false)
+	}
 }
 
 // The guide explains the conditions that there are, in their order.
@@ -192,7 +198,7 @@ func TestClusterHealth_conditionsAreInTheGuide(t *testing.T) {
 		explained = append(explained, string(row[1]))
 	}
 
-	for _, c := range clusterhealth.Of(cluster.Spec{}, cluster.Snapshot{}).Conditions {
+	for _, c := range clusterhealth.Of(cluster.Spec{}, cluster.Snapshot{}, clusterhealth.Expiry{}).Conditions {
 		decided = append(decided, c.Name)
 	}
 

@@ -27,6 +27,8 @@ type peer struct {
 	// fqdn is the machine's host name and domain, after which Talos names its
 	// certificate (members only).
 	fqdn string
+	// certificate is that of a member.
+	certificate cluster.Certificate
 }
 
 // nodeName is the name of the machine's Kubernetes node; empty when the certificate names no host. With
@@ -96,6 +98,8 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 		switch err := g.signedByCA(state.PeerCertificates); {
 		case err == nil:
 			return g.admitMember(leaf)
+		case isExpired(err):
+			return fmt.Errorf("%w: %w", ErrUnreachable, certificateError{validity(leaf), g.now()})
 		case !isUnknownAuthority(err):
 			return fmt.Errorf("%w: its certificate is not valid: %w", ErrUnreachable, err)
 		}
@@ -126,8 +130,7 @@ func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
 
 	// A wrong clock is no reason to call a machine foreign. Expiry is checked
 	// before the signature, so a second check at another time asks only for that.
-	var invalid x509.CertificateInvalidError
-	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+	if isExpired(err) {
 		opts.CurrentTime = chain[0].NotBefore
 		if _, signature := chain[0].Verify(opts); isUnknownAuthority(signature) {
 			return signature
@@ -135,6 +138,39 @@ func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
 	}
 
 	return err
+}
+
+// isExpired is true for a certificate that is not valid any more, or not yet.
+func isExpired(err error) bool {
+	var invalid x509.CertificateInvalidError
+
+	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
+}
+
+func validity(cert *x509.Certificate) cluster.Certificate {
+	return cluster.Certificate{NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC()}
+}
+
+// certificateError is that a machine of the cluster shows a certificate that is not valid now.
+type certificateError struct {
+	certificate cluster.Certificate
+	now         time.Time
+}
+
+// Error says what renews the certificate: Talos does so by itself (Talos 1.13,
+// internal/app/machined/pkg/controllers/secrets/api.go).
+func (e certificateError) Error() string {
+	here := e.now.UTC().Format(time.RFC3339)
+
+	if e.now.Before(e.certificate.NotBefore) {
+		return fmt.Sprintf("its certificate is not valid before %s, and here it is %s: compare the clocks of the machine "+
+			"and of this computer", e.certificate.NotBefore.Format(time.RFC3339), here)
+	}
+
+	return fmt.Sprintf("its certificate is not valid after %s, and here it is %s: Talos makes a new one every 12 hours "+
+		"and at every boot, a worker with the help of a control plane. Compare the clocks of the machine and of this "+
+		"computer; if they are right, see that the control planes run, or reboot the machine",
+		e.certificate.NotAfter.Format(time.RFC3339), here)
 }
 
 func isUnknownAuthority(err error) bool {
@@ -152,7 +188,7 @@ func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 	}
 
 	g.peer.access = cluster.Member
-	g.peer.fqdn = leaf.Subject.CommonName
+	g.peer.fqdn, g.peer.certificate = leaf.Subject.CommonName, validity(leaf)
 
 	return nil
 }

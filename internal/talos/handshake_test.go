@@ -75,7 +75,15 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 		},
 		"a member, clock behind": {
 			server: ours.member(t, notYetValid), credentials: ours.credentials(t), class: ErrUnreachable,
-			text: "certificate is not valid",
+			text: "its certificate is not valid before",
+		},
+		"a member whose certificate ended": {
+			server: ours.member(t, expired), credentials: ours.credentials(t), class: ErrUnreachable,
+			text: "its certificate is not valid after " + time.Now().Add(-time.Minute).UTC().Format("2006-01-02T15"),
+		},
+		"another cluster, the certificate ended": {
+			server: others.member(t, expired), credentials: ours.credentials(t), class: ErrForeign,
+			text: "not signed by the Talos CA",
 		},
 		"our client certificate expired": {
 			server: ours.member(t, nil), credentials: ours.credentialsOf(t, ours.issue(t, "", expired)), class: ErrNotAuthorised,

@@ -50,7 +50,13 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 		return cluster.MachineState{Access: cluster.Foreign, Cause: cause(err, ErrForeign)}
 	}
 
-	return cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
+	out := cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
+
+	if invalid := (certificateError{}); errors.As(err, &invalid) {
+		out.Certificate = invalid.certificate
+	}
+
+	return out
 }
 
 // elsewhere is the address of a session when that is not the machine's and the machine is
@@ -116,7 +122,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 }
 
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
-	out := cluster.MachineState{Access: cluster.Member}
+	out := cluster.MachineState{Access: cluster.Member, Certificate: s.peer.certificate}
 
 	var section *machineSection
 

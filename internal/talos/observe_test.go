@@ -319,6 +319,45 @@ func TestObserve_unavailable(t *testing.T) {
 	}
 }
 
+// The certificate of a machine is known as long as it answers, and is why it does not once it has ended.
+func TestObserve_certificate(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+
+	got := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	if got.Certificate.NotAfter.Before(time.Now()) || !got.Certificate.NotBefore.Before(time.Now()) {
+		t.Errorf("the certificate is %+v", got.Certificate)
+	}
+
+	if err := m.ExpireCertificate(); err != nil {
+		t.Fatal(err)
+	}
+
+	// Who is connected goes on.
+	if got := api.Observe(t.Context()); got.Access != cluster.Member {
+		t.Errorf("on a connection that was there: %+v", got)
+	}
+
+	ended := o.fleet(t, nil).Machine(cluster.Machine{Name: "later", Address: m.Address().String()})
+
+	got = ended.Observe(t.Context())
+	if got.Access != cluster.Unreachable || !got.Certificate.Known() || got.Certificate.NotAfter.After(time.Now()) ||
+		!strings.HasPrefix(got.Cause, "its certificate is not valid after "+got.Certificate.NotAfter.Format(time.RFC3339)) {
+		t.Errorf("with a certificate that has ended: %+v", got)
+	}
+
+	if err := m.RenewCertificate(); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := ended.Observe(t.Context()); got.Access != cluster.Member || got.Certificate.NotAfter.Before(time.Now()) {
+		t.Errorf("with a new certificate: %+v", got)
+	}
+}
+
 func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	t.Parallel()
 

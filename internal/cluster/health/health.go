@@ -19,6 +19,8 @@ type Cluster struct {
 	Conditions []Condition
 	// Etcd is what the conditions about etcd are drawn from.
 	Etcd Etcd
+	// Certificates are those that were seen.
+	Certificates []Certificate
 	// Reached is true when a control plane or the Kubernetes API answered at all.
 	Reached bool
 	// Silent tells who gave no answer, and why, in the words of the network. These are
@@ -59,18 +61,20 @@ const (
 	KubernetesAPI      = "KubernetesAPI"
 	NodesReady         = "NodesReady"
 	NodesSchedulable   = "NodesSchedulable"
+	CertificatesValid  = "CertificatesValid"
 )
 
 // Of judges a snapshot that has views of etcd. The machines of want are control
 // planes; those that only etcd knows are judged with them.
-func Of(want cluster.Spec, have cluster.Snapshot) Cluster {
+func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
-	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable}
+	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
+		Certificates: certificatesOf(planes, have, expiry)}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
 	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes),
-		nodesSchedulable(have.Kubernetes))
+		nodesSchedulable(have.Kubernetes), certificatesValid(planes, have, h.Certificates))
 
 	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == cluster.Member })
 	h.Silent = h.Etcd.Silent

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,8 +17,9 @@ import (
 // watched is a cluster of three control planes, a worker and an etcd, of which two are in
 // the spec and all is well; a test breaks it.
 type watched struct {
-	want cluster.Spec
-	have cluster.Snapshot
+	want    cluster.Spec
+	have    cluster.Snapshot
+	talosCA cluster.Certificate
 }
 
 // The times of the nodes: all are Ready since the newest.
@@ -26,10 +28,24 @@ var (
 	newest = oldest.Add(time.Hour)
 )
 
+// day is how long the certificates last that Talos makes of its API.
+const day = 24 * time.Hour
+
+func lasting(since time.Time, lifetime time.Duration) cluster.Certificate {
+	return cluster.Certificate{NotBefore: since, NotAfter: since.Add(lifetime)}
+}
+
+// of judges the cluster with the authority of its secrets, a month before certificates end.
+func (w *watched) of() health.Cluster {
+	return health.Of(w.want, w.have, health.Expiry{
+		Authorities: []health.Certificate{{Name: "Talos CA", Certificate: w.talosCA}}, Within: 30 * day,
+	})
+}
+
 func newWatched() *watched {
 	running := func(node string) cluster.MachineState {
 		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning,
-			Ready: true, NodeName: node}
+			Ready: true, NodeName: node, Certificate: lasting(oldest, day)}
 	}
 	member := func(id, name, host string) cluster.EtcdMember {
 		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://" + host + ":2380"}}
@@ -46,7 +62,9 @@ func newWatched() *watched {
 			{Name: "10.0.0.1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
 			{Name: "10.0.0.2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
 		}},
+		talosCA: lasting(oldest, 3650*day),
 		have: cluster.Snapshot{
+			Time:     newest,
 			Machines: map[string]cluster.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
 			Peers:    map[string]cluster.MachineState{"a3": running("cp-3")},
 			Etcd: cluster.EtcdState{
@@ -57,7 +75,7 @@ func newWatched() *watched {
 			},
 			Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
 				node("cp-1", oldest), node("cp-2", newest), node("cp-3", oldest), node("w-1", oldest),
-			}},
+			}, Certificates: []cluster.ServerCertificate{{URL: "https://10.0.0.1:6443", Certificate: lasting(oldest, 365*day)}}},
 		},
 	}
 }
@@ -98,6 +116,7 @@ func (w *watched) leaderless() {
 const (
 	noAnswerOfEtcd = "10.0.0.1 does not answer, 10.0.0.2 does not answer"
 	noNodes        = "the Kubernetes API does not list the nodes"
+	noneShown      = "the Kubernetes API shows no certificate"
 )
 
 // TestHealth_conditionsThatAreNotTrue lists for each cluster the conditions that are not True.
@@ -116,6 +135,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"TalosAPIReachable False: cp-1 (10.0.0.1) does not answer",
 				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not answer",
 				"EtcdMembersHealthy False: cp-1 its machine does not answer",
+				"CertificatesValid Unknown: cp-1 (10.0.0.1) does not answer",
 			},
 			summary: "Degraded: TalosAPIReachable is False (cp-1 (10.0.0.1) does not answer); ",
 		},
@@ -125,6 +145,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"TalosAPIReachable False: cp-3 (10.0.0.3) does not answer",
 				"ControlPlanesReady Unknown: cp-3 (10.0.0.3) does not answer",
 				"EtcdMembersHealthy False: cp-3 its machine does not answer",
+				"CertificatesValid Unknown: cp-3 (10.0.0.3) does not answer",
 			},
 		},
 		"nobody answers": {
@@ -137,6 +158,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"EtcdAgreement Unknown: no member was seen to follow a leader",
 				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
 				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+				"CertificatesValid Unknown: " + noAnswerOfEtcd + ", " + noneShown,
 			},
 			summary: "Unreachable: ",
 		},
@@ -148,6 +170,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"EtcdAgreement Unknown: no member was seen to follow a leader",
 				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
 				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+				"CertificatesValid Unknown: no control plane is known, " + noneShown,
 			},
 		},
 		"the quorum is lost": {
@@ -251,7 +274,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"only the Kubernetes API is silent": {
 			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
 			wrong: []string{"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes,
-				"NodesSchedulable Unknown: " + noNodes},
+				"NodesSchedulable Unknown: " + noNodes, "CertificatesValid Unknown: " + noneShown},
 		},
 		"there are no nodes": {
 			breaks: func(w *watched) { w.have.Kubernetes.Nodes = nil },
@@ -267,6 +290,32 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			wrong: []string{"NodesReady False: cp-2 (KubeletNotReady)",
 				"NodesSchedulable False: cp-3 (cordoned by talosop), w-1"},
 		},
+		"certificates end soon": {
+			breaks: func(w *watched) {
+				w.talosCA = lasting(newest.Add(-3640*day), 3660*day)
+				w.have.Kubernetes.Certificates[0].Certificate = lasting(newest.Add(-340*day), 365*day)
+			},
+			wrong: []string{"CertificatesValid False: Talos CA is valid until 2026-01-21T01:00:00Z, Kubernetes API of " +
+				"https://10.0.0.1:6443 is valid until 2026-01-26T01:00:00Z"},
+		},
+		"Talos did not renew one, and another has ended": {
+			breaks: func(w *watched) {
+				s := w.have.Machines["10.0.0.2"]
+				s.Certificate = lasting(newest.Add(-16*time.Hour), day)
+				w.have.Machines["10.0.0.2"] = s
+				w.silent("10.0.0.1", "a1")
+				s = w.have.Machines["10.0.0.1"]
+				s.Certificate = lasting(newest.Add(-25*time.Hour), day)
+				w.have.Machines["10.0.0.1"] = s
+			},
+			wrong: []string{
+				"TalosAPIReachable False: cp-1 (10.0.0.1) does not answer",
+				"ControlPlanesReady Unknown: cp-1 (10.0.0.1) does not answer",
+				"EtcdMembersHealthy False: cp-1 its machine does not answer",
+				"CertificatesValid False: Talos API of cp-1 (10.0.0.1) is valid until 2026-01-01T00:00:00Z, Talos API of cp-2 " +
+					"(10.0.0.2) is valid until 2026-01-01T09:00:00Z",
+			},
+		},
 	}
 
 	for name, test := range tests {
@@ -276,7 +325,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			w := newWatched()
 			test.breaks(w)
 
-			got := health.Of(w.want, w.have)
+			got := w.of()
 
 			var wrong []string
 
@@ -307,11 +356,11 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 
 	want := []string{
 		"TalosAPIReachable", "ControlPlanesReady", "EtcdQuorum", "EtcdMembersHealthy", "EtcdAgreement", "EtcdNoAlarms",
-		"KubernetesAPI", "NodesReady", "NodesSchedulable",
+		"KubernetesAPI", "NodesReady", "NodesSchedulable", "CertificatesValid",
 	}
 
-	for _, h := range []health.Cluster{health.Of(cluster.Spec{}, cluster.Snapshot{}),
-		health.Of(newWatched().want, newWatched().have)} {
+	for _, h := range []health.Cluster{health.Of(cluster.Spec{}, cluster.Snapshot{}, health.Expiry{}),
+		newWatched().of()} {
 		var names []string
 		for _, c := range h.Conditions {
 			names = append(names, c.Name)
@@ -320,6 +369,28 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 		if diff := cmp.Diff(want, names); diff != "" {
 			t.Errorf("conditions (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// Certificates are listed in an order that stays.
+func TestHealth_listsCertificates(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	w.have.Kubernetes.Certificates[0].Certificate = lasting(newest.Add(-340*day), 365*day)
+
+	var got []string
+	for _, c := range w.of().Certificates {
+		got = append(got, fmt.Sprintf("%s|%s|%s|%t", c.Name, c.Server, c.NotAfter.Format(time.DateOnly), c.Due))
+	}
+
+	want := []string{
+		"Talos CA||2035-12-30|false", "Talos API|cp-1 (10.0.0.1)|2026-01-02|false",
+		"Talos API|cp-2 (10.0.0.2)|2026-01-02|false", "Talos API|cp-3 (10.0.0.3)|2026-01-02|false",
+		"Kubernetes API|https://10.0.0.1:6443|2026-01-26|true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("certificates (-want +got):\n%s", diff)
 	}
 }
 
@@ -337,7 +408,7 @@ func TestHealth_isStable(t *testing.T) {
 	second.have.Time = newest
 	slices.Reverse(second.have.Etcd.Members)
 
-	a, b := health.Of(first.want, first.have), health.Of(second.want, second.have)
+	a, b := first.of(), second.of()
 	if diff := cmp.Diff(a.Conditions, b.Conditions); diff != "" {
 		t.Errorf("the second reading differs:\n%s", diff)
 	}
@@ -373,7 +444,7 @@ func TestHealth_knowsSinceWhen(t *testing.T) {
 			test.breaks(w.have.Kubernetes.Nodes)
 
 			since := map[string]time.Time{}
-			for _, c := range health.Of(w.want, w.have).Conditions {
+			for _, c := range w.of().Conditions {
 				if !c.Since.IsZero() {
 					since[c.Name] = c.Since
 				}

@@ -18,6 +18,7 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	// StaticPods lets an observation include the pods of the control plane: before
 	// anything is changed it has to be known that they run.
 	StaticPods bool
+	// Certificates lets an observation include the certificates that API servers show.
+	Certificates bool
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration
@@ -103,6 +106,8 @@ type Server struct {
 	// URL of it, without a path.
 	URL  string
 	http transport
+	// certificate reads the certificate that it shows; nil where that is not known to be of the cluster's CA.
+	certificate func(ctx context.Context) (cluster.Certificate, error)
 }
 
 // transport carries requests to one server, with the credentials for it.
@@ -135,7 +140,8 @@ func New(o Options) (*Client, error) {
 		ValidUntil: cert.Leaf.NotAfter}
 	c.connect = func(base string) *Server {
 		return &Server{URL: base, http: newTransport(o,
-			&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}})}
+			&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}),
+			certificate: func(ctx context.Context) (cluster.Certificate, error) { return shown(ctx, o, base, roots) }}
 	}
 
 	for _, u := range urls {

@@ -24,10 +24,22 @@ type Nodes struct{ api *api.Client }
 func New(c *api.Client) *Nodes { return &Nodes{c} }
 
 // Observe lists the nodes, with one request, ordered by name, and with two more the pods of the control plane on them
-// and kube-proxy's image, if [api.Options.StaticPods] asks for it. An API that does not answer, or refuses, is
+// and kube-proxy's image, if [api.Options.StaticPods] asks for it; the certificates of API servers, if
+// [api.Options.Certificates] does. An API that does not answer, or refuses, is
 // described by Reachable and Cause. The list may be a moment old: it comes from the API server's cache, which costs
 // etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
+	state := n.observe(ctx)
+
+	// Also when nobody answers: that a certificate has ended is why.
+	if n.api.Options.Certificates {
+		state.Certificates = n.api.Certificates(ctx)
+	}
+
+	return state
+}
+
+func (n *Nodes) observe(ctx context.Context) cluster.KubernetesState {
 	list, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return cluster.KubernetesState{Cause: api.OneLine(err)}

@@ -14,6 +14,8 @@ import (
 var (
 	_ datasource.DataSource              = (*clusterHealthDataSource)(nil)
 	_ datasource.DataSourceWithConfigure = (*clusterHealthDataSource)(nil)
+
+	_ datasource.DataSourceWithValidateConfig = (*clusterHealthDataSource)(nil)
 )
 
 // NewClusterHealthDataSource is the constructor of the data source talosop_cluster_health.
@@ -43,10 +45,22 @@ func (d *clusterHealthDataSource) Schema(
 	}
 }
 
+// ValidateConfig implements datasource.DataSourceWithValidateConfig.
+func (d *clusterHealthDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config clusterHealthModel
+
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	config.within(&resp.Diagnostics)
+}
+
 func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config clusterHealthModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+
+	within := config.within(&resp.Diagnostics)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -59,7 +73,7 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 		return
 	}
 
-	health := clusterhealth.Of(seen.want, seen.have)
+	health := clusterhealth.Of(seen.want, seen.have, clusterhealth.Expiry{Authorities: seen.authorities, Within: within})
 	config.Fill(health)
 
 	resp.Diagnostics.Append(seen.partly(health.Silent, "`conditions` has what is known.")...)

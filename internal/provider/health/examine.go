@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -34,6 +35,8 @@ type examined struct {
 	Name string
 	want cluster.Spec
 	have cluster.Snapshot
+	// authorities are those in the secrets of the cluster.
+	authorities []clusterhealth.Certificate
 }
 
 // examine asks the control planes of a handle, the members of etcd and, if wanted, the
@@ -53,6 +56,11 @@ func examine(
 	}
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+	want, authorities := providerdata.ControlPlanesOf(p), authoritiesOf(bundle)
+
+	if have, over := ended(want, bundle, time.Now()); over {
+		return examined{p.Settings.Name, want, have, authorities}, diags
+	}
 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -61,7 +69,7 @@ func examine(
 	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
 	c, err := reading.ClientsOf(ctx, pki.Examining, p, machineset.PriorState{}, bundle,
-		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+		kubernetes.Options{Certificates: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
 		if errors.As(err, &providerdata.EndpointError{}) {
@@ -78,9 +86,7 @@ func examine(
 		r.Kubernetes = c.API
 	}
 
-	want := providerdata.ControlPlanesOf(p)
-
-	return examined{Name: p.Settings.Name, want: want, have: r.Examine(ctx, want)}, diags
+	return examined{p.Settings.Name, want, r.Examine(ctx, want), authorities}, diags
 }
 
 // partly warns of what was asked and did not answer; nothing when all did.

@@ -14,16 +14,24 @@ import (
 )
 
 type clusterHealthModel struct {
-	Cluster    types.Object   `tfsdk:"cluster"`
-	Timeouts   timeouts.Value `tfsdk:"timeouts"`
-	Healthy    types.Bool     `tfsdk:"healthy"`
-	Summary    types.String   `tfsdk:"summary"`
-	Conditions types.List     `tfsdk:"conditions"`
+	Cluster       types.Object   `tfsdk:"cluster"`
+	ExpiresWithin tf.Duration    `tfsdk:"expires_within"`
+	Timeouts      timeouts.Value `tfsdk:"timeouts"`
+	Healthy       types.Bool     `tfsdk:"healthy"`
+	Summary       types.String   `tfsdk:"summary"`
+	Conditions    types.List     `tfsdk:"conditions"`
+	Certificates  types.List     `tfsdk:"certificates"`
 }
 
 func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes := examinedAttributes(ctx)
 
+	attributes["expires_within"] = schema.StringAttribute{
+		Optional: true, CustomType: tf.DurationType{},
+		MarkdownDescription: "How much time is left of a certificate that is due, such as `2160h`; a third of its lifetime " +
+			"where that is shorter, so that one that Talos renews every 12 hours is due when that did not happen. " +
+			"Default: `720h`; at most `43800h`.",
+	}
 	attributes["healthy"] = schema.BoolAttribute{
 		Computed:            true,
 		MarkdownDescription: "Whether every condition is `True`.",
@@ -46,6 +54,8 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 			},
 		}},
 	}
+
+	attributes["certificates"] = certificatesAttribute()
 
 	return attributes
 }
@@ -74,4 +84,5 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 	}
 
 	m.Conditions = types.ListValueMust(conditionType, conditions)
+	m.Certificates = certificatesOf(health.Certificates)
 }

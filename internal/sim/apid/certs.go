@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
@@ -42,8 +43,9 @@ func hostnames(name string) []string {
 	return []string{name}
 }
 
-// configuredTLS is the configuration of a machine that belongs to a cluster.
-func (s *Server) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
+// configuredTLS is the configuration of a machine that belongs to a cluster. Its certificate is valid from now on for a
+// time, that of Talos's when zero.
+func (s *Server) configuredTLS(issuer *certs.Authority, validity time.Duration) (*tls.Config, error) {
 	cfg := s.Config()
 	security := cfg.Machine().Security()
 
@@ -60,6 +62,7 @@ func (s *Server) configuredTLS(issuer *certs.Authority) (*tls.Config, error) {
 
 	cert, err := issuer.Issue(certs.Leaf{
 		CommonName: s.Hostname(), Ips: ips, DNS: names, Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Validity: validity,
 	})
 	if err != nil {
 		return nil, err

@@ -151,13 +151,19 @@ func (i *interceptors) serve(
 }
 
 func (i *interceptors) newCall(ctx context.Context, fullMethod string) fault.Call {
-	return fault.Call{
+	call := fault.Call{
 		Roles:       strings.Join(RolesOf(ctx).Strings(), ", "),
 		Machine:     i.s.Name(),
 		Service:     strings.TrimPrefix(path.Dir(fullMethod), "/"),
 		Method:      path.Base(fullMethod),
 		Personality: i.personality,
 	}
+
+	if client := clientOf(ctx); client != nil {
+		call.Client, call.ClientEnds = client.SerialNumber.Text(16), client.NotAfter
+	}
+
+	return call
 }
 
 // describe is the part of a request that is worth recording and holds no secret.

@@ -2,6 +2,7 @@ package apid
 
 import (
 	"context"
+	"crypto/x509"
 
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
@@ -107,10 +108,8 @@ func withRoles(ctx context.Context, p fault.Personality) context.Context {
 
 	roles := role.Zero
 
-	if client, ok := peer.FromContext(ctx); ok {
-		if info, ok := client.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
-			roles, _ = role.Parse(info.State.PeerCertificates[0].Subject.Organization)
-		}
+	if client := clientOf(ctx); client != nil {
+		roles, _ = role.Parse(client.Subject.Organization)
 	}
 
 	if roles.Includes(role.Impersonator) {
@@ -120,4 +119,19 @@ func withRoles(ctx context.Context, p fault.Personality) context.Context {
 	}
 
 	return context.WithValue(ctx, rolesKey{}, roles)
+}
+
+// clientOf is the certificate that the peer of a call showed; nil for one that showed none.
+func clientOf(ctx context.Context) *x509.Certificate {
+	client, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+
+	info, ok := client.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return nil
+	}
+
+	return info.State.PeerCertificates[0]
 }

@@ -146,7 +146,7 @@ func (s *Server) serveConfigured(ctx context.Context) error {
 		return err
 	}
 
-	conf, err := s.configuredTLS(issuer)
+	conf, err := s.configuredTLS(issuer, 0)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,12 @@ func (s *Server) serveConfigured(ctx context.Context) error {
 
 // Renew re-issues the certificate after a change of the configuration, without a
 // restart: existing connections stay, new handshakes see the new one.
-func (s *Server) Renew() error {
+func (s *Server) Renew() error { return s.renew(0) }
+
+// Expire is Renew with a certificate whose time is over.
+func (s *Server) Expire() error { return s.renew(-time.Second) }
+
+func (s *Server) renew(validity time.Duration) error {
 	if s.listener.tls.Load() == nil {
 		return nil
 	}
@@ -166,7 +171,7 @@ func (s *Server) Renew() error {
 		return nil
 	}
 
-	conf, err := s.configuredTLS(issuer)
+	conf, err := s.configuredTLS(issuer, validity)
 	if err != nil {
 		return fmt.Errorf("renew API certificate: %w", err)
 	}

@@ -43,6 +43,10 @@ type Call struct {
 	// Roles are those of the peer's certificate, or of whom it speaks for, separated by commas; os:reader in maintenance
 	// mode.
 	Roles string
+	// Client is the serial number of the peer's certificate, and ClientEnds when that ends; empty and zero in maintenance
+	// mode.
+	Client     string
+	ClientEnds time.Time
 	// Detail says what was asked for: a resource, an apply mode, a path. Never secrets.
 	Detail string
 	// Code is the outcome; codes.Unknown with Done false while the call is running.

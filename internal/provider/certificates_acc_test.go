@@ -1,0 +1,216 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+)
+
+// bundleThatEnds has authorities that end then: ten years after they were made.
+func bundleThatEnds(t *testing.T, then time.Time) string {
+	t.Helper()
+
+	made := then.Add(-constants.KubernetesDefaultCertificateValidityDuration * 10)
+
+	generated, err := secrets.NewBundle(secrets.NewFixedClock(made), config.TalosVersion1_6)
+	must(t, err)
+
+	bundle, err := pki.Wrap(generated)
+	must(t, err)
+
+	content, err := bundle.YAML()
+	must(t, err)
+
+	return string(content)
+}
+
+// certificateIn is the certificate of a name and a server in the state of talosop_cluster_health.
+func certificateIn(t *testing.T, state tftypes.Value, name string) map[string]tftypes.Value {
+	t.Helper()
+
+	var all []tftypes.Value
+
+	must(t, attributesIn(t, state)["certificates"].As(&all))
+
+	for _, c := range all {
+		var fields map[string]tftypes.Value
+
+		must(t, c.As(&fields))
+
+		if fields["name"].Equal(tftypes.NewValue(tftypes.String, name)) {
+			return fields
+		}
+	}
+
+	t.Fatalf("there is no %s in %s", name, attributesIn(t, state)["certificates"])
+
+	return nil
+}
+
+// An authority is told of before it ends, as early as is wanted; one that has ended lets nobody be asked and is a result,
+// too.
+func TestClusterHealth_authoritiesThatEnd(t *testing.T) {
+	t.Parallel()
+
+	day := 24 * time.Hour
+	ends := time.Now().Add(40 * day).UTC().Truncate(time.Second)
+
+	for what, test := range map[string]struct {
+		ends   time.Time
+		within any
+		due    bool
+		says   string
+	}{
+		"later than a month":  {ends: ends},
+		"sooner than wanted":  {ends: ends, within: "1000h", due: true},
+		"sooner than a month": {ends: ends.Add(-20 * day), due: true},
+		"it has ended": {ends: ends.Add(-50 * day), due: true, within: "0s",
+			says: "the Talos CA ended at " + ends.Add(-50*day).Format(time.RFC3339)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+
+			handle := with(writtenHandle("10.0.0.1"), bundleThatEnds(t, test.ends), "secrets")
+			state, diagnostics := look(t, "talosop_cluster_health", configuration{"cluster": handle,
+				"expires_within": test.within, "timeouts": configuration{"read": "200ms"}})
+
+			for _, name := range []string{"Talos CA", "Kubernetes CA", "etcd CA", "aggregator CA"} {
+				c := certificateIn(t, state, name)
+				if !c["due"].Equal(tftypes.NewValue(tftypes.Bool, test.due)) || !c["server"].IsNull() ||
+					!c["not_after"].Equal(tftypes.NewValue(tftypes.String, test.ends.Format(time.RFC3339))) {
+					t.Errorf("%s is %v, want due %t, until %s", name, c, test.due, test.ends)
+				}
+			}
+
+			summary := text(t, state, "summary")
+			told := "CertificatesValid is False (Talos CA is valid until " + test.ends.Format(time.RFC3339)
+
+			if strings.Contains(summary, told) != test.due {
+				t.Errorf("the summary is %s", summary)
+			}
+
+			if said := show(diagnostics); len(diagnostics) != 1 || !strings.Contains(said, test.says) {
+				t.Errorf("diagnostics are %s", said)
+			}
+		})
+	}
+}
+
+// Machines are asked with certificates that are made for one operation and end with it.
+func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0)
+	config := baseControlPlane()
+	config["name"], config["endpoint"], config["kubernetes_version"] = "test", s.endpoint, "v1.35.4"
+	config["machines"] = configuration{s.controlPlane[0].Name(): configuration{
+		"address": s.controlPlane[0].Address().String()}}
+	config["timeouts"] = configuration{"create": "40m"}
+
+	plane := drive(t, "talosop_control_plane", nil)
+	before := map[string]string{} // serial numbers, and by whom
+
+	for _, op := range []struct {
+		name  string
+		run   func()
+		lasts time.Duration
+	}{
+		{"create", func() { plane.apply(t, config).must(t) }, 45 * time.Minute},
+		{"refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
+		{"another refresh", func() { plane.refresh(t).must(t) }, pki.OperationLifetime},
+	} {
+		s.ForgetCalls()
+
+		began := time.Now().Truncate(time.Second)
+		op.run()
+
+		used := map[string]string{}
+
+		for _, c := range s.Calls() {
+			if c.Personality != fault.Configured {
+				continue
+			}
+
+			if by := before[c.Client]; by != "" || c.Client == "" {
+				t.Errorf("%s used the certificate %q of %s", op.name, c.Client, by)
+			}
+
+			// A plan is an operation of its own.
+			if c.ClientEnds.Before(c.Time) || c.ClientEnds.Before(began.Add(pki.OperationLifetime)) ||
+				c.ClientEnds.After(time.Now().Add(op.lasts)) {
+				t.Errorf("%s used a certificate until %s, begun at %s", op.name, c.ClientEnds, began)
+			}
+
+			used[c.Client] = op.name
+		}
+
+		if len(used) == 0 {
+			t.Errorf("%s asked nobody", op.name)
+		}
+
+		for serial, by := range used {
+			before[serial] = by
+		}
+	}
+}
+
+// A machine whose own certificate has ended is not trusted: the refresh and the health say so, an apply that needs the
+// machine names it, and the next one goes on as soon as Talos has made a new one. Nothing is lost meanwhile.
+func TestAccCertificates_ofMachinesEnd(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 1)
+		w := s.quickstart(t, cli, map[string]any{"deletion_protection": false})
+		w.Write("health.tf", healthHCL)
+		w.MustRun("apply", "-auto-approve")
+		expectConditions(t, w, map[string]string{"CertificatesValid": "True: no certificate ends soon"})
+
+		if seen, _ := w.Attribute(healthAddress, "certificates").([]any); len(seen) < 4+3+1 {
+			t.Errorf("certificates are %s", encoded(t, seen))
+		}
+
+		cp3, w1 := s.controlPlane[2], s.workers[0]
+		must(t, cp3.ExpireCertificate())
+		must(t, w1.ExpireCertificate())
+
+		refresh := w.MustRun("apply", "-refresh-only", "-auto-approve")
+		says(t, refresh, "w-1", "its certificate is not valid after", "Talos makes a new one every 12 hours")
+		expectConditions(t, w, map[string]string{
+			"CertificatesValid": "False: Talos API of cp-3 (" + cp3.Address().String() + ") is valid until",
+			"TalosAPIReachable": "False: cp-3 (" + cp3.Address().String() + ") does not answer",
+		})
+		expectNoChanges(t, w, "while certificates have ended")
+
+		w.Write("override.tf", `resource "talosop_worker" "this" {
+  config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]
+  timeouts       = { update = "5s" }
+}`)
+		s.ForgetCalls()
+
+		result := w.Run("apply", "-auto-approve")
+		if result.Exit != 1 {
+			t.Fatalf("exit %d:\n%s", result.Exit, result.Output())
+		}
+
+		says(t, result, "w-1", "its certificate is not valid after")
+		s.nothingWasSent(t)
+
+		must(t, cp3.RenewCertificate())
+		must(t, w1.RenewCertificate())
+
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the renewal")
+		expectConditions(t, w, map[string]string{"CertificatesValid": "True"})
+		s.expectUntouched(t)
+	})
+}

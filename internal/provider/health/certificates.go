@@ -1,0 +1,122 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// The window of certificates that are due when the user says nothing, and the longest one: authorities last ten years.
+const (
+	defaultWindow = 30 * 24 * time.Hour
+	longestWindow = 5 * 365 * 24 * time.Hour
+)
+
+// within is the window of certificates that are due.
+func (m *clusterHealthModel) within(diags *diag.Diagnostics) time.Duration {
+	if m.ExpiresWithin.IsNull() || m.ExpiresWithin.IsUnknown() {
+		return defaultWindow
+	}
+
+	window, more := m.ExpiresWithin.ValueGoDuration()
+	diags.Append(more...)
+
+	if !more.HasError() && (window < 0 || window > longestWindow) {
+		diags.Append(tf.Invalid(path.Root("expires_within"), "expires_within",
+			"found "+finding.Quote(m.ExpiresWithin.ValueString()), "allowed is a duration from 0s to 43800h, such as 2160h",
+			"write how long before its end a certificate is to be told of"))
+	}
+
+	return window
+}
+
+func certificatesAttribute() schema.Attribute {
+	return schema.ListNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "The certificates that were seen: the authorities in the secrets of the cluster, and those " +
+			"that control planes and API servers show now, also where one has ended and therefore nothing else is known of " +
+			"its server. What an output has of those changes whenever Talos renews them.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"name": tf.Told("`Talos CA`, `Kubernetes CA`, `etcd CA` or `aggregator CA`, in this order; then `Talos API` for each " +
+				"control plane, sorted, and `Kubernetes API` for each API server that is reached."),
+			"server": tf.Told("Who shows it: a control plane as in the conditions, such as `cp-1 (10.0.0.11)`, or the URL of " +
+				"an API server. Null for an authority."),
+			"not_after": schema.StringAttribute{
+				Computed: true, CustomType: timetypes.RFC3339Type{},
+				MarkdownDescription: "When it ends (RFC 3339, UTC).",
+			},
+			"due": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether it ends within `expires_within`, or has ended.",
+			},
+		}},
+	}
+}
+
+var certificateType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"name": types.StringType, "server": types.StringType, "not_after": timetypes.RFC3339Type{}, "due": types.BoolType,
+}}
+
+func certificatesOf(seen []clusterhealth.Certificate) types.List {
+	out := make([]attr.Value, len(seen))
+	for i, c := range seen {
+		out[i] = types.ObjectValueMust(certificateType.AttrTypes, map[string]attr.Value{
+			"name": types.StringValue(c.Name), "server": tf.TextOrNull(c.Server),
+			"not_after": timetypes.NewRFC3339TimeValue(c.NotAfter.UTC().Truncate(time.Second)), "due": types.BoolValue(c.Due),
+		})
+	}
+
+	return types.ListValueMust(certificateType, out)
+}
+
+// authorityNames are those for people.
+var authorityNames = map[string]string{"talos": "Talos CA", "kubernetes": "Kubernetes CA", "etcd": "etcd CA",
+	"aggregator": "aggregator CA"}
+
+// authoritiesOf are those in the secrets of a cluster.
+func authoritiesOf(bundle *pki.Bundle) []clusterhealth.Certificate {
+	var out []clusterhealth.Certificate
+
+	for _, a := range bundle.Authorities() {
+		out = append(out, clusterhealth.Certificate{Name: authorityNames[a.Name],
+			Certificate: cluster.Certificate{NotBefore: a.NotBefore, NotAfter: a.NotAfter}})
+	}
+
+	return out
+}
+
+// ended is a cluster that cannot be asked because an authority that signs for clients has ended; ok is false for one
+// that can.
+func ended(want cluster.Spec, bundle *pki.Bundle, now time.Time) (have cluster.Snapshot, ok bool) {
+	for _, name := range []string{"talos", "kubernetes"} {
+		authority := bundle.Authority(name)
+		if now.Before(authority.NotAfter) {
+			continue
+		}
+
+		cause := fmt.Sprintf("it is not asked, because the %s ended at %s, and no client certificate can be made",
+			authorityNames[name], authority.NotAfter.Format(time.RFC3339))
+		have = cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{},
+			Kubernetes: cluster.KubernetesState{Cause: cause}}
+
+		for _, m := range want.Machines {
+			have.Machines[m.Name] = cluster.MachineState{Access: cluster.Unreachable, Cause: cause}
+		}
+
+		return have, true
+	}
+
+	return cluster.Snapshot{}, false
+}
