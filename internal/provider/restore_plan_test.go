@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 )
 
 // restoringFrom asks for a snapshot of a bucket; without a key for nothing.
@@ -255,7 +255,7 @@ func TestRestore_sameKeyOnAnotherServer(t *testing.T) {
 func TestRestore_namesItsTemporaryFile(t *testing.T) {
 	t.Parallel()
 
-	attribute := machines.RestoreAttribute()
+	attribute := restore.Attribute()
 	if !strings.Contains(attribute.MarkdownDescription, "`TMPDIR`") {
 		t.Errorf("restore_from says %q", attribute.MarkdownDescription)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -55,7 +56,7 @@ func settingsFrom(
 		Registries:     handle.Registries,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
-		RestoreFrom: types.ObjectNull(restoreType()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
+		RestoreFrom: types.ObjectNull(restore.Type()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 		Host: types.ObjectNull(clusterhandle.HostType()),
 	}
 }

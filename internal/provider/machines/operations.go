@@ -65,7 +65,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
-		return finding.List{done.unrestorable().diagnostic(p)}, false
+		return finding.List{done.unrestorable().Diagnostic(p)}, false
 	case !done.result.Touched:
 		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
 	}
@@ -161,7 +161,7 @@ func updateMachines(
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p.Set, "update", done.err)...)
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
-		diags.Append(done.unrestorable().diagnostic(p.Set))
+		diags.Append(done.unrestorable().Diagnostic(p.Set))
 	default:
 		diags.Append(finding.Unable("update", p.Object, done.report(p.Set, "update "+p.Object, applyAgain)))
 	}

@@ -2,8 +2,6 @@ package machines
 
 import (
 	"context"
-	"path/filepath"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -13,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -20,45 +19,12 @@ import (
 func (m settingsModel) restore(ctx context.Context, p *writtenSet) diag.Diagnostics {
 	r := &tf.Reader{}
 
-	p.snapshot, p.snapshotGiven = tf.Object[restoreModel](ctx, r, m.RestoreFrom)
-	p.Restore.From, p.Restore.KeyAt = p.snapshot.Name(r), p.snapshot.keyPath()
+	p.snapshot, p.snapshotGiven = tf.Object[restore.Snapshot](ctx, r, m.RestoreFrom)
+	p.Restore.From, p.Restore.KeyAt = p.snapshot.Name(r), p.snapshot.KeyPath()
 	p.Restore.Unknown = r.Unknown
 	p.Unknown = p.Unknown || r.Unknown
 
 	return r.Diags
-}
-
-// Name names the snapshot: the object of a server that is named as its URL, since a bucket
-// of the same name on another server is another one. How else it is reached and opened is no
-// part of it, and need not be known to plan.
-func (m restoreModel) Name(r *tf.Reader) string {
-	r.Unknown = r.Unknown || m.S3.IsUnknown() || m.File.IsUnknown()
-
-	bucket, folder := tf.Fields{Reader: r, Attributes: m.S3}, tf.Fields{Reader: r, Attributes: m.File}
-	name, key, file := bucket.Text("bucket"), bucket.Text("key"), folder.Text("path")
-	server := strings.TrimRight(bucket.Text("endpoint"), "/")
-
-	switch {
-	case r.Unknown:
-		return ""
-	case name != "" && key != "" && server != "":
-		return server + "/" + name + "/" + key
-	case name != "" && key != "":
-		return "s3://" + name + "/" + key
-	case file != "":
-		return filepath.Clean(file)
-	default:
-		return ""
-	}
-}
-
-// keyPath is the attribute that names the snapshot.
-func (m restoreModel) keyPath() finding.Path {
-	if m.S3.IsNull() {
-		return machineset.RestorePath().AtName("file").AtName("path")
-	}
-
-	return machineset.RestorePath().AtName("s3").AtName("key")
 }
 
 // unlock takes over from a configuration what reaches the host cluster, and what reaches and opens the snapshot: it
@@ -75,18 +41,30 @@ func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagn
 	diags.Append(config.GetAttribute(ctx, tf.Path(machineset.RestorePath()), &from)...)
 
 	r := &tf.Reader{}
-	if model, ok := tf.Object[restoreModel](ctx, r, from); ok {
+	if model, ok := tf.Object[restore.Snapshot](ctx, r, from); ok {
 		p.snapshot = model
 	}
 
 	return append(diags, r.Diags...)
 }
 
-// keys opens the snapshot.
-func (m restoreModel) keys() backup.Keys {
-	identities, _ := tf.KnownStrings(m.Identities)
+// refuseLocked refuses a snapshot that a plan restores and that what the configuration gives does not open, as far as its
+// name says. One that was restored before is not opened.
+func refuseLocked(
+	ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel,
+	config tfsdk.Config,
+) finding.List {
+	p, _ := planned(ctx) // its mistakes are told by the plan itself
 
-	return backup.Keys{Identities: identities, Passphrase: m.Passphrase.ValueString(), SHA256: m.SHA256.ValueString()}
+	name, ok := backup.ParseKey(p.Restore.Asked(before.restored.From.ValueString()))
+	if !ok {
+		return nil
+	}
+
+	diags := tf.Findings(p.unlock(ctx, config))
+	diags.Append(p.snapshot.RefuseLocked(name, p.Restore.From)...)
+
+	return diags
 }
 
 // reach takes over from a configuration the kubeconfig of the host cluster: it is write-only, and so in no plan.
@@ -106,4 +84,29 @@ func (p *writtenSet) reach(ctx context.Context, config tfsdk.Config) diag.Diagno
 	p.Host.Connection.Unknown = p.Host.Connection.Unknown || content.IsUnknown()
 
 	return diags
+}
+
+// anonymous is whether the run fetched a snapshot that may be of any cluster.
+func (s *session) anonymous() bool {
+	snapshot, ok := s.runner.Restoration.(*restore.Restoration)
+
+	return ok && snapshot.Anonymous()
+}
+
+// restore lets a session restore the snapshot that its spec asks for.
+func (s *session) restore(ctx context.Context, snapshot *restore.Restoration) {
+	if s.want.RestoreFrom == "" {
+		return
+	}
+
+	s.runner.Restoration = snapshot
+	closeRest := s.Close
+
+	s.Close = func() {
+		closeRest()
+
+		if err := snapshot.Close(); err != nil {
+			tf.LogWarn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -108,8 +109,8 @@ func restoredAt(have cluster.Snapshot) types.String {
 }
 
 // unrestorable is why the snapshot of a run cannot be restored; nil when that did not end it.
-func (r run) unrestorable() *restoreError {
-	var problem *restoreError
+func (r run) unrestorable() *restore.Error {
+	var problem *restore.Error
 	if errors.As(r.err, &problem) {
 		return problem
 	}

@@ -2,21 +2,16 @@ package machines
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
-	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -104,45 +99,12 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 		"not restored": {"newer.db", &backup.Snapshot{}, nil, false},
 		"not fetched":  {"newer.db", nil, nil, false},
 	} {
-		snapshot := &restoring{Set: machineset.Set{Restore: machineset.Restoration{From: c.From}}, fetched: c.fetched}
+		snapshot := &restore.Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.From}}, Fetched: c.fetched}
 		s := &session{want: cluster.Spec{Name: "prod", RestoreFrom: c.From}, runner: &lifecycle.Runner{Restoration: snapshot}}
 		ended := s.ended(t.Context(), machineset.PriorState{}, lifecycle.Result{Done: c.done}, context.Canceled)
 
 		if told := len(ended.warnOfRestore()) > 0; told != c.told {
 			t.Errorf("%s: a warning: %t, want %t", name, told, c.told)
-		}
-	}
-}
-
-// What came of fetching a file is told in words that fit a file and its keys.
-func TestRestore_errorsOfFiles(t *testing.T) {
-	t.Parallel()
-
-	folder := t.TempDir()
-	file := filepath.Join(folder, "a.db")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	for name, c := range map[string]struct {
-		Path       string
-		passphrase types.String
-		err        error
-		says       string
-	}{
-		"missing": {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound,
-			"there is no such file"},
-		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
-		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
-		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
-	} {
-		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType},
-			map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &restoring{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
-			snapshot: restoreModel{File: at, Passphrase: c.passphrase}}
-
-		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
-			t.Errorf("%s: %s", name, said)
 		}
 	}
 }

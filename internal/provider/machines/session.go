@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -113,8 +114,8 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return run{err: err}
 	}
 
-	s.restore(ctx, &restoring{Set: s.Set, snapshot: p.snapshot, Mark: s.mark, recordKeys: s.recordKeys,
-		fallback: m.Stores})
+	s.restore(ctx, &restore.Restoration{Set: s.Set, Snapshot: p.snapshot, Mark: s.mark, RecordKeys: s.recordKeys,
+		Fallback: m.Stores})
 
 	defer s.Close()
 

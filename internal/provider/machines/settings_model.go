@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -225,7 +226,7 @@ func settingsAttributes() map[string]schema.Attribute {
 				"supported by `talos_version`. " + rollout.KubernetesUpgrade,
 		},
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
-		"restore_from":                RestoreAttribute(),
+		"restore_from":                restore.Attribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
@@ -263,7 +264,7 @@ func settingsAttributes() map[string]schema.Attribute {
 
 	all := clusterhandle.ClusterAttributes()
 	maps.Copy(all, attributes)
-	maps.Copy(all, restoredAttributes())
+	maps.Copy(all, restore.RecordAttributes())
 
 	return all
 }

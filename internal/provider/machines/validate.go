@@ -31,7 +31,10 @@ func (p writtenSet) validate() finding.List {
 	}
 
 	diags.Append(set.Validate()...)
-	diags.Append(p.validateSnapshot()...)
+
+	if p.snapshotGiven {
+		diags.Append(p.snapshot.Validate()...)
+	}
 
 	return append(diags, p.ValidateSecrets()...)
 }

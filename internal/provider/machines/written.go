@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -24,7 +25,7 @@ type writtenSet struct {
 	written  []*writtenGroup
 	declared declared
 	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
-	snapshot      restoreModel
+	snapshot      restore.Snapshot
 	snapshotGiven bool
 	// clusterName is that of the cluster.
 	clusterName types.String

@@ -1,4 +1,4 @@
-package machines
+package restore
 
 import (
 	"cmp"
@@ -21,39 +21,41 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// restoring is a snapshot on its way from a store to a machine, as lifecycle.Restoration
+// Restoration is a snapshot on its way from a store to a machine, as lifecycle.Restoration
 // has it.
-type restoring struct {
+type Restoration struct {
 	Set machineset.Set
-	// snapshot is how it is reached and opened.
-	snapshot restoreModel
-	// Mark is that of the cluster, and fallback the credentials of the provider.
+	// Snapshot is how it is reached and opened.
+	Snapshot Snapshot
+	// Mark is that of the cluster, with RecordKeys its records are authentic, and Fallback are the credentials of the
+	// provider.
 	Mark       string
-	recordKeys [][]byte
-	fallback   storepkg.Credentials
+	RecordKeys [][]byte
+	Fallback   storepkg.Credentials
 
-	fetched *backup.Snapshot
+	// Fetched is set by Fetch.
+	Fetched *backup.Snapshot
 }
 
 // Fetch gets the snapshot into a file without a name, and verifies that it is whole, sound,
 // and one of this cluster which its versions can read. Stores repeat what repeating cures,
 // so that all errors are permanent. It is idempotent.
-func (r *restoring) Fetch(ctx context.Context) error {
-	if r.fetched != nil {
+func (r *Restoration) Fetch(ctx context.Context) error {
+	if r.Fetched != nil {
 		return nil
 	}
 
-	keys := r.snapshot.keys()
+	keys := r.Snapshot.keys()
 	if masks := finding.NonEmpty(append(keys.Identities, keys.Passphrase)...); len(masks) > 0 {
 		ctx = tflog.MaskLogStrings(ctx, masks...)
 	}
 
-	ctx, from, key, err := storepkg.PlaceOf(r.snapshot.S3, r.snapshot.File).Snapshot(ctx, r.fallback)
+	ctx, from, key, err := storepkg.PlaceOf(r.Snapshot.S3, r.Snapshot.File).Snapshot(ctx, r.Fallback)
 	if err != nil {
 		return wait.Permanent(r.because(err))
 	}
 
-	archive := backup.Archive{Store: from, Mark: r.Mark, RecordKeys: r.recordKeys}
+	archive := backup.Archive{Store: from, Mark: r.Mark, RecordKeys: r.RecordKeys}
 
 	record, err := archive.Recorded(ctx, key)
 	if err != nil && !backup.Unrecorded(err) && !errors.Is(err, backup.ErrRecord) {
@@ -67,14 +69,14 @@ func (r *restoring) Fetch(ctx context.Context) error {
 		}
 	}
 
-	if r.fetched, err = archive.Fetch(ctx, key, keys); err != nil {
+	if r.Fetched, err = archive.Fetch(ctx, key, keys); err != nil {
 		return wait.Permanent(r.because(err))
 	}
 
-	if r.fetched.RecordErr != nil {
+	if r.Fetched.RecordErr != nil {
 		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one",
 			map[string]any{
-				"error": r.fetched.RecordErr.Error(),
+				"error": r.Fetched.RecordErr.Error(),
 			})
 	}
 
@@ -82,11 +84,11 @@ func (r *restoring) Fetch(ctx context.Context) error {
 }
 
 // Reader reads the fetched snapshot from its beginning.
-func (r *restoring) Reader() io.Reader { return r.fetched.Reader() }
+func (r *Restoration) Reader() io.Reader { return r.Fetched.Reader() }
 
-// anonymous is whether nothing tells of which cluster the fetched snapshot is.
-func (r *restoring) anonymous() bool {
-	if r.fetched == nil || r.fetched.Record != nil {
+// Anonymous is whether nothing tells of which cluster the fetched snapshot is.
+func (r *Restoration) Anonymous() bool {
+	if r.Fetched == nil || r.Fetched.Record != nil {
 		return false
 	}
 
@@ -96,27 +98,27 @@ func (r *restoring) anonymous() bool {
 }
 
 // Close removes what was fetched.
-func (r *restoring) Close() error {
-	if r.fetched == nil {
+func (r *Restoration) Close() error {
+	if r.Fetched == nil {
 		return nil
 	}
 
-	return r.fetched.Close()
+	return r.Fetched.Close()
 }
 
-// restoreError is why a snapshot cannot be restored, at the attribute that it is about.
-type restoreError struct {
+// Error is why a snapshot cannot be restored, at the attribute that it is about.
+type Error struct {
 	At     finding.Path
 	From   string
 	cause  error
 	remedy string
 }
 
-func (e *restoreError) Error() string { return fmt.Sprintf("fetch %s: %s", e.From, e.cause) }
-func (e *restoreError) Unwrap() error { return e.cause }
+func (e *Error) Error() string { return fmt.Sprintf("fetch %s: %s", e.From, e.cause) }
+func (e *Error) Unwrap() error { return e.cause }
 
-// diagnostic is the error as the user sees it.
-func (e *restoreError) diagnostic(p machineset.Set) finding.Finding {
+// Diagnostic is the error as the user sees it.
+func (e *Error) Diagnostic(p machineset.Set) finding.Finding {
 	return finding.UnableAt(e.At, "restore", "etcd", finding.Report{
 		Attempted: fmt.Sprintf("fetch and verify %s, with which etcd of cluster %q is to begin", e.From, p.Settings.Name),
 		Cause:     []string{e.cause.Error()},
@@ -126,8 +128,8 @@ func (e *restoreError) diagnostic(p machineset.Set) finding.Finding {
 }
 
 // Diagnosis says why the object or file could not be had, and what to do about it.
-func (m restoreModel) Diagnosis(err error) (cause, remedy string) {
-	from := storepkg.PlaceOf(m.S3, m.File)
+func (s Snapshot) Diagnosis(err error) (cause, remedy string) {
+	from := storepkg.PlaceOf(s.S3, s.File)
 
 	if from.Bucket.Bucket != "" {
 		lines, remedy := from.Diagnosis(err)
@@ -148,10 +150,10 @@ func (m restoreModel) Diagnosis(err error) (cause, remedy string) {
 }
 
 // because finds the attribute for what came of fetching the snapshot.
-func (r *restoring) because(err error) error {
-	asked := r.snapshot
+func (r *Restoration) because(err error) error {
+	asked := r.Snapshot
 	cause, remedy := asked.Diagnosis(err)
-	problem := &restoreError{At: asked.keyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}
+	problem := &Error{At: asked.KeyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}
 
 	var untrusted *backup.UntrustedError
 
@@ -201,9 +203,9 @@ func (r *restoring) because(err error) error {
 
 // tooNew says why the versions that are wanted do not read what others wrote. A snapshot
 // without a record tells nothing about it.
-func (r *restoring) tooNew(facts backup.Facts) error {
+func (r *Restoration) tooNew(facts backup.Facts) error {
 	p := r.Set
-	problem := &restoreError{
+	problem := &Error{
 		At: p.ClusterPath("kubernetes_version"), From: p.Restore.From,
 		remedy: "Set it to the version that is named, or a newer one, or choose an older snapshot.",
 	}
@@ -223,29 +225,4 @@ func (r *restoring) tooNew(facts backup.Facts) error {
 	}
 
 	return nil
-}
-
-// anonymous is whether the run fetched a snapshot that may be of any cluster.
-func (s *session) anonymous() bool {
-	snapshot, ok := s.runner.Restoration.(*restoring)
-
-	return ok && snapshot.anonymous()
-}
-
-// restore lets a session restore the snapshot that its spec asks for.
-func (s *session) restore(ctx context.Context, snapshot *restoring) {
-	if s.want.RestoreFrom == "" {
-		return
-	}
-
-	s.runner.Restoration = snapshot
-	closeRest := s.Close
-
-	s.Close = func() {
-		closeRest()
-
-		if err := snapshot.Close(); err != nil {
-			tf.LogWarn(ctx, "the fetched snapshot could not be removed", map[string]any{"error": err.Error()})
-		}
-	}
 }

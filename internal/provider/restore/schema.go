@@ -1,4 +1,4 @@
-package machines
+package restore
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -9,9 +9,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restoreModel is the snapshot that it begins with. Identities and passphrase are
+// Snapshot is what a configuration says of the snapshot that a cluster begins with. Identities and passphrase are
 // write-only: they are in configurations, and null in plans and states.
-type restoreModel struct {
+type Snapshot struct {
 	S3         types.Object `tfsdk:"s3"`
 	File       types.Object `tfsdk:"file"`
 	SHA256     types.String `tfsdk:"sha256"`
@@ -19,54 +19,54 @@ type restoreModel struct {
 	Passphrase types.String `tfsdk:"passphrase_wo"`
 }
 
-// RestoreAttribute is on resources that make a cluster.
-func RestoreAttribute() schema.SingleNestedAttribute {
+// Attribute is on resources that make a cluster.
+func Attribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl " +
 			"etcd snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is " +
 			"restored. It counts when the cluster is made, and when every control plane was reset since: see the " +
 			"[guide](../guides/etcd-backups)." + tf.TerraformOnly,
-		Attributes: restoreAttributes(),
+		Attributes: attributes(),
 	}
 }
 
-// restoreAttributes are those of restoreModel.
-func restoreAttributes() map[string]schema.Attribute {
-	attributes := tf.Briefly(store.RestoresBackup(""))
+// attributes are those of Snapshot.
+func attributes() map[string]schema.Attribute {
+	all := tf.Briefly(store.RestoresBackup(""))
 
-	if bucket, ok := attributes["s3"].(schema.SingleNestedAttribute); ok {
+	if bucket, ok := all["s3"].(schema.SingleNestedAttribute); ok {
 		key := bucket.Attributes["key"]
 		bucket.MarkdownDescription = "The object that holds the snapshot, unless `file` is given; all but `key` is as in " +
 			"`s3` of `talosop_etcd_backup`."
 		bucket.Attributes = tf.AsIn("s3", bucket.Attributes)
 		bucket.Attributes["key"] = key
-		attributes["s3"] = bucket
+		all["s3"] = bucket
 	}
 
-	attributes["sha256"] = schema.StringAttribute{
+	all["sha256"] = schema.StringAttribute{
 		Optional:            true,
 		MarkdownDescription: "SHA-256 of the stored bytes, which a snapshot without an authentic record needs.",
 	}
-	attributes["identities_wo"] = schema.ListAttribute{
+	all["identities_wo"] = schema.ListAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
 		ElementType:         types.StringType,
 		MarkdownDescription: "Identities of age (`AGE-SECRET-KEY-1…`), of which one opens the encrypted snapshot.",
 	}
-	attributes["passphrase_wo"] = schema.StringAttribute{
+	all["passphrase_wo"] = schema.StringAttribute{
 		Optional:            true,
 		Sensitive:           true,
 		WriteOnly:           true,
 		MarkdownDescription: "Passphrase that opens the encrypted snapshot.",
 	}
 
-	return attributes
+	return all
 }
 
-// restoredAttributes tell what the etcd of a cluster began with.
-func restoredAttributes() map[string]schema.Attribute {
+// RecordAttributes tell what the etcd of a cluster began with.
+func RecordAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"restored_from": schema.StringAttribute{
 			Computed: true,
@@ -81,5 +81,5 @@ func restoredAttributes() map[string]schema.Attribute {
 	}
 }
 
-// restoreType is the type of restore_from.
-func restoreType() map[string]attr.Type { return tf.ObjectOf(RestoreAttribute().Attributes).AttrTypes }
+// Type is the type of restore_from.
+func Type() map[string]attr.Type { return tf.ObjectOf(Attribute().Attributes).AttrTypes }

@@ -1,0 +1,49 @@
+package restore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+)
+
+// What came of fetching a file is told in words that fit a file and its keys.
+func TestRestore_errorsOfFiles(t *testing.T) {
+	t.Parallel()
+
+	folder := t.TempDir()
+	file := filepath.Join(folder, "a.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, c := range map[string]struct {
+		Path       string
+		passphrase types.String
+		err        error
+		says       string
+	}{
+		"missing": {filepath.Join(folder, "none.db"), types.StringNull(), store.ErrNotFound,
+			"there is no such file"},
+		"a folder":           {folder, types.StringNull(), errors.New("read"), folder + " is a folder, and no file"},
+		"a wrong passphrase": {file, types.StringValue("wrong"), backup.ErrLocked, "the passphrase does not open it"},
+		"broken":             {file, types.StringNull(), backup.ErrDamaged, backup.ErrDamaged.Error()},
+	} {
+		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType},
+			map[string]attr.Value{"path": types.StringValue(c.Path)})
+		r := &Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
+			Snapshot: Snapshot{File: at, Passphrase: c.passphrase}}
+
+		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
