@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,16 @@ func All(tb testing.TB) []CLI {
 	}
 
 	return clis
+}
+
+// One returns one of the CLIs of this machine for what is the provider's alone: always the same one for a test, and half
+// of the tests under each.
+func One(tb testing.TB) CLI {
+	tb.Helper()
+
+	clis := All(tb)
+
+	return clis[crc32.ChecksumIEEE([]byte(tb.Name()))%uint32(len(clis))] //nolint:gosec // there are two
 }
 
 // Any returns one CLI of this machine, for tests where the two cannot differ. It skips or fails like All.

@@ -3,13 +3,13 @@ package clitest_test
 import (
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 const examples = "../../examples"
@@ -42,7 +42,7 @@ func TestAccExamples_validate(t *testing.T) {
 		}
 
 		chosen := clis
-		if os.Getenv("TALOSOP_TEST_EVERY_CALL") == "" {
+		if !testenv.Everything() {
 			chosen = clis[crc32.ChecksumIEEE([]byte(name))%uint32(len(clis)):][:1] //nolint:gosec // there are two
 		}
 

@@ -2,13 +2,13 @@ package e2e
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // scenarios in the order in which they run; each leaves the machines as it found them.
@@ -27,15 +27,6 @@ var scenarios = []struct {
 	{"stopped", site.stopped},
 }
 
-// elsewhere are scenarios that simulated machines are not taken through here: the minutes of waiting for a machine to
-// count as dead are in internal/lifecycle, the upgrade that is killed has all of the one that is not, and the life of
-// an addon is in internal/provider.
-var elsewhere = []string{"stopped", "upgrade", "addon"}
-
-// interruptions are scenarios about the provider's process, which the simulator's own etcd and Kubernetes API serve as
-// well: real ones cost more than everything else in them.
-var interruptions = []string{"killed", "interrupted"}
-
 // TestMachines runs the scenarios on the machines of the environment, one after the other. They take minutes each, so
 // each runs under one CLI, in turn.
 func TestMachines(t *testing.T) {
@@ -51,32 +42,61 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestAccSimulated_scenarios runs the scenarios on simulated machines, with a real etcd and kube-apiserver where they
-// matter, each under one CLI as well. They wait more than they compute, so they run side by side.
-func TestAccSimulated_scenarios(t *testing.T) {
-	assets := filepath.Dir(clitest.Asset(t, "kube-apiserver"))
-	clis := clitest.All(t)
+// The scenarios on simulated machines, each under one CLI. They wait more than they compute, so they run side by side. Two
+// have no test here: what stopped waits for, a machine that counts as dead, takes internal/lifecycle no minutes, and
+// the upgrade that is killed has all of the one that is not.
 
-	for i, scenario := range scenarios {
-		if slices.Contains(elsewhere, scenario.name) {
-			continue
-		}
+func TestAccSimulated_create(t *testing.T) { simulate(t, realParts(t), site.create) }
 
-		parts := assets
-		if slices.Contains(interruptions, scenario.name) {
-			parts = ""
-		}
+// The CLIs are asked to stop as a person does, which no other test does.
+func TestAccSimulated_interrupted(t *testing.T) { simulate(t, "", site.interrupted) }
 
-		t.Run(scenario.name, func(t *testing.T) {
-			t.Parallel()
-			scenario.run(simulated(t, parts, 3, 1), t, clis[i%len(clis)])
-		})
-	}
+func TestAccSimulated_killed(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccCreateAndDestroy_killedAtEveryChange")
+	simulate(t, "", site.killed)
+}
+
+func TestAccSimulated_changes(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccScale_up", "TestAccScale_downTouchesNothingElse", "TestAccUpdate_withoutAReboot",
+		"TestAccReboot_onlyWhereNeeded", "TestAccDrift_isRepaired", "TestAccTalosUpgrade_twoMinorVersions")
+	simulate(t, realParts(t), site.changes)
+}
+
+func TestAccSimulated_restore(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccRestore_killed", "TestAccRestore_ofRealEtcd")
+	simulate(t, realParts(t), site.restore)
+}
+
+func TestAccSimulated_addon(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccAddon_onACluster", "TestAccAddon_continuesAfterAnInterruptedRun")
+	simulate(t, realParts(t), site.addon)
+}
+
+func TestAccSimulated_upgradeKilled(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccChanges_killed", "TestAccKubernetesUpgrade_ofAWholeCluster")
+	simulate(t, realParts(t), site.upgradeKilled)
+}
+
+// simulate takes simulated machines through a scenario.
+func simulate(t *testing.T, assets string, scenario func(s site, t *testing.T, cli clitest.CLI)) {
+	t.Helper()
+	t.Parallel()
+
+	scenario(simulated(t, assets, 3, 1), t, clitest.One(t))
+}
+
+// realParts is the folder of a real etcd and kube-apiserver, for scenarios in which they matter: they cost more than
+// everything else in one.
+func realParts(t *testing.T) string {
+	t.Helper()
+
+	return filepath.Dir(clitest.Asset(t, "kube-apiserver"))
 }
 
 // TestAccSimulated_withoutReset runs create on machines that cannot reset: everything but the destroy, and the cluster
 // stays.
 func TestAccSimulated_withoutReset(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccSimulated_create")
 	t.Parallel()
 
 	s := simulated(t, "", 1, 1)

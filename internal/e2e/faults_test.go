@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // standIn is a site of simulated machines whose etcd and Kubernetes API are the simulator's own, for tests that make
@@ -38,9 +38,6 @@ func standIn(t *testing.T, controlPlanes, workers int) (site, *sim.Simulator) {
 	}, simulator
 }
 
-// everyCall is the setting with which nothing is left out (make test-all).
-const everyCall = "TALOSOP_TEST_EVERY_CALL"
-
 // TestAccCreateAndDestroy_killedAtEveryChange kills the provider process with SIGKILL when the n-th call that changes a
 // machine arrives, for every such call of a create and of a destroy, before the machine carries it out or after, in
 // turn (both in make test-all). Applying again ends in the same cluster, with one etcd and an empty plan; destroying
@@ -52,7 +49,7 @@ func TestAccCreateAndDestroy_killedAtEveryChange(t *testing.T) {
 
 	for n := 1; n <= changes; n++ {
 		for _, served := range []bool{false, true} {
-			if served != (n%2 == 0) && os.Getenv(everyCall) == "" {
+			if served != (n%2 == 0) && !testenv.Everything() {
 				continue
 			}
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // backedUp adds a backup to the quickstart, in a bucket of a real S3 server.
@@ -207,7 +207,7 @@ func TestAccRestore_killed(t *testing.T) {
 
 	for n := 1; n <= last; n++ {
 		for _, served := range []bool{false, true} {
-			if (n <= first || served != (n == last)) && os.Getenv(everyCall) == "" {
+			if (n <= first || served != (n == last)) && !testenv.Everything() {
 				continue
 			}
 

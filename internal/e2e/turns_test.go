@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // shared is a cluster of single machines in two stacks, each with two configurations of the provider: four processes
@@ -204,7 +204,7 @@ func killedChanges() [][]killedChange {
 		{"shrink", 2, func(s *site) { s.controlPlanes = s.controlPlanes[:2] }},
 	}
 
-	if os.Getenv(everyCall) == "" {
+	if !testenv.Everything() {
 		clusters := make([][]killedChange, 2)
 
 		for i, c := range changes {

@@ -3,7 +3,6 @@ package lifecycle_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // TestCreateAndTeardown_survivesAFaultAtEveryChange lets every call that changes a machine go wrong, once in
@@ -74,13 +74,9 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 	}
 }
 
-// everyCall is the setting with which every point of every change goes wrong in every way
-// (make test-all): that takes an hour.
-const everyCall = "TALOSOP_TEST_EVERY_CALL"
-
-// some are points of all of them, at most so many, with one of each method among them; all with everyCall.
+// some are points of all of them, at most so many, with one of each method among them; all in make test-all.
 func some(points []point, most int) []point {
-	if os.Getenv(everyCall) != "" || len(points) <= most {
+	if testenv.Everything() || len(points) <= most {
 		return points
 	}
 
@@ -101,10 +97,10 @@ func some(points []point, most int) []point {
 	return firsts
 }
 
-// inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them with
-// everyCall.
+// inTurn are the ways in which the i-th of the points is disturbed: one of them, each in its turn, or all of them in
+// make test-all.
 func inTurn[T any](i int, ways []T) []T {
-	if os.Getenv(everyCall) != "" {
+	if testenv.Everything() {
 		return ways
 	}
 

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"slices"
 	"strings"
@@ -22,27 +21,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Acceptance tests run the provider in this process under a real CLI, against
 // simulated machines.
 
-// everyCall is the setting with which tests that take one CLI of this machine take every one (make test-all).
-const everyCall = "TALOSOP_TEST_EVERY_CALL"
-
-// inOneCLI runs a test under one CLI, for what is the provider's alone: always the same one for a test, and half of the
-// tests under each.
+// inOneCLI runs a test under one CLI, for what is the provider's alone, and under every one before a release.
 func inOneCLI(t *testing.T, test func(t *testing.T, cli clitest.CLI)) {
 	t.Helper()
 
-	if os.Getenv(everyCall) != "" {
+	if testenv.Everything() {
 		clitest.Each(t, test)
 
 		return
 	}
 
-	clis := clitest.All(t)
-	cli := clis[crc32.ChecksumIEEE([]byte(t.Name()))%uint32(len(clis))] //nolint:gosec // there are two
+	cli := clitest.One(t)
 
 	t.Run(cli.Name, func(t *testing.T) { test(t, cli) })
 }

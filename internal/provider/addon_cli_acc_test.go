@@ -80,14 +80,14 @@ resource "talosop_addon" "this" {
 }
 
 // An addon comes about, changes, is repaired and goes, and what is secret is nowhere but where it has to be.
-func TestAccAddon_lifecycleUnderEachCLI(t *testing.T) {
+func TestAccAddon_lifecycle(t *testing.T) {
 	t.Parallel()
 
 	cluster := kubetest.Shared(t)
 	repository := kubetest.NewRepository(t, kubetest.ServerOptions{Username: "reader", Password: addonRegistryWords})
 	repository.Add(t, kubetest.Simple.Package("1.0.0"))
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		namespace := strings.ToLower(cli.Name)
 
 		w := clitest.NewWorkspace(t, cli).KeepTrace()

@@ -453,7 +453,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 func TestAccChanges_besideStaleCordons(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)
 		others := strings.Replace(s.workersOf(s.workers[1:], ""), `"this"`, `"others"`, 1)
 		hcl := secretsProvider + secretsHCL + s.workersOf(s.workers[:1], "")

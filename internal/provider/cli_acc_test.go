@@ -229,7 +229,7 @@ func TestAccPreserve_namesWhatKeepsRunning(t *testing.T) {
 func TestAccSecrets_generatedAndImported(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := applied(t, cli, guardedSecrets)
 
 		if empty, output := w.PlanIsEmpty(); !empty {

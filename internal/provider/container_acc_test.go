@@ -89,7 +89,7 @@ func TestAccContainer_stackOfModules(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newHostSite(t)
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		nodes := filepath.Join(w.Dir, "nodes")

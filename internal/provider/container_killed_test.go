@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 var errKilled = errors.New("the process was killed")
@@ -187,7 +187,7 @@ func (s *hostSite) killed(t *testing.T, d *driven, what string, config configura
 			return
 		}
 
-		if at >= 2 && os.Getenv(everyCall) == "" {
+		if at >= 2 && !testenv.Everything() {
 			return
 		}
 	}

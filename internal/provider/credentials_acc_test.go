@@ -49,7 +49,7 @@ func use(t *testing.T, f func(text string)) knownvalue.Check {
 func TestAccCredentials_workAfterTheCreate(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		config := s.wholeCluster() + `
 ephemeral "talosop_kubeconfig" "this" {

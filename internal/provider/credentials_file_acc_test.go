@@ -80,7 +80,7 @@ func filesWork(t *testing.T, w *clitest.Workspace, elsewhere ...string) {
 func TestAccCredentialsFile_forAPerson(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
 		w := clitest.NewWorkspace(t, cli).KeepTrace()
 		w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL("")+credentialFilesHCL)
@@ -153,7 +153,7 @@ func fails(t *testing.T, w *clitest.Workspace, args ...string) clitest.Result {
 func TestAccCredentialsFile_inItsPlace(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := clitest.NewWorkspace(t, cli)
 		w.Write("main.tf", secretsProvider+secretsHCL+`
 variable "path" {

@@ -48,10 +48,10 @@ resource "talosop_etcd_backup" "this" {
 
 // A cluster and its first backup come about in one apply, the next one is an update in
 // place, and what is write-only is nowhere but in the bucket's own requests.
-func TestAccEtcdBackup_underEachCLI(t *testing.T) {
+func TestAccEtcdBackup_withItsCluster(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		server := storetest.New(t)
 		s := newSite(t, 1, 0)
 

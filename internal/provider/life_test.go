@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // importObject imports a resource, as the command of the CLIs does: it is read at once.
@@ -45,7 +46,7 @@ func lifeSeeds(t *testing.T) []uint64 {
 	t.Helper()
 
 	given := cmp.Or(os.Getenv(lifeSeed), "1-12")
-	if os.Getenv(everyCall) != "" && os.Getenv(lifeSeed) == "" {
+	if testenv.Everything() && os.Getenv(lifeSeed) == "" {
 		given = "1-500"
 	}
 

@@ -211,7 +211,7 @@ func serveStandIns(t *testing.T, w *clitest.Workspace, cli clitest.CLI) {
 func TestAccOtherProviders_connectWithTheExample(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 0)
 		w := clitest.NewWorkspace(t, cli)
 		w.CopyFrom("../../examples/guides/other-providers")

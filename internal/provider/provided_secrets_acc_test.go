@@ -214,7 +214,7 @@ func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
 func TestAccProvidedSecrets_onceInState(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 1)
 		w := s.providedSite(t, cli, "")
 		w.Write("secrets_override.tf", `

@@ -128,7 +128,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+			inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 				s := newSite(t, 1, 1)
 				w := clitest.NewWorkspace(t, cli)
 				write := func(patch string) { w.Write("main.tf", secretsProvider+secretsHCL+config(s, patch)) }
@@ -182,7 +182,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 func TestAccSavedPlan_ofPods(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newHostSite(t)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(workers int) { w.Write("main.tf", secretsProvider+secretsHCL+s.stackHCL(workers)) }

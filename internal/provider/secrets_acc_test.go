@@ -16,7 +16,7 @@ import (
 func TestAccSecrets_protectedFromEveryWayOut(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		w := applied(t, cli, guardedSecrets)
 
 		bundle := w.Attribute("talosop_secrets.this", "bundle")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,11 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
-
-// everyCall takes every call where other runs take some (make test-all).
-const everyCall = "TALOSOP_TEST_EVERY_CALL"
 
 // stride is how far apart the changing calls are at which an everyday run kills.
 const stride = 3
@@ -247,7 +244,7 @@ func atEveryChange(t *testing.T, before func(t *testing.T, tr *trial), do work, 
 	}
 
 	step := stride
-	if os.Getenv(everyCall) != "" {
+	if testenv.Everything() {
 		step = 1
 	}
 
