@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		step := WriteMeta{Machine: m.Name, Keys: metaKeys(missing)}
+		step := WriteMeta{Machine: m.Name, Keys: MetaKeys(missing)}
 
 		if step.changesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
@@ -105,15 +106,28 @@ func changesNetwork(s Step) bool {
 }
 
 func (s WriteMeta) changesNetwork() bool {
-	return strings.Contains(s.Keys, metaKeys([]uint8{MetaNetwork}))
+	return strings.Contains(s.Keys, MetaKeys([]uint8{MetaNetwork}))
 }
 
 // metaKeys writes keys as Talos does.
-func metaKeys(keys []uint8) string {
+func MetaKeys(keys []uint8) string {
 	texts := make([]string, len(keys))
 	for i, key := range keys {
 		texts[i] = fmt.Sprintf("0x%02x", key)
 	}
 
 	return strings.Join(texts, ", ")
+}
+
+// ReadMetaKeys reads what MetaKeys wrote.
+func ReadMetaKeys(text string) []uint8 {
+	var keys []uint8
+
+	for _, one := range strings.Split(text, ", ") {
+		if key, err := strconv.ParseUint(one, 0, 8); err == nil {
+			keys = append(keys, uint8(key))
+		}
+	}
+
+	return keys
 }

@@ -36,7 +36,8 @@ func (g *Generator) blame(m Machine, problem string) error {
 // the first n of that one.
 func (g *Generator) validWith(m Machine, scope, n int) bool {
 	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input}
-	lists := []*[]string{&shorter.cluster.Patches, &shorter.cluster.ProvidedPatches, &m.PoolPatches, &m.Patches}
+	lists := []*[]string{&shorter.cluster.Patches, &shorter.cluster.ProvidedPatches, &m.PoolPatches, &m.Patches,
+		&m.ProvidedPatches}
 
 	*lists[scope] = (*lists[scope])[:n]
 	for _, list := range lists[scope+1:] {

@@ -105,8 +105,12 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 	return base, base.settle(g.cluster.AirGapped, m.Hostname, g.contract)
 }
 
-// providedPatches is where Cluster.ProvidedPatches are for users: `clusters` of the provider.
-const providedPatches = "clusters.config_patches"
+// What is in `clusters` of the provider for users: Cluster.ProvidedPatches, Machine.ProvidedPatches and values of META.
+const (
+	providedPatches  = "clusters.config_patches"
+	providedOfOne    = "clusters.machines.config_patches"
+	providedMetaKeys = "clusters.machines.meta"
+)
 
 // scope is a list of patches and the setting it comes from.
 type scope struct {
@@ -116,7 +120,7 @@ type scope struct {
 
 func (g *Generator) scopes(m Machine) []scope {
 	return []scope{{"patches", g.cluster.Patches}, {providedPatches, g.cluster.ProvidedPatches},
-		{"pool.patches", m.PoolPatches}, {"machine.patches", m.Patches}}
+		{"pool.patches", m.PoolPatches}, {"machine.patches", m.Patches}, {providedOfOne, m.ProvidedPatches}}
 }
 
 // patchCache keeps parsed patches by their text: machines of a cluster share most of theirs, and parsing

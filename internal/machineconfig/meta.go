@@ -27,12 +27,31 @@ var metaKeys = map[string]uint8{
 // ParseMeta reads META values by the name or number of their key ("network", "0x0a" or "10"). Errors are
 // FieldErrors of "machine.meta".
 func ParseMeta(values map[string]string) (map[uint8]string, error) {
+	return parseMeta("machine.meta", values, nil)
+}
+
+// CheckProvidedMeta checks META values of the provider's configuration, beside those that the machine has itself.
+func CheckProvidedMeta(values, beside map[string]string) error {
+	_, err := parseMeta(providedMetaKeys, values, beside)
+
+	return err
+}
+
+// parseMeta reads values at a setting. The keys of beside are set elsewhere.
+func parseMeta(setting string, values, beside map[string]string) (map[uint8]string, error) {
 	var found problems
 
 	parsed := make(map[uint8]string, len(values))
+	taken := map[uint8]bool{}
+
+	for name := range beside {
+		if key, ok := MetaKey(name); ok {
+			taken[key] = true
+		}
+	}
 
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		field := under("machine.meta", name)
+		field := under(setting, name)
 
 		key, ok := MetaKey(name)
 		if !ok {
@@ -41,7 +60,7 @@ func ParseMeta(values map[string]string) (map[uint8]string, error) {
 			continue
 		}
 
-		if _, twice := parsed[key]; twice {
+		if taken[key] {
 			found.add(field, fmt.Sprintf("key 0x%02x again", key), "each key once", "remove one of the two names")
 
 			continue
@@ -55,7 +74,7 @@ func ParseMeta(values map[string]string) (map[uint8]string, error) {
 			}
 		}
 
-		parsed[key] = values[name]
+		parsed[key], taken[key] = values[name], true
 	}
 
 	if err := found.err(); err != nil {

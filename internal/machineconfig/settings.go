@@ -161,8 +161,9 @@ type Machine struct {
 	// Install says where Talos is installed. A container has none.
 	Install Install
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
-	// this order, after those of the cluster.
-	PoolPatches, Patches []string
+	// this order, after those of the cluster. ProvidedPatches are the last; they are of the provider's configuration, and
+	// in no state.
+	PoolPatches, Patches, ProvidedPatches []string
 }
 
 // Install says where and what a machine installs.

@@ -36,6 +36,7 @@ func ValidateMachine(c Cluster, m Machine) error {
 	if c.Contract != "" {
 		checkPatches(&found, "pool.patches", m.PoolPatches, c.Contract)
 		checkPatches(&found, "machine.patches", m.Patches, c.Contract)
+		checkPatches(&found, providedOfOne, m.ProvidedPatches, c.Contract)
 	}
 
 	return found.err()

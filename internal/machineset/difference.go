@@ -18,6 +18,8 @@ const (
 	ConfigurationDiffers
 	// ImageDiffers is the image of a component of Kubernetes.
 	ImageDiffers
+	// MetaDiffers is values of META that are in the provider's configuration.
+	MetaDiffers
 	// Wiped is a machine that lost its configuration.
 	Wiped
 	// Unproven is a machine that waits in maintenance mode and does not prove to be the one that joined.
@@ -49,6 +51,8 @@ type Difference struct {
 	Place *machineconfig.Place
 	// Component is set where an image differs.
 	Component cluster.Component
+	// Keys are set where META differs.
+	Keys []uint8
 	// Text is what else is told of it.
 	Text string
 }
@@ -75,6 +79,7 @@ var wholly = map[DifferenceKind]string{
 var beginnings = map[DifferenceKind]string{
 	ConfigurationDiffers: "configuration: ",
 	ImageDiffers:         "image of ",
+	MetaDiffers:          "META: not what `clusters` of the provider has: ",
 	HostDiffers:          "host cluster: ",
 	HostStays:            "host cluster, left as it is: ",
 }
@@ -86,6 +91,8 @@ func (d Difference) String() string {
 		return wholly[d.Kind]
 	case d.Kind == ImageDiffers:
 		return beginnings[d.Kind] + string(d.Component) + ": " + d.Text
+	case d.Kind == MetaDiffers:
+		return beginnings[d.Kind] + cluster.MetaKeys(d.Keys)
 	case d.Place != nil:
 		return beginnings[d.Kind] + d.Place.String()
 	default:
@@ -117,6 +124,8 @@ func readDifference(text string) Difference {
 		case ImageDiffers:
 			component, images, _ := strings.Cut(rest, ": ")
 			d.Component, d.Text = cluster.Component(component), images
+		case MetaDiffers:
+			d.Keys, d.Text = cluster.ReadMetaKeys(rest), ""
 		default:
 		}
 
@@ -171,4 +180,14 @@ func (d Drift) places() []machineconfig.Place {
 	}
 
 	return places
+}
+
+// metaKeys are those of META that differ.
+func (d Drift) metaKeys() []uint8 {
+	var keys []uint8
+	for _, difference := range d {
+		keys = append(keys, difference.Keys...)
+	}
+
+	return keys
 }

@@ -108,7 +108,9 @@ func driftOfConfiguration(places []machineconfig.Place) Drift {
 }
 
 // DriftOf tells how machines that answered differ from what state says of them.
-func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place) map[string]Drift {
+func DriftOf(
+	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place,
+) map[string]Drift {
 	drift := map[string]Drift{}
 
 	for _, m := range want.Machines {
@@ -126,7 +128,8 @@ func DriftOf(want cluster.Spec, have cluster.Snapshot, places map[string][]machi
 			drift[m.Name] = Drift{{Kind: NotOnHost}}
 		case cluster.Member:
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
-				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), missing(m, have), driftOfOwner(m, want, have))
+				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), p.Machines[m.Name].Meta.drift(state.Meta),
+				missing(m, have), driftOfOwner(m, want, have))
 		default:
 		}
 	}

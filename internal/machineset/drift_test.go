@@ -87,7 +87,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		want, have := sightOf()
 		test.change(&want, &have)
 
-		drift := DriftOf(want, have, test.Places)
+		drift := DriftOf(Set{}, want, have, test.Places)
 		if !slices.Equal(drift["cp-1"].Lines(), test.cp) || !slices.Equal(drift["w-1"].Lines(), test.w) {
 			t.Errorf("%s: drift is %q", name, drift)
 		}

@@ -44,6 +44,7 @@ func TestReadDrift_isWhatWasWritten(t *testing.T) {
 		{Kind: ConfigurationDiffers, Place: &place},
 		{Kind: ConfigurationDiffers, Text: "of a later build"},
 		{Kind: ImageDiffers, Component: cluster.KubeAPIServer, Text: "registry:5000/a: b, not c"},
+		{Kind: MetaDiffers, Keys: []uint8{0x0a, 0x0d}},
 		{Kind: Wiped}, {Kind: Unproven}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
 		{Kind: OwnedByAnother}, {Kind: OthersWork},
 		{Kind: HostDiffers, Text: "Service p/dev does not exist"}, {Kind: HostVolumesLost},

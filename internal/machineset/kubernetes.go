@@ -56,6 +56,13 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 			have.Machines[m.Name] = s
 		}
 
+		if keys := r.Drift[m.Name].metaKeys(); len(keys) > 0 {
+			s := have.Machines[m.Name]
+			s.Meta = maps.Clone(s.Meta)
+			maps.DeleteFunc(s.Meta, func(key uint8, _ string) bool { return slices.Contains(keys, key) })
+			have.Machines[m.Name] = s
+		}
+
 		if r.Drift[m.Name].Has(NoNode) {
 			forgetNode(&have, m)
 

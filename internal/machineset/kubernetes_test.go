@@ -50,7 +50,7 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		}}
 		exam.ExpectImages(want.Machines, have, test.Recorded)
 
-		if got := DriftOf(want, have, nil)["w-1"].Lines(); !slices.Equal(got, test.Drift) {
+		if got := DriftOf(Set{}, want, have, nil)["w-1"].Lines(); !slices.Equal(got, test.Drift) {
 			t.Errorf("%s: drift is %q", name, got)
 		}
 	}

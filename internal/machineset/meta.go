@@ -3,6 +3,7 @@ package machineset
 import (
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -12,6 +13,8 @@ type Meta struct {
 	Values map[string]string
 	// Sealed are the keys whose values are not known yet.
 	Sealed []string
+	// Provided are values of the provider's configuration, of other keys, which no state has.
+	Provided map[string]string
 }
 
 // Keyed is the values by the keys of Talos; nil when none are wanted. Names of no key
@@ -19,20 +22,54 @@ type Meta struct {
 func (m Meta) Keyed() map[uint8]string {
 	var keyed map[uint8]string
 
-	for name, value := range m.Values {
-		key, ok := machineconfig.MetaKey(name)
-		if !ok {
-			continue
-		}
+	for _, values := range []map[string]string{m.Values, m.Provided} {
+		for name, value := range values {
+			key, ok := machineconfig.MetaKey(name)
+			if !ok {
+				continue
+			}
 
-		if keyed == nil {
-			keyed = map[uint8]string{}
-		}
+			if keyed == nil {
+				keyed = map[uint8]string{}
+			}
 
-		keyed[key] = value
+			keyed[key] = value
+		}
 	}
 
 	return keyed
+}
+
+// drift is in which keys META does not hold what the provider's configuration has. Of the others state has the values
+// themselves, so that a plan shows how they differ.
+func (m Meta) drift(held map[uint8]string) Drift {
+	var keys []uint8
+
+	for key, value := range (Meta{Provided: m.Provided}).Keyed() {
+		if is, ok := held[key]; !ok || is != value {
+			keys = append(keys, key)
+		}
+	}
+
+	if len(keys) == 0 {
+		return nil
+	}
+
+	slices.Sort(keys)
+
+	return Drift{{Kind: MetaDiffers, Keys: keys}}
+}
+
+// CheckProvidedMeta reports what is wrong with the values for META in the provider's configuration.
+func (p Set) CheckProvidedMeta() error {
+	var problems []error
+
+	for _, name := range p.Names() {
+		meta := p.Machines[name].Meta
+		problems = append(problems, p.problems(name, machineconfig.CheckProvidedMeta(meta.Provided, meta.Values)))
+	}
+
+	return errors.Join(problems...)
 }
 
 // checkMeta reports what is wrong with the values that are wanted in META, as far as

@@ -38,6 +38,25 @@ func providerClusters() schema.MapNestedAttribute {
 					"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
 					"is applied as one of those is, and the plan names no paths of it.",
 			},
+			"machines": providerMachines(),
+		}},
+	}
+}
+
+func providerMachines() schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "What of single machines is to be in neither state nor plan, by their host names.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"config_patches": schema.ListAttribute{
+				Optional: true, Sensitive: true, ElementType: types.StringType,
+				MarkdownDescription: "Patches of the configuration of this machine, after all others.",
+			},
+			"meta": schema.MapAttribute{
+				Optional: true, Sensitive: true, ElementType: types.StringType,
+				MarkdownDescription: "Values in META of the machine, of other keys than `meta` of it has, by the same names. A refresh " +
+					"compares them with what META holds, and plans name the keys that differ.",
+			},
 		}},
 	}
 }

@@ -160,7 +160,7 @@ func adopt(
 
 	model.withOwner()
 	model.Phase = tf.TextOrNull(string(phase))
-	model.Observed = withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places))
+	model.Observed = withDrift(observed(want, have, model.Observed), machineset.DriftOf(p.Set, want, have, exam.Places))
 	model.forgetPlan()
 	model.manifests = manifestsSeen(want, have, tf.TextOrNull(machineset.ManifestsRunning(want, have)))
 	model.restored.At = restoredAt(have)

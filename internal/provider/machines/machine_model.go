@@ -222,7 +222,7 @@ func (m *OneMachineModel) derive(ctx context.Context) diag.Diagnostics {
 //nolint:unparam // diagnostics are what other models have of it
 func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	for _, w := range want.Machines {
-		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 {
+		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 && !m.Meta.IsNull() {
 			m.Meta = heldMeta(m.Meta, s.Meta)
 		}
 	}

@@ -89,8 +89,8 @@ func withMeta(
 		values := machine.Attributes()
 
 		written, ok := values["meta"].(types.Map)
-		if !ok {
-			continue
+		if !ok || written.IsNull() {
+			continue // all that is wanted is in the provider's configuration, and in no state
 		}
 
 		values["meta"] = heldMeta(written, state.Meta)

@@ -116,7 +116,7 @@ func refresh(
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.Observed = exam.onHost.in(
-		withDrift(observed(want, have, model.Observed), machineset.DriftOf(want, have, exam.Places)), model.Observed)
+		withDrift(observed(want, have, model.Observed), machineset.DriftOf(p, want, have, exam.Places)), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
 	diags.Append(machineset.WarnOfDrift(driftIn(ctx, model.Observed))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)

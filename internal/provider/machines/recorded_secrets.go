@@ -34,15 +34,15 @@ func (p *writtenSet) recallSecrets(
 ) diag.Diagnostics {
 	diags := tf.ReadPrivate(ctx, private, secretsKey, &p.RecordedSecrets)
 
-	return append(diags, p.addProvided(m, p.RecordedSecrets)...)
+	return append(diags, p.addProvided(ctx, m, p.RecordedSecrets)...)
 }
 
-// addProvided fills in the secrets and the patches that the provider was given. After an error the secrets count as not
-// known.
-func (p *writtenSet) addProvided(m *providerdata.ProviderData, recorded string) diag.Diagnostics {
-	patches, known := m.PatchesOf(p.clusterName, recorded)
-	p.Settings.ProvidedPatches = patches
-	p.Unknown = p.Unknown || !known
+// addProvided fills in the secrets and the settings that the provider was given. After an error the secrets count as
+// not known.
+func (p *writtenSet) addProvided(
+	ctx context.Context, m *providerdata.ProviderData, recorded string,
+) diag.Diagnostics {
+	m.ProvideSettings(ctx, &p.Set, p.clusterName, recorded)
 
 	if !p.Provided {
 		return nil

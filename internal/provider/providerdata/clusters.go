@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -30,6 +31,14 @@ type ProvidedCluster struct {
 	Secrets    types.String `tfsdk:"secrets"`
 	Kubeconfig types.String `tfsdk:"kubeconfig"`
 	Patches    types.List   `tfsdk:"config_patches"`
+	// Machines are by their host names.
+	Machines types.Map `tfsdk:"machines"`
+}
+
+// ProvidedMachine is what the provider was given of one machine, which is in no state.
+type ProvidedMachine struct {
+	Patches types.List `tfsdk:"config_patches"`
+	Meta    types.Map  `tfsdk:"meta"`
 }
 
 // find finds a cluster by the digest of its secrets, whatever name the configuration has for it by now, and else by
@@ -48,20 +57,35 @@ func (c Clusters) find(name, digest string) (found ProvidedCluster, proven, ok b
 	return found, false, ok
 }
 
-// PatchesOf are the patches of a cluster in the provider's configuration; known is false while they are not known.
-// recorded is as in SecretsOf.
-func (m *ProviderData) PatchesOf(name types.String, recorded string) (patches []string, known bool) {
-	if m == nil {
-		return nil, true
-	}
+// ProvideSettings gives the machines of a cluster what the provider's configuration has for them. recorded is as in
+// SecretsOf. Until all of it is known the set is not either.
+func (m *ProviderData) ProvideSettings(ctx context.Context, p *machineset.Set, name types.String, recorded string) {
+	switch {
+	case m == nil:
+		return
+	case m.Clusters.Unknown:
+		p.Unknown = true
 
-	if m.Clusters.Unknown || name.IsUnknown() {
-		return nil, !m.Clusters.Unknown
+		return
+	case name.IsUnknown():
+		return
 	}
 
 	found, _, _ := m.Clusters.find(name.ValueString(), recorded)
+	r := &tf.Reader{}
 
-	return tf.KnownStrings(found.Patches)
+	p.Settings.ProvidedPatches = r.Texts(found.Patches)
+	own := tf.Objects[ProvidedMachine](ctx, r, found.Machines)
+
+	p.Machines = maps.Clone(p.Machines)
+
+	for key, machine := range p.Machines {
+		given := own[machine.Config.Hostname]
+		machine.Config.ProvidedPatches, machine.Meta.Provided = r.Texts(given.Patches), r.TextMap(given.Meta)
+		p.Machines[key] = machine
+	}
+
+	p.Unknown = p.Unknown || r.Unknown
 }
 
 // SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.
