@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
@@ -47,13 +48,7 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 		return nil
 	}
 
-	err = m.etcdCall(ctx, s, func(ctx context.Context) error {
-		_, err := s.machine.EtcdForfeitLeadership(ctx, &machineapi.EtcdForfeitLeadershipRequest{})
-
-		return err
-	})
-
-	return m.orSettled(ctx, s, err, func(ctx context.Context, s *session) error {
+	otherLeads := func(ctx context.Context, s *session) error {
 		own, err := bounded(ctx, m, s.etcdStatus)
 
 		switch {
@@ -64,8 +59,29 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 		default:
 			return nil
 		}
-	})
+	}
+
+	transfer, cancel := context.WithTimeout(ctx, min(transferTimeout, m.fleet.options.Timeouts.Change))
+	defer cancel()
+
+	_, err = s.machine.EtcdForfeitLeadership(transfer, &machineapi.EtcdForfeitLeadershipRequest{})
+
+	// The machine answers, and etcd tries on.
+	if transfer.Err() != nil && ctx.Err() == nil && s.alive() {
+		if err := otherLeads(ctx, s); err != nil {
+			return fmt.Errorf("the member that Talos chose, the first other one, does not take over: %w", err)
+		}
+
+		return nil
+	}
+
+	return m.orSettled(ctx, s, s.etcdFailed(err), otherLeads)
 }
+
+// transferTimeout is how long a member is tried to be made the leader. Talos chooses the first other one, whether it runs
+// or not (Talos 1.13, internal/pkg/etcd/etcd.go: ForfeitLeadership). Raft gives up after one election timeout, a second,
+// but etcd waits until the request ends (etcd 3.6, server.MoveLeader).
+const transferTimeout = 5 * time.Second
 
 // LeaveEtcd takes the machine's member out of etcd, stops it and deletes its data, after
 // the hardware UUID was compared on a new connection. Destructive, and safe to repeat: a

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
@@ -152,6 +154,51 @@ func TestForfeitLeadership_withLostAnswers(t *testing.T) {
 			t.Errorf("leader %s, want %s", again.Leader, after.Leader)
 		}
 	})
+}
+
+// Talos hands over to the first other member, which etcd waits for without end when it does not run.
+func TestForfeitLeadership_toADeadMember(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	machines, apis := controlPlanes(t, simulator, 3)
+
+	var (
+		leader *talos.Machine
+		dead   *sim.Machine
+		first  uint64
+	)
+
+	for i, api := range apis {
+		view := viewOf(t, api)
+
+		id, err := strconv.ParseUint(view.Member, 16, 64)
+		must(t, err)
+
+		switch {
+		case view.Member == view.Leader:
+			leader = api
+		case dead == nil || id < first:
+			dead, first = machines[i], id
+		}
+	}
+
+	dead.PowerOff()
+
+	began := time.Now()
+
+	err := leader.ForfeitLeadership(t.Context())
+	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not take over") {
+		t.Errorf("with a dead first member: %v", err)
+	}
+
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+
+	if view := viewOf(t, leader); view.Leader != view.Member {
+		t.Errorf("%s leads, and not %s", view.Leader, view.Member)
+	}
 }
 
 func TestEtcd_singleMemberKeepsWhatItIs(t *testing.T) {
