@@ -42,6 +42,7 @@ type observer struct {
 	etcdAside bool
 	last      cluster.Snapshot
 	begun     time.Time
+	next      chan struct{} // closed with the next snapshot
 	// peers are the control planes that etcd named and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
@@ -55,6 +56,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 		states: map[string]cluster.MachineState{},
 		asking: map[string]chan struct{}{},
 		epoch:  map[string]int{},
+		next:   make(chan struct{}),
 	}
 }
 
@@ -76,6 +78,8 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 
 	o.mu.Lock()
 	o.last, o.begun = have, begun
+	close(o.next)
+	o.next = make(chan struct{})
 	o.mu.Unlock()
 
 	return have
@@ -107,12 +111,12 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// latest is the last snapshot, and when its observation was begun.
-func (o *observer) latest() (have cluster.Snapshot, begun time.Time) {
+// latest is the last snapshot, when its observation was begun, and what is closed with the next one.
+func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return o.last, o.begun
+	return o.last, o.begun, o.next
 }
 
 // askAll asks the Kubernetes API and every machine that is not being asked

@@ -171,7 +171,7 @@ func (r *Runner) runWith(
 
 	// What was done is recorded also when a mistake of the program ends the run.
 	if mistake := panics.Call(func() { result, err = r.loop(ctx, want, watch, work, decide) }); mistake != nil {
-		have, _ := watch.latest()
+		have, _, _ := watch.latest()
 
 		return work.result(have), &IncompleteError{
 			Phase: cluster.PhaseOf(want, have), Holds: work.failures(), Done: work.done, Err: mistake,

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -38,8 +38,11 @@ type work struct {
 	precaution precaution
 	// fetched is set once the snapshot to restore is there.
 	fetched bool
-	// ending is set when the run gives up: nothing goes out of service any more.
-	ending atomic.Bool
+	// stale is sent to by steps that wait for a new observation.
+	stale chan struct{}
+	// ending is closed when the run gives up: nothing goes out of service any more.
+	ending chan struct{}
+	end    func()
 }
 
 type outcome struct {
@@ -60,6 +63,8 @@ type decided struct {
 }
 
 func newWork(r *Runner, want cluster.Spec) *work {
+	ending := make(chan struct{})
+
 	return &work{
 		runner: r, want: want,
 		running:  map[string]cluster.Step{},
@@ -70,6 +75,9 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		disrupted: map[string]bool{},
 		times:     map[cluster.Step]int{},
 		gate:      newLeaseGate(r.Lock),
+		stale:     make(chan struct{}, 1),
+		ending:    ending,
+		end:       sync.OnceFunc(func() { close(ending) }),
 	}
 }
 
@@ -174,7 +182,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		}
 	}
 
-	now, err := w.newSnapshot(ctx, watch, time.Now().Add(-2*w.runner.interval()))
+	now, err := w.newSnapshot(ctx, watch)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -194,7 +202,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 // confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
 // the process. From then on this run asks no other machine, whatever becomes of the call.
 func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *observer) error {
-	now, err := w.newSnapshot(ctx, watch, time.Now())
+	now, err := w.newSnapshot(ctx, watch)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -213,25 +221,36 @@ func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *o
 	return nil
 }
 
-// newSnapshot is an observation of the run that was begun after a time, or that it waits for:
-// the run observes once in an interval.
-func (w *work) newSnapshot(ctx context.Context, watch *observer, asked time.Time) (cluster.Snapshot, error) {
-	var now cluster.Snapshot
+// newSnapshot lets the run observe at once, and waits for that: what was seen before is no ground to take a machine out of
+// service.
+func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
+	asked := time.Now()
 
-	err := wait.Until(ctx, w.runner.interval()/2, func(context.Context) error {
-		if w.ending.Load() {
-			return wait.Permanent(errors.New("the run ends"))
+	select {
+	case w.stale <- struct{}{}:
+	default: // it is to observe already
+	}
+
+	for {
+		now, begun, next := watch.latest()
+
+		select {
+		case <-w.ending:
+			return now, errors.New("the run ends")
+		default:
 		}
 
-		var begun time.Time
-		if now, begun = watch.latest(); begun.Before(asked) {
-			return errors.New("waiting for a new observation")
+		if begun.After(asked) {
+			return now, nil
 		}
 
-		return nil
-	})
-
-	return now, err
+		select {
+		case <-next:
+		case <-w.ending:
+		case <-ctx.Done():
+			return now, fmt.Errorf("waiting for a new observation: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // repeats reports whether a step would be run again although it had no effect.
@@ -272,7 +291,7 @@ func (w *work) leave(step cluster.Step) {
 	}
 }
 
-// nextEvent waits until a step ends, until it is time to observe again, or until the
+// nextEvent waits until a step ends, until it is time to observe again or a step asks for that, or until the
 // context ends. The error is the one of a step that must not be repeated, or the
 // context's.
 func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *observer) error {
@@ -283,6 +302,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
+		return nil
+	case <-w.stale:
 		return nil
 	case end := <-w.ended:
 		return w.settleAll(end, watch)
@@ -370,7 +391,7 @@ func (w *work) idle() bool { return len(w.running) == 0 }
 // wait lets the running steps end. They hold the run's context, so an interrupt
 // ends them too.
 func (w *work) wait(watch *observer) {
-	w.ending.Store(true)
+	w.end()
 
 	for len(w.running) > 0 {
 		w.record(<-w.ended, watch)
