@@ -96,45 +96,57 @@ func TestHooks_keptAreMadeAnew(t *testing.T) {
 	}
 }
 
-// The process was killed while its hook ran.
+// The process was killed right after it had made its hook.
 func TestHooks_ofKilledRunIsMadeAnew(t *testing.T) {
 	t.Parallel()
 
 	p, chart := newPlace(t), jobbing(t, keptHook)
-	p.killed(t, "POST /apis/batch/v1/namespaces/"+p.namespace+"/jobs",
-		func(ctx context.Context, c *release.Cluster) error {
-			_, err := c.Apply(ctx, p.spec(map[string]any{"hang": true}), chart, release.Intent{Create: true})
+	p.killedWithItsJob(t, func(ctx context.Context, c *release.Cluster) error {
+		_, err := c.Apply(ctx, p.spec(map[string]any{"hang": true}), chart, release.Intent{Create: true})
 
-			return err
-		})
+		return err
+	})
+
+	left := p.job(t)
+	if left == nil || left.Status.Succeeded > 0 {
+		t.Fatalf("the hook that was left behind is %+v", left)
+	}
 
 	p.apply(t, p.spec(nil), chart, release.Intent{Create: true})
 	same(t, "statuses", p.statuses(t, p.spec(nil).Name), "failed deployed")
 }
 
-// killed does work through a proxy that shuts behind a call.
-func (p *place) killed(t *testing.T, last string, work func(ctx context.Context, c *release.Cluster) error) {
+// killedWithItsJob ends work, as the end of its process would, at the change that makes a Job: that is done, its answer is
+// lost, and nothing comes after it. The test fails when there is no such change.
+func (p *place) killedWithItsJob(t *testing.T, work func(ctx context.Context, c *release.Cluster) error) {
 	t.Helper()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	proxy, dead := newFaultProxy(t, p.real), false
+	proxy, struck := newFaultProxy(t, p.real), false
 	proxy.fault = func(call string, _ int) fault {
-		if dead {
+		switch {
+		case struck:
 			cancel()
 
 			return cut
+		case changes(call) && strings.Contains(call, "/jobs?"):
+			struck = true
+
+			return lose
+		default:
+			return pass
 		}
-
-		dead = strings.HasPrefix(call, last)
-
-		return pass
 	}
 
-	if err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second,
-		Grace: time.Second}); err == nil || ctx.Err() == nil {
-		t.Fatalf("not killed: %v", err)
+	err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second})
+
+	proxy.mu.Lock()
+	defer proxy.mu.Unlock()
+
+	if err == nil || !struck {
+		t.Fatalf("no change was struck: %v", err)
 	}
 }
 
