@@ -1,12 +1,6 @@
 package backup
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-)
+import "errors"
 
 // ErrDamaged is a database whose pages do not fit together.
 var ErrDamaged = errors.New("the database of the snapshot is damaged")
@@ -34,30 +28,4 @@ var (
 // (etcd 3.6, mvcc/revision.go).
 func isRevision(key []byte) bool {
 	return (len(key) == 17 || len(key) == 18) && key[8] == '_'
-}
-
-// Inspect checks every page of the database in a file, a snapshot with or without its sum at
-// the end, and reads what it holds, as `etcdutl snapshot status` does: all pages are read,
-// are what they say to be, in order, and used once. What is wrong with the database is
-// ErrDamaged. It reads a page at a time and changes nothing.
-func Inspect(ctx context.Context, path string) (_ Database, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return Database{}, err
-	}
-
-	defer func() { err = errors.Join(err, file.Close()) }()
-
-	s, err := newScan("")
-	if err != nil {
-		return Database{}, err
-	}
-
-	defer func() { err = errors.Join(err, s.Close()) }()
-
-	if _, err := io.Copy(s, file); err != nil {
-		return Database{}, fmt.Errorf("read the database: %w", err)
-	}
-
-	return s.database(ctx)
 }

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
+	filestore "github.com/talosop/terraform-provider-talosop/internal/backup/file"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
@@ -221,8 +222,9 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 		cluster.begin(m)
 		check(t, m.PutEtcdKeys(t.Context(), manyKeys(1000)))
 
+		snapshot := tookSnapshot(t, cluster.secure(m))
 		file := filepath.Join(t.TempDir(), "snapshot")
-		check(t, os.WriteFile(file, tookSnapshot(t, cluster.secure(m)), 0o600))
+		check(t, os.WriteFile(file, snapshot, 0o600))
 
 		said, err := exec.CommandContext(t.Context(), etcdutl, "snapshot", "status", file, "--write-out=json").Output()
 		check(t, err)
@@ -237,12 +239,18 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 
 		check(t, json.Unmarshal(said, &status))
 
-		got, err := backup.Inspect(t.Context(), file)
+		archive := backup.Archive{Store: filestore.Store{Path: t.TempDir()}, Cluster: "prod", Mark: "0123456789abcdef"}
+		record, err := archive.Take(t.Context(), backup.Request{At: time.Now(),
+			Source: func(_ context.Context, to io.Writer) error {
+				_, err := to.Write(snapshot)
+
+				return err
+			}})
 		check(t, err)
 
 		want := backup.Database{Revision: status.Revision, Hash: status.Hash, Size: status.TotalSize, Version: status.Version}
-		if got != want || status.TotalKey < 1000 {
-			t.Errorf("a backup reports %+v, etcdutl %+v", got, status)
+		if record.Database != want || status.TotalKey < 1000 {
+			t.Errorf("a backup reports %+v, etcdutl %+v", record.Database, status)
 		}
 	})
 }
