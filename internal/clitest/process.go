@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -94,6 +95,18 @@ func (p *Process) KillCLI() {
 // there is none.
 func (p *Process) KillProvider() {
 	p.t.Helper()
+	p.signalProvider(syscall.SIGKILL)
+}
+
+// CrashProvider ends the provider process as a fatal error of the Go runtime does, which prints what all goroutines are
+// at. The test fails when there is none.
+func (p *Process) CrashProvider() {
+	p.t.Helper()
+	p.signalProvider(syscall.SIGQUIT)
+}
+
+func (p *Process) signalProvider(s syscall.Signal) {
+	p.t.Helper()
 
 	pids := p.providers()
 	if len(pids) == 0 {
@@ -101,8 +114,8 @@ func (p *Process) KillProvider() {
 	}
 
 	for _, pid := range pids {
-		if err := kill(pid); err != nil {
-			p.t.Fatalf("kill provider %d: %v", pid, err)
+		if err := send(pid, s); err != nil {
+			p.t.Fatalf("send %s to provider %d: %v", s, pid, err)
 		}
 	}
 }
@@ -130,7 +143,7 @@ func (p *Process) stop() {
 	}
 
 	for _, pid := range pids {
-		if err := kill(pid); err != nil {
+		if err := send(pid, syscall.SIGKILL); err != nil {
 			p.t.Errorf("kill provider %d: %v", pid, err)
 		}
 	}
@@ -162,14 +175,14 @@ func (p *Process) providers() []int {
 	return pids
 }
 
-// kill ends a process that may have ended already.
-func kill(pid int) error {
+// send signals a process that may have ended already.
+func send(pid int, s syscall.Signal) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return err
 	}
 
-	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 

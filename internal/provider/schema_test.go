@@ -108,6 +108,29 @@ func TestSchema_secretsAreSensitive(t *testing.T) {
 	})
 }
 
+// What is secret of a cluster is so in every form of its handle: where it is given, exported or only looked at.
+func TestSchema_secretsOfHandlesAreSensitive(t *testing.T) {
+	t.Parallel()
+
+	marked := map[string]int{}
+
+	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+		for _, name := range []string{"secrets", "config_patches", "password", "client_key"} {
+			if a.Name != name || !strings.Contains(where, ".cluster.") {
+				continue
+			}
+
+			if marked[name]++; !a.Sensitive {
+				t.Errorf("%s is not sensitive", where)
+			}
+		}
+	})
+
+	if len(marked) != 4 {
+		t.Errorf("found %v in handles", marked)
+	}
+}
+
 // meanings are what the descriptions of names say that mean one thing, wherever they are.
 var meanings = map[string]string{
 	"host":          "pods the machines are|of the host cluster",

@@ -337,7 +337,7 @@ func authenticated(config *rest.Config, o Options) (transport, error) {
 	// A plugin's certificate ends with the connections it was shown on.
 	connections.DialContext = means.DialHolder.Dial
 
-	wrapped, err := clienttransport.HTTPWrappersForConfig(means, connections)
+	wrapped, err := clienttransport.HTTPWrappersForConfig(means, unechoed{connections})
 	if err != nil {
 		return nil, err
 	}

@@ -28,25 +28,27 @@ func ComputedAttributes(in map[string]resource.Attribute) map[string]resource.At
 			out[name] = resource.StringAttribute{Computed: true, Sensitive: a.Sensitive,
 				MarkdownDescription: a.MarkdownDescription}
 		case resource.BoolAttribute:
-			out[name] = resource.BoolAttribute{Computed: true, MarkdownDescription: a.MarkdownDescription}
+			out[name] = resource.BoolAttribute{Computed: true, Sensitive: a.Sensitive,
+				MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
-			out[name] = resource.ListAttribute{Computed: true, ElementType: a.ElementType,
+			out[name] = resource.ListAttribute{Computed: true, Sensitive: a.Sensitive, ElementType: a.ElementType,
 				MarkdownDescription: a.MarkdownDescription}
 		case resource.MapAttribute:
-			out[name] = resource.MapAttribute{Computed: true, ElementType: a.ElementType,
+			out[name] = resource.MapAttribute{Computed: true, Sensitive: a.Sensitive, ElementType: a.ElementType,
 				MarkdownDescription: a.MarkdownDescription}
 		case resource.SingleNestedAttribute:
 			out[name] = resource.SingleNestedAttribute{
-				Computed: true, MarkdownDescription: a.MarkdownDescription, Attributes: ComputedAttributes(a.Attributes),
+				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
+				Attributes: ComputedAttributes(a.Attributes),
 			}
 		case resource.MapNestedAttribute:
 			out[name] = resource.MapNestedAttribute{
-				Computed: true, MarkdownDescription: a.MarkdownDescription,
+				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: resource.NestedAttributeObject{Attributes: ComputedAttributes(a.NestedObject.Attributes)},
 			}
 		case resource.ListNestedAttribute:
 			out[name] = resource.ListNestedAttribute{
-				Computed: true, MarkdownDescription: a.MarkdownDescription,
+				Computed: true, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: resource.NestedAttributeObject{Attributes: ComputedAttributes(a.NestedObject.Attributes)},
 			}
 		default:
@@ -106,29 +108,31 @@ func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.BoolAttribute:
-			out[name] = ephemeral.BoolAttribute{Required: a.Required, Optional: a.Optional,
+			out[name] = ephemeral.BoolAttribute{Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive,
 				MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = ephemeral.ListAttribute{
-				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.MapAttribute:
 			out[name] = ephemeral.MapAttribute{
-				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = ephemeral.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				Attributes: EphemeralAttributes(a.Attributes),
 			}
 		case resource.MapNestedAttribute:
 			out[name] = ephemeral.MapNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: ephemeral.NestedAttributeObject{Attributes: EphemeralAttributes(a.NestedObject.Attributes)},
 			}
 		case resource.ListNestedAttribute:
 			out[name] = ephemeral.ListNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: ephemeral.NestedAttributeObject{Attributes: EphemeralAttributes(a.NestedObject.Attributes)},
 			}
 		default:
@@ -151,29 +155,31 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.BoolAttribute:
-			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional,
+			out[name] = datasource.BoolAttribute{Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive,
 				MarkdownDescription: a.MarkdownDescription}
 		case resource.ListAttribute:
 			out[name] = datasource.ListAttribute{
-				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.MapAttribute:
 			out[name] = datasource.MapAttribute{
-				Required: a.Required, Optional: a.Optional, ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
+				MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = datasource.SingleNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				Attributes: DataSourceAttributes(a.Attributes),
 			}
 		case resource.MapNestedAttribute:
 			out[name] = datasource.MapNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: datasource.NestedAttributeObject{Attributes: DataSourceAttributes(a.NestedObject.Attributes)},
 			}
 		case resource.ListNestedAttribute:
 			out[name] = datasource.ListNestedAttribute{
-				Required: a.Required, Optional: a.Optional, MarkdownDescription: a.MarkdownDescription,
+				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: datasource.NestedAttributeObject{Attributes: DataSourceAttributes(a.NestedObject.Attributes)},
 			}
 		default:
