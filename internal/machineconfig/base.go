@@ -48,6 +48,10 @@ func (g *Generator) base(m Machine) (*documents, error) {
 
 	putSANs(main, m.CertSANs)
 
+	if cni := g.cluster.CNI.config(); cni != nil {
+		main.ClusterConfig.ClusterNetwork.CNI = cni
+	}
+
 	if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
 		main.ClusterConfig.ProxyConfig.Disabled = new(true)
 	}

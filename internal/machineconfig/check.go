@@ -47,7 +47,8 @@ func (m runtimeMode) InContainer() bool     { return Mode(m) == Container }
 var _ validation.RuntimeMode = runtimeMode(Metal)
 
 // check validates the finished configuration as the machine would before it is installed, the strictest
-// case, and names the setting at fault.
+// case, and names the setting at fault. Whether Talos supports the version of Kubernetes is the question of
+// CheckKubernetesSupported: the library would ask for the Talos that it is of itself (machinery 1.14, without WithLocal).
 func (g *Generator) check(d *documents, m Machine) (warnings []string, err error) {
 	if problem := g.contradiction(d, m); problem != "" {
 		return nil, g.blame(m, problem)
@@ -61,7 +62,7 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 		}
 	}
 
-	warnings, err = d.known.Validate(runtimeMode(m.Mode))
+	warnings, err = d.known.ValidateAsClient(runtimeMode(m.Mode), validation.WithLocal())
 
 	hidden, hiddenErr := newScrubber(d.known, len(warnings) > 0 || err != nil)
 	if hiddenErr != nil {

@@ -34,8 +34,8 @@ const (
 
 // The networks and the domain that Talos takes where nothing is said.
 const (
-	DefaultPodCIDR     = constants.DefaultIPv4PodNet
-	DefaultServiceCIDR = constants.DefaultIPv4ServiceNet
+	DefaultPodCIDR     = constants.DefaultIPv4PodCIDR
+	DefaultServiceCIDR = constants.DefaultIPv4ServiceCIDR
 	DefaultDNSDomain   = constants.DefaultDNSDomain
 )
 
@@ -157,7 +157,7 @@ func putSANs(main *v1alpha1.Config, names []string) {
 	main.MachineConfig.MachineCertSANs = withNames(main.MachineConfig.MachineCertSANs, names)
 
 	if api := main.ClusterConfig.APIServerConfig; api != nil {
-		api.CertSANs = withNames(api.CertSANs, names)
+		api.ExtraCertSANs = withNames(api.ExtraCertSANs, names)
 	}
 }
 

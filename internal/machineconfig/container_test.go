@@ -48,7 +48,7 @@ func TestContainer_underEveryContract(t *testing.T) {
 					t.Error("it is to be installed")
 				}
 
-				if dns := main.Machine().Features().HostDNS(); !dns.Enabled() || !dns.ForwardKubeDNSToHost() {
+				if dns := main.NetworkHostDNSConfig(); !dns.HostDNSEnabled() || !dns.ForwardKubeDNSToHost() {
 					t.Error("host DNS does not forward")
 				}
 
@@ -59,8 +59,8 @@ func TestContainer_underEveryContract(t *testing.T) {
 
 				if api := main.ClusterConfig.APIServerConfig; role == ControlPlane {
 					for _, name := range names {
-						if n := len(slices.DeleteFunc(slices.Clone(api.CertSANs), func(s string) bool { return s != name })); n != 1 {
-							t.Errorf("%s is %d times in %v", name, n, api.CertSANs)
+						if n := len(slices.DeleteFunc(slices.Clone(api.ExtraCertSANs), func(s string) bool { return s != name })); n != 1 {
+							t.Errorf("%s is %d times in %v", name, n, api.ExtraCertSANs)
 						}
 					}
 				}
@@ -126,7 +126,7 @@ func TestContainerPeerAddress_ofEtcd(t *testing.T) {
 					t.Errorf("etcd is announced at %v and listens at %v", etcd.AdvertisedSubnets(), etcd.ListenSubnets())
 				}
 
-				if nodes := main.Machine().Kubelet().NodeIP().ValidSubnets(); !slices.Equal(nodes, test.nodes) {
+				if nodes := main.K8sNodeConfig().NodeIP().ValidSubnets(); !slices.Equal(nodes, test.nodes) {
 					t.Errorf("the node is looked for in %v", nodes)
 				}
 
@@ -201,9 +201,9 @@ func TestContainer_patches(t *testing.T) {
 		"kernel and sysctls": {patch: "machine: {sysctls: {vm.max_map_count: '262144'}, kernel: {modules: [{name: " +
 			"br_netfilter}]}}"},
 		"no host DNS": {patch: "machine: {features: {hostDNS: {enabled: false}}}",
-			wrong: "feature HostDNS should be enabled in container mode"},
+			wrong: "hostDNS must be enabled in container mode"},
 		"no forwarding of DNS": {patch: "machine: {features: {hostDNS: {forwardKubeDNSToHost: false}}}",
-			wrong: "should forward kube-dns to host in container mode"},
+			wrong: "forwardKubeDNSToHost must be enabled in container mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := containerMachine(ControlPlane)

@@ -158,7 +158,6 @@ func newInput(c Cluster, contract *config.VersionContract, b *pki.Bundle) (*gene
 		generate.WithSecretsBundle(b.Secrets()),
 		generate.WithAdditionalSubjectAltNames(c.CertSANs),
 		generate.WithAllowSchedulingOnControlPlanes(c.ScheduleOnControlPlanes),
-		generate.WithClusterCNIConfig(c.CNI.config()),
 		generate.WithClusterDiscovery(c.discovery()),
 	}
 

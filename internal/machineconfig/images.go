@@ -152,7 +152,7 @@ func (m mainOf) has(field imageField) bool {
 
 // encode writes the main document anew among the others, which stay as they are.
 func (m mainOf) encode() ([]byte, error) {
-	encoded, err := yaml.Marshal(m.root)
+	encoded, err := encodeNode(m.root)
 	if err != nil {
 		return nil, fmt.Errorf("encode document %s: %w", mainDocument, errNotData)
 	}
@@ -277,6 +277,32 @@ func copyNode(node *yaml.Node) *yaml.Node {
 	}
 
 	return out
+}
+
+// encodeNode writes a node that is used afterwards: the library (v4.0.0-rc.6) takes the tags off the nodes it writes.
+func encodeNode(node *yaml.Node) ([]byte, error) {
+	return yaml.Marshal(cloneNode(node, map[*yaml.Node]*yaml.Node{}))
+}
+
+// cloneNode is a copy with everything that a node has; aliases lead to the copies of what they lead to.
+func cloneNode(node *yaml.Node, known map[*yaml.Node]*yaml.Node) *yaml.Node {
+	if node == nil {
+		return nil
+	}
+
+	if copied, ok := known[node]; ok {
+		return copied
+	}
+
+	copied := *node
+	known[node] = &copied
+	copied.Alias, copied.Content = cloneNode(node.Alias, known), nil
+
+	for _, inner := range node.Content {
+		copied.Content = append(copied.Content, cloneNode(inner, known))
+	}
+
+	return &copied
 }
 
 func sameNode(a, b *yaml.Node) bool {

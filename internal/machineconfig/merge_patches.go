@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
@@ -17,13 +18,13 @@ func (d *documents) apply(field string, p *patch) error {
 	}
 
 	if p.merge != nil {
+		if err := checkDeletes(field, d.known, p.merge); err != nil {
+			return err
+		}
+
 		merged, err := configpatcher.StrategicMerge(d.known, p.merge)
 		if err != nil {
 			return applyError(field, err)
-		}
-
-		if err := checkDeletes(field, merged); err != nil {
-			return err
 		}
 
 		d.known = merged
@@ -63,18 +64,26 @@ func (d *documents) applyOperations(field string, operations configpatcher.Patch
 	return nil
 }
 
-// checkDeletes refuses a $patch: delete of a document that is not there. Machinery 1.13 would keep the
-// instruction itself as a document, which no machine can load.
-func checkDeletes(field string, merged config.Provider) error {
-	for _, document := range merged.Documents() {
+// checkDeletes refuses a $patch: delete of a document that is not there, which machinery 1.14 passes over
+// (configpatcher/strategic.go). Documents that the patch adds before count.
+func checkDeletes(field string, current config.Provider, p configpatcher.StrategicMergePatch) error {
+	present := map[identity]bool{}
+	for _, document := range current.Documents() {
+		present[identityOf(document)] = true
+	}
+
+	for _, document := range p.Documents() {
+		name := identityOf(document)
+
 		if _, ok := document.(configloader.Selector); !ok {
+			present[name] = true
+		}
+
+		if present[name] {
 			continue
 		}
 
-		name := identity{kind: document.Kind()}
-		if named, ok := document.(interface{ Name() string }); ok {
-			name.name = named.Name()
-		}
+		name.apiVersion = ""
 
 		return &FieldError{
 			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
@@ -161,6 +170,15 @@ func mergeMaps(into, changes map[string]any) map[string]any {
 	}
 
 	return into
+}
+
+func identityOf(document coreconfig.Document) identity {
+	id := identity{apiVersion: document.APIVersion(), kind: document.Kind()}
+	if named, ok := document.(coreconfig.NamedDocument); ok {
+		id.name = named.Name()
+	}
+
+	return id
 }
 
 func hasDelete(value any) bool {

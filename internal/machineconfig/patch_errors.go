@@ -78,7 +78,7 @@ func loadError(field string, err error) error {
 	if found {
 		return &FieldError{
 			Field: field, Found: "unknown fields: " + keyNames(listed),
-			Allowed: "fields of the machine configuration of Talos 1.13",
+			Allowed: "fields of the machine configuration of Talos 1.14",
 			Fix:     "check spelling and indentation", Err: ErrUnknownField,
 		}
 	}
@@ -116,8 +116,12 @@ func keyNames(dump string) string {
 // quotedPattern finds what the YAML library (`…`) and formatted errors ("…") quote.
 var quotedPattern = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^']*'")
 
+// yamlPlace is how the YAML library (v4.0.0-rc.6) begins an error of its parser.
+var yamlPlace = regexp.MustCompile(`go-yaml load error in \w+ (?:\(([^)]*)\) )?at L(\d+)\.C(\d+)`)
+
 // withoutQuotes puts an error of another library on one line and drops the values it quotes.
 func withoutQuotes(message string) string {
+	message = yamlPlace.ReplaceAllString(message, "$1 at line $2")
 	message = quotedPattern.ReplaceAllString(message, "…")
 
 	return strings.Join(strings.Fields(message), " ")

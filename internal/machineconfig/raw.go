@@ -34,7 +34,7 @@ func newRawDocument(c chunk) (rawDocument, error) {
 		}
 
 		// Content on the line of the separator: write it anew rather than take it apart.
-		encoded, err := yaml.Marshal(c.node)
+		encoded, err := encodeNode(c.node)
 		if err != nil {
 			return rawDocument{}, fmt.Errorf("encode document %s: %w", raw.identity, err)
 		}

@@ -78,11 +78,11 @@ func recoverCluster(main *v1alpha1.Config) Cluster {
 	}
 
 	if net := main.ClusterConfig.ClusterNetwork; net != nil {
-		if !slices.Equal(net.PodSubnet, []string{constants.DefaultIPv4PodNet}) {
+		if !slices.Equal(net.PodSubnet, []string{constants.DefaultIPv4PodCIDR}) {
 			c.PodCIDRs = net.PodSubnet
 		}
 
-		if !slices.Equal(net.ServiceSubnet, []string{constants.DefaultIPv4ServiceNet}) {
+		if !slices.Equal(net.ServiceSubnet, []string{constants.DefaultIPv4ServiceCIDR}) {
 			c.ServiceCIDRs = net.ServiceSubnet
 		}
 

@@ -91,11 +91,12 @@ func settledHostname(document *network.HostnameConfigV1Alpha1, setting string) *
 // nodename.go); empty when Talos or the platform makes it.
 func nodeName(machine coreconfig.Provider) string {
 	hostname := machine.NetworkHostnameConfig()
-	if hostname == nil || machine.Machine() == nil {
+	node := machine.K8sNodeConfig()
+	if hostname == nil || node == nil {
 		return ""
 	}
 
-	return cluster.NodeNameOf(hostname.Hostname(), machine.Machine().Kubelet().RegisterWithFQDN())
+	return cluster.NodeNameOf(hostname.Hostname(), node.RegisterWithFQDN())
 }
 
 // settleTime switches time synchronisation off where no patch has configured it.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configdiff"
@@ -22,7 +23,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
@@ -34,17 +34,6 @@ type applyState struct {
 	mu       sync.Mutex
 	rollback context.CancelFunc // of a pending try
 }
-
-// validationMode is how a configuration is validated on a machine: an installed one
-// needs no install section any more.
-type validationMode struct {
-	platform  machined.Platform
-	installed bool
-}
-
-func (v validationMode) String() string        { return v.platform.String() }
-func (v validationMode) RequiresInstall() bool { return v.platform == machined.Metal && !v.installed }
-func (v validationMode) InContainer() bool     { return v.platform == machined.Container }
 
 type (
 	applyRequest  = machine.ApplyConfigurationRequest
@@ -144,16 +133,19 @@ func (b *boot) checkConfig(ctx context.Context, data []byte, maintenance bool) (
 		return nil, nil, errNoV1Alpha1
 	}
 
-	mode := validationMode{platform: b.m.Platform, installed: b.m.Installed()}
-
-	warnings, err := cfg.Validate(mode)
-	if err != nil {
+	warnings, err := b.validate(cfg)
+	if err != nil && !b.Since(1, 14) {
 		return nil, nil, err
 	}
 
-	more, err := cfg.RuntimeValidate(ctx, b.Resources, mode)
-	if err != nil {
+	// Talos 1.14 says all that is wrong at once.
+	more, runtimeErr := b.validateAtRuntime(ctx, cfg)
+	if err := multierror.Append(err, runtimeErr).ErrorOrNil(); err != nil && b.Since(1, 14) {
 		return nil, nil, err
+	}
+
+	if runtimeErr != nil {
+		return nil, nil, runtimeErr
 	}
 
 	return cfg, slices.Concat(warnings, more), nil
@@ -379,14 +371,12 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 		return nil, fmt.Errorf("failed to parse config: %w", err)
 	}
 
-	mode := validationMode{platform: b.m.Platform, installed: b.m.Installed()}
-
-	warnings, err := cfg.Validate(mode)
+	warnings, err := b.validate(cfg)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}
 
-	more, err := cfg.RuntimeValidate(ctx, b.Resources, mode)
+	more, err := b.validateAtRuntime(ctx, cfg)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "runtime configuration validation failed: %s", err)
 	}

@@ -79,7 +79,7 @@ func (b *boot) announce() error {
 	}
 
 	if b.ControlPlane() {
-		member.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: cfg.Cluster().LocalAPIServerPort()}
+		member.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: cfg.K8sAPIServerConfig().APIPort()}
 	}
 
 	return machined.Replace(context.Background(), state.WrapCore(b.joined().members), member)

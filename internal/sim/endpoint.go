@@ -78,7 +78,7 @@ func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 	for _, c := range s.clusters {
 		for _, b := range c.boots {
 			if vip, ok := b.endpointAddress(); ok && vip == at && b.kubeUp != nil {
-				port := b.Config().Cluster().LocalAPIServerPort()
+				port := b.Config().K8sAPIServerConfig().APIPort()
 				targets = append(targets, net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 			}
 		}
@@ -286,7 +286,7 @@ func (b *boot) serveEndpoint(ctx context.Context, vip netip.AddrPort, run int) {
 // endpointAddress is the cluster endpoint if it is an address of the site that is no
 // machine's. world is held.
 func (b *boot) endpointAddress() (netip.AddrPort, bool) {
-	u := b.Config().Cluster().Endpoint()
+	u := b.Config().K8sClusterConfig().ClusterEndpoint()
 
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil || !b.sim.addrs.Prefix.Contains(addr) {
@@ -315,7 +315,7 @@ func (b *boot) behindEndpoint() *kube.Client {
 		return nil
 	}
 
-	host := b.Config().Cluster().Endpoint().Hostname()
+	host := b.Config().K8sClusterConfig().ClusterEndpoint().Hostname()
 	_, balanced := b.sim.endpoints.balancers[at]
 
 	for _, other := range b.cluster.boots {

@@ -133,7 +133,7 @@ func (c *cluster) SansAt(host string) []string {
 	sans := []string{m.Advertised().String()}
 	if b := m.current(); b != nil {
 		if config := b.Config(); machined.Complete(config) {
-			sans = append(sans, config.Cluster().CertSANs()...)
+			sans = append(sans, config.K8sAPIServerConfig().CertSANs()...)
 		}
 	}
 

@@ -21,7 +21,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -156,7 +155,8 @@ func TestStandIn_refusesAnonymousRequests(t *testing.T) {
 func TestNode_notReadyWithoutCNI(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
-	cluster := newTestCluster(t, simulator, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
+	cluster := newTestCluster(t, simulator)
+	cluster.cni = constants.NoneCNI
 
 	cluster.apply(m, machinetype.TypeControlPlane)
 	cluster.bootstrap(m)

@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -153,7 +151,8 @@ func TestWorkloads_onACordonedNode(t *testing.T) {
 func TestWorkloads_withoutANetwork(t *testing.T) {
 	simulator := sim.ForTest(t, sim.Options{})
 	m := addMachines(t, simulator, "cp", 1)[0]
-	cluster := newTestCluster(t, simulator, generate.WithClusterCNIConfig(&v1alpha1.CNIConfig{CNIName: constants.NoneCNI}))
+	cluster := newTestCluster(t, simulator)
+	cluster.cni = constants.NoneCNI
 
 	cluster.apply(m, machinetype.TypeControlPlane)
 	cluster.bootstrap(m)

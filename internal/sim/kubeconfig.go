@@ -62,14 +62,14 @@ func (a *api) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_Kubecon
 
 // adminKubeconfig mints a client certificate of the Kubernetes CA.
 func (b *boot) adminKubeconfig() ([]byte, error) {
-	cluster := b.Config().Cluster()
+	cluster, authority := b.Config().K8sClusterConfig(), b.Config().K8sAPIServerCAConfig().IssuingCA()
 
-	ca, err := certs.LoadAuthority(cluster.IssuingCA())
+	ca, err := certs.LoadAuthority(authority)
 	if err != nil {
 		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
 	}
 
-	admin := cluster.AdminKubeconfig()
+	admin := b.Config().Cluster().AdminKubeconfig()
 
 	cert, err := ca.Issue(certs.Leaf{
 		CommonName: admin.CommonName(), Organization: []string{admin.CertOrganization()},
@@ -84,12 +84,12 @@ func (b *boot) adminKubeconfig() ([]byte, error) {
 		return nil, err
 	}
 
-	name := cluster.Name()
+	name := cluster.ClusterName()
 	user := "admin@" + name
 
 	content, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
-			name: {Server: cluster.Endpoint().String(), CertificateAuthorityData: cluster.IssuingCA().Crt},
+			name: {Server: cluster.ClusterEndpoint().String(), CertificateAuthorityData: authority.Crt},
 		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
 		Contexts:       map[string]*clientcmdapi.Context{user: {Cluster: name, Namespace: "default", AuthInfo: user}},
@@ -118,14 +118,18 @@ func (a *api) GenerateClientConfiguration(
 
 	cfg := a.b.Config()
 	roles, _ := role.Parse(req.GetRoles())
-	bundle := secrets.NewBundleFromConfig(secrets.NewFixedClock(time.Now()), cfg)
+
+	bundle, err := secrets.NewBundleFromConfig(secrets.NewFixedClock(time.Now()), cfg)
+	if err != nil {
+		return nil, err
+	}
 
 	cert, err := bundle.GenerateTalosAPIClientCertificateWithTTL(roles, ttl)
 	if err != nil {
 		return nil, err
 	}
 
-	name := cfg.Cluster().Name()
+	name := cfg.K8sClusterConfig().ClusterName()
 	if names := roles.Strings(); len(names) == 1 {
 		name = strings.TrimPrefix(names[0], role.Prefix) + "@" + name
 	}

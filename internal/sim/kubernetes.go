@@ -42,12 +42,12 @@ func (b *boot) servedKubernetes() *kube.Client {
 		return nil
 	}
 
-	prism := b.Config().Machine().Features().KubePrism().Enabled()
+	prism := b.Config().K8sKubePrismConfig() != nil
 
 	switch {
 	case b.kubeUp != nil || b.ControlPlane() && !prism:
 		return b.kubeUp
-	case !prism || !b.Config().Cluster().Discovery().Enabled():
+	case !prism || !b.Discovery():
 		return b.behindEndpoint()
 	}
 
@@ -73,7 +73,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return err
 	}
 
-	port := b.Config().Cluster().LocalAPIServerPort()
+	port := b.Config().K8sAPIServerConfig().APIPort()
 
 	own, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 	if err != nil {

@@ -219,7 +219,7 @@ func (b *boot) shutdownSequence(force bool) func(*machined.SequenceRun) error {
 			return err
 		}
 
-		if !force && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+		if !force && !b.Config().K8sNodeConfig().SkipNodeRegistration() {
 			if err := r.Phase("drain", "cordonAndDrainNode", b.kubelet.CordonAndDrain); err != nil {
 				return err
 			}

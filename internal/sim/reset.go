@@ -133,7 +133,7 @@ func (b *boot) resetSequence(req *machine.ResetRequest, labels []string) func(*m
 
 // retire is the part of a reset in which the machine takes leave of its cluster.
 func (b *boot) retire(r *machined.SequenceRun, graceful bool) error {
-	if graceful && !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+	if graceful && !b.Config().K8sNodeConfig().SkipNodeRegistration() {
 		err := r.Phase("drain", "cordonAndDrainNode", func(ctx context.Context) error {
 			if err := b.kubelet.CordonAndDrain(ctx); err != nil {
 				b.World.Logf("%s: %v", b.m.Name(), err) // a reset goes on

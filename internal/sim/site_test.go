@@ -17,6 +17,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type testCluster struct {
 	sim    *sim.Simulator
 	bundle *secrets.Bundle
 	input  *generate.Input
+	cni    string // that the main document names; flannel when empty
 }
 
 // Keys take a second to make, so the first clusters of all sites share theirs.
@@ -93,6 +95,10 @@ func (c *testCluster) config(kind machinetype.Type) []byte {
 
 	provider, err := c.input.Config(kind)
 	check(c.t, err)
+
+	if c.cni != "" {
+		provider.RawV1Alpha1().ClusterConfig.ClusterNetwork.CNI = &v1alpha1.CNIConfig{CNIName: c.cni}
+	}
 
 	data, err := provider.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
 	check(c.t, err)

@@ -225,7 +225,7 @@ func (b *boot) upgradeSequence(key string, kexec bool) func(*machined.SequenceRu
 	return func(r *machined.SequenceRun) error {
 		b.kubelet.BeginCordon(r.Ctx)
 
-		if !b.Config().Machine().Kubelet().SkipNodeRegistration() {
+		if !b.Config().K8sNodeConfig().SkipNodeRegistration() {
 			if err := r.Phase("drain", "cordonAndDrainNode", b.kubelet.CordonAndDrain); err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func (c *Controllers) Render() {
 // publishKubelet writes what the kubelet runs with (Talos 1.13, k8s/kubelet_spec.go); a
 // change restarts it.
 func (c *Controllers) publishKubelet() {
-	kubelet := c.Config().Machine().Kubelet()
+	kubelet := c.Config().K8sKubeletConfig()
 
 	args := []string{"--hostname-override=" + c.Nodename(), "--node-ip=" + c.Address().String()}
 	args = append(args, flags(kubelet.ExtraArgs())...)

@@ -15,6 +15,7 @@ import (
 	"text/template"
 
 	talosconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -73,7 +74,7 @@ func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 		}
 	}
 
-	for _, inline := range cluster.InlineManifests() {
+	for _, inline := range cfg.K8sInlineManifestConfigs() {
 		items, err := parseManifest(strings.NewReader(inline.Contents()))
 		if err != nil {
 			return fmt.Errorf("parse manifest %s: %w", inline.Name(), err)
@@ -140,46 +141,61 @@ func parseManifest(r io.Reader) ([]k8s.SingleManifest, error) {
 	}
 }
 
+// flannelImage is the one of Talos 1.13; that of 1.14 has another tag and is deployed in the same way.
+const flannelImage = "ghcr.io/siderolabs/flannel:v0.28.5"
+
 // manifestsConfig is what the configuration says about the manifests.
 func manifestsConfig(cfg talosconfig.Config) k8s.BootstrapManifestsConfigSpec {
-	cluster := cfg.Cluster()
-	network := cluster.Network()
+	network, proxy, dns := cfg.K8sNetworkConfig(), cfg.K8sProxyConfig(), cfg.K8sCoreDNSConfig()
 
 	spec := k8s.BootstrapManifestsConfigSpec{
-		Server: cluster.Endpoint().String(), ClusterDomain: network.DNSDomain(), PodCIDRs: network.PodCIDRs(),
-		ProxyEnabled: cluster.Proxy().Enabled(), ProxyImage: cluster.Proxy().Image(), ProxyArgs: proxyArgs(cluster),
-		CoreDNSEnabled: cluster.CoreDNS().Enabled(), CoreDNSImage: cluster.CoreDNS().Image(),
-		FlannelEnabled: network.CNI().Name() == constants.FlannelCNI,
-		FlannelImage:   "ghcr.io/siderolabs/flannel:" + constants.FlannelVersion,
-		CNIName:        network.CNI().Name(),
+		Server: cfg.K8sClusterConfig().ClusterEndpoint().String(), ClusterDomain: network.DNSDomain(),
+		PodCIDRs: texts(network.PodCIDRs()), ProxyEnabled: proxy.Enabled(), ProxyImage: proxy.Image(),
+		ProxyArgs: proxyArgs(cfg), CoreDNSEnabled: dns.Enabled(), CoreDNSImage: dns.Image(),
+		FlannelEnabled: cfg.K8sFlannelCNIConfig() != nil, FlannelImage: flannelImage, CNIName: cniName(cfg),
 	}
 
-	if prism := cfg.Machine().Features().KubePrism(); prism.Enabled() {
+	if prism := cfg.K8sKubePrismConfig(); prism != nil {
 		spec.Server = fmt.Sprintf("https://127.0.0.1:%d", prism.Port())
 	}
 
-	if ips, err := network.DNSServiceIPs(); err == nil && len(ips) > 0 {
+	if ips := k8s.DNSServiceAddrs(network.ServiceCIDRs()); len(ips) > 0 {
 		spec.DNSServiceIP = ips[0].String()
 	}
 
 	return spec
 }
 
+// cniName is the name in the main document, or what follows from the documents (Talos 1.14, k8s/control_plane.go).
+func cniName(cfg talosconfig.Config) string {
+	if raw, ok := cfg.(interface{ RawV1Alpha1() *v1alpha1.Config }); ok {
+		if main := raw.RawV1Alpha1(); main != nil && main.ClusterConfig != nil && main.ClusterConfig.ClusterNetwork != nil {
+			return main.ClusterConfig.CNI().CNIName
+		}
+	}
+
+	if cfg.K8sFlannelCNIConfig() != nil {
+		return constants.FlannelCNI
+	}
+
+	return constants.NoneCNI
+}
+
 // proxyArgs are the flags of kube-proxy, in Talos's order.
-func proxyArgs(cluster talosconfig.ClusterConfig) []string {
+func proxyArgs(cfg talosconfig.Config) []string {
 	args := map[string][]string{
-		"cluster-cidr":           {strings.Join(cluster.Network().PodCIDRs(), ",")},
+		"cluster-cidr":           {strings.Join(texts(cfg.K8sNetworkConfig().PodCIDRs()), ",")},
 		"hostname-override":      {"$(NODE_NAME)"},
 		"kubeconfig":             {"/etc/kubernetes/kubeconfig"},
 		"proxy-mode":             {"nftables"},
 		"conntrack-max-per-core": {"0"},
 	}
 
-	if mode := cluster.Proxy().Mode(); mode != "" {
+	if mode := cfg.K8sProxyConfig().Mode(); mode != "" {
 		args["proxy-mode"] = []string{mode}
 	}
 
-	maps.Copy(args, cluster.Proxy().ExtraArgs())
+	maps.Copy(args, cfg.K8sProxyConfig().ExtraArgs())
 
 	return flags(args)
 }

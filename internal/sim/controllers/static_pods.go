@@ -22,46 +22,46 @@ import (
 // publishControlPlane writes the configurations of what runs in static pods (Talos 1.13,
 // k8s/control_plane.go). A resource whose content stays the same keeps its version.
 func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
-	cluster := cfg.Cluster()
-	network := cluster.Network()
+	network := cfg.K8sNetworkConfig()
+	pods, services := texts(network.PodCIDRs()), texts(network.ServiceCIDRs())
 
 	machined.Modify(c.Boot, k8s.NewAdmissionControlConfig(), func(r *k8s.AdmissionControlConfig) {
 		r.TypedSpec().Config = nil
-		for _, p := range cluster.APIServer().AdmissionControl() {
+		for _, p := range cfg.K8sAdmissionControlPluginConfigs() {
 			r.TypedSpec().Config = append(r.TypedSpec().Config,
 				k8s.AdmissionPluginSpec{Name: p.Name(), Configuration: p.Configuration()})
 		}
 	})
 	machined.Modify(c.Boot, k8s.NewAuditPolicyConfig(),
-		func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cluster.APIServer().AuditPolicy() })
+		func(r *k8s.AuditPolicyConfig) { r.TypedSpec().Config = cfg.K8sAuditPolicyConfig().Configuration() })
 	machined.Modify(c.Boot, k8s.NewAuthorizationConfig(), func(r *k8s.AuthorizationConfig) {
-		r.TypedSpec().Image = cluster.APIServer().Image()
-		r.TypedSpec().Config = authorizers(cluster.APIServer())
+		r.TypedSpec().Image = cfg.K8sAPIServerConfig().Image()
+		r.TypedSpec().Config = authorizers(cfg)
 	})
-	machined.Modify(c.Boot, k8s.NewAPIServerConfig(), func(r *k8s.APIServerConfig) {
-		api := cluster.APIServer()
+	machined.Modify(c.Boot, k8s.NewAPIServerConfig(k8s.APIServerConfigID), func(r *k8s.APIServerConfig) {
+		api := cfg.K8sAPIServerConfig()
 		*r.TypedSpec() = k8s.APIServerConfigSpec{
-			Image: api.Image(), ControlPlaneEndpoint: cluster.Endpoint().String(),
+			Image: api.Image(), ControlPlaneEndpoint: cfg.K8sClusterConfig().ClusterEndpoint().String(),
 			EtcdServers: []string{"https://127.0.0.1:2379"},
-			LocalPort:   cluster.LocalAPIServerPort(), ServiceCIDRs: network.ServiceCIDRs(),
+			LocalPort:   api.APIPort(), ServiceCIDRs: services,
 			ExtraArgs:    argValues(api.ExtraArgs()),
 			ExtraVolumes: extraVolumes(api.ExtraVolumes()), EnvironmentVariables: api.Env(), AdvertisedAddress: "$(POD_IP)",
 			Resources: podResources(api.Resources()),
 		}
 	})
-	machined.Modify(c.Boot, k8s.NewControllerManagerConfig(), func(r *k8s.ControllerManagerConfig) {
-		manager := cluster.ControllerManager()
+	machined.Modify(c.Boot, k8s.NewControllerManagerConfig(k8s.ControllerManagerConfigID), func(r *k8s.ControllerManagerConfig) {
+		manager := cfg.K8sControllerManagerConfig()
 		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
-			Enabled: !cfg.Machine().Controlplane().ControllerManager().Disabled(), Image: manager.Image(),
-			PodCIDRs: network.PodCIDRs(), ServiceCIDRs: network.ServiceCIDRs(), ExtraArgs: argValues(manager.ExtraArgs()),
+			Enabled: manager.Enabled(), Image: manager.Image(),
+			PodCIDRs: pods, ServiceCIDRs: services, ExtraArgs: argValues(manager.ExtraArgs()),
 			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(),
 			Resources: podResources(manager.Resources()),
 		}
 	})
-	machined.Modify(c.Boot, k8s.NewSchedulerConfig(), func(r *k8s.SchedulerConfig) {
-		scheduler := cluster.Scheduler()
+	machined.Modify(c.Boot, k8s.NewSchedulerConfig(k8s.SchedulerConfigID), func(r *k8s.SchedulerConfig) {
+		scheduler := cfg.K8sSchedulerConfig()
 		*r.TypedSpec() = k8s.SchedulerConfigSpec{
-			Enabled: !cfg.Machine().Controlplane().Scheduler().Disabled(), Image: scheduler.Image(),
+			Enabled: scheduler.Enabled(), Image: scheduler.Image(),
 			ExtraArgs:    argValues(scheduler.ExtraArgs()),
 			ExtraVolumes: extraVolumes(scheduler.ExtraVolumes()), EnvironmentVariables: scheduler.Env(),
 			Resources: podResources(scheduler.Resources()), Config: scheduler.Config(),
@@ -70,14 +70,14 @@ func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 }
 
 // authorizers are Talos's, with Node and RBAC at the front where they are not named.
-func authorizers(api talosconfig.APIServer) []k8s.AuthorizationAuthorizersSpec {
-	if api.AuthorizationConfig() == nil {
-		return v1alpha1.APIServerDefaultAuthorizationConfigAuthorizers
+func authorizers(cfg talosconfig.Config) []k8s.AuthorizationAuthorizersSpec {
+	var named []k8s.AuthorizationAuthorizersSpec
+	for _, a := range cfg.K8sAuthorizerConfigs() {
+		named = append(named, k8s.AuthorizationAuthorizersSpec{Type: a.Type(), Name: a.Name(), Webhook: a.Webhook()})
 	}
 
-	var named []k8s.AuthorizationAuthorizersSpec
-	for _, a := range api.AuthorizationConfig() {
-		named = append(named, k8s.AuthorizationAuthorizersSpec{Type: a.Type(), Name: a.Name(), Webhook: a.Webhook()})
+	if !cfg.K8sAPIServerConfig().InjectDefaultAuthorizers() {
+		return named
 	}
 
 	for i, usual := range v1alpha1.APIServerDefaultAuthorizationConfigAuthorizers {
@@ -87,6 +87,15 @@ func authorizers(api talosconfig.APIServer) []k8s.AuthorizationAuthorizersSpec {
 	}
 
 	return named
+}
+
+func texts[T fmt.Stringer](values []T) []string {
+	var out []string
+	for _, v := range values {
+		out = append(out, v.String())
+	}
+
+	return out
 }
 
 func argValues(args map[string][]string) map[string]k8s.ArgValues {
@@ -124,19 +133,19 @@ func (c *Controllers) publishStaticPods() error {
 
 	var scheduler k8s.SchedulerConfigSpec
 
-	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(),
+	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(k8s.APIServerConfigID),
 		func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(),
+	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(k8s.ControllerManagerConfigID),
 		func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
 	if err != nil {
 		return err
 	}
 
-	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(),
+	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(k8s.SchedulerConfigID),
 		func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
 	if err != nil {
 		return err

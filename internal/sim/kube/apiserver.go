@@ -75,19 +75,19 @@ func (p *Parts) NewRealKube(site Site, group any) (Backend, error) {
 
 // writePKI writes what a kube-apiserver of Talos has, from the configuration.
 func (k *realKube) writePKI() error {
-	cluster := k.site.Config.Cluster()
+	cluster, front := k.site.Config.K8sAPIServerCAConfig(), k.site.Config.K8sAggregatorCAConfig()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
 		return fmt.Errorf("load Kubernetes CA: %w", err)
 	}
 
-	aggregator, err := certs.LoadAuthority(cluster.AggregatorCA())
+	aggregator, err := certs.LoadAuthority(front.IssuingCA())
 	if err != nil {
 		return fmt.Errorf("load aggregator CA: %w", err)
 	}
 
-	etcdPair := cluster.Etcd().CA()
+	etcdPair := k.site.Config.Cluster().Etcd().CA()
 
 	etcd, err := certs.LoadAuthority(etcdPair)
 	if err != nil {
@@ -95,20 +95,21 @@ func (k *realKube) writePKI() error {
 	}
 
 	clients := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	trusted := bytes.TrimSpace(cluster.IssuingCA().Crt)
 
+	// The issuing one is the first of those that are accepted.
+	var trusted []byte
 	for _, accepted := range cluster.AcceptedCAs() {
-		trusted = slices.Concat(trusted, []byte("\n"), bytes.TrimSpace(accepted.Crt))
+		trusted = slices.Concat(trusted, bytes.TrimSpace(accepted.Crt), []byte("\n"))
 	}
 
 	k.ca = ca
 	k.name()
 
 	err = errors.Join(
-		processpkg.WriteFile(k.dir, "ca.crt", append(trusted, '\n')),
-		processpkg.WriteFile(k.dir, "aggregator-ca.crt", cluster.AggregatorCA().Crt),
+		processpkg.WriteFile(k.dir, "ca.crt", trusted),
+		processpkg.WriteFile(k.dir, "aggregator-ca.crt", front.IssuingCA().Crt),
 		processpkg.WriteFile(k.dir, "etcd-ca.crt", etcdPair.Crt),
-		processpkg.WriteFile(k.dir, "service-account.key", cluster.ServiceAccount().Key),
+		processpkg.WriteFile(k.dir, "service-account.key", k.site.Config.K8sServiceAccountConfig().IssuingKey().Key),
 		certs.WritePair(k.dir, "front-proxy", aggregator, certs.Leaf{CommonName: "front-proxy-client", Usage: clients}),
 		certs.WritePair(k.dir, "etcd-client", etcd, certs.Leaf{CommonName: "kube-apiserver", Usage: clients}),
 		certs.WritePair(k.dir, "admin", ca,
@@ -131,11 +132,12 @@ func (k *realKube) writePKI() error {
 // name collects the names of the serving certificate: the configured ones and every
 // address of the site it may be reached at.
 func (k *realKube) name() {
-	cluster := k.site.Config.Cluster()
+	names := append(k.site.Config.K8sAPIServerConfig().CertSANs(),
+		k.site.Config.K8sClusterConfig().ClusterEndpoint().Hostname())
 	k.dns = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"}
 	k.ips = []net.IP{net.IPv4(127, 0, 0, 1)}
 
-	for _, san := range append(cluster.CertSANs(), cluster.Endpoint().Hostname()) {
+	for _, san := range names {
 		if ip := net.ParseIP(san); ip != nil {
 			k.ips = append(k.ips, ip)
 		} else {
@@ -159,7 +161,7 @@ func (k *realKube) writeServing() error {
 // nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
 // there is no address that may be published as an endpoint.
 func (k *realKube) commonArgs() []string {
-	cluster := k.site.Config.Cluster()
+	config := k.site.Config
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
 	return []string{
@@ -181,11 +183,11 @@ func (k *realKube) commonArgs() []string {
 		"--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + file("front-proxy.crt"),
 		"--proxy-client-key-file=" + file("front-proxy.key"),
-		"--service-account-issuer=" + cluster.Endpoint().String(),
+		"--service-account-issuer=" + config.K8sServiceAccountConfig().IssuerURL(),
 		"--service-account-key-file=" + file("service-account.key"),
 		"--service-account-signing-key-file=" + file("service-account.key"),
 		"--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
-		"--service-cluster-ip-range=" + strings.Join(cluster.Network().ServiceCIDRs(), ","),
+		"--service-cluster-ip-range=" + strings.Join(texts(config.K8sNetworkConfig().ServiceCIDRs()), ","),
 		"--etcd-servers=https://" + k.etcd.Listener.Addr().String(),
 		"--etcd-cafile=" + file("etcd-ca.crt"),
 		"--etcd-certfile=" + file("etcd-client.crt"),
@@ -193,6 +195,15 @@ func (k *realKube) commonArgs() []string {
 		"--profiling=false",
 		"--v=0",
 	}
+}
+
+func texts[T fmt.Stringer](values []T) []string {
+	var out []string
+	for _, v := range values {
+		out = append(out, v.String())
+	}
+
+	return out
 }
 
 // Serve implements Backend.

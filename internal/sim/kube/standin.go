@@ -36,7 +36,7 @@ type standIn struct {
 
 // NewStandIn implements backends.kube.
 func NewStandIn(site Site, group any) (Backend, error) {
-	cluster := site.Config.Cluster()
+	cluster := site.Config.K8sAPIServerCAConfig()
 
 	ca, err := certs.LoadAuthority(cluster.IssuingCA())
 	if err != nil {
@@ -64,7 +64,7 @@ func NewStandIn(site Site, group any) (Backend, error) {
 		ClientAuth: tls.RequestClientCert,
 		NextProtos: []string{"h2", "http/1.1"},
 		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
-		GetCertificate: certificates(site, ca, append(cluster.CertSANs(), cluster.Endpoint().Hostname())),
+		GetCertificate: certificates(site, ca, append(site.Config.K8sAPIServerConfig().CertSANs(), site.Config.K8sClusterConfig().ClusterEndpoint().Hostname())),
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {

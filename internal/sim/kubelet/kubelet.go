@@ -245,7 +245,7 @@ func (kl *Kubelet) applyNode(ctx context.Context, version string, ready, begins 
 
 // newNode is the object a kubelet registers with the configuration's labels and taints.
 func (kl *Kubelet) newNode() *corev1.Node {
-	cfg := kl.Config()
+	cfg := kl.Config().K8sNodeConfig()
 	labels := map[string]string{
 		corev1.LabelHostname:   kl.NodeName,
 		corev1.LabelOSStable:   "linux",
@@ -259,22 +259,17 @@ func (kl *Kubelet) newNode() *corev1.Node {
 
 	if kl.ControlPlane() {
 		labels[constants.LabelNodeRoleControlPlane] = ""
-
-		if !cfg.Cluster().ScheduleOnControlPlanes() {
-			node.Spec.Taints = append(node.Spec.Taints,
-				corev1.Taint{Key: constants.LabelNodeRoleControlPlane, Effect: corev1.TaintEffectNoSchedule})
-		}
 	}
 
-	for key, value := range cfg.Machine().NodeLabels() {
+	for key, value := range cfg.Labels() {
 		labels[key] = value
 	}
 
-	if annotations := cfg.Machine().NodeAnnotations(); len(annotations) > 0 {
+	if annotations := cfg.Annotations(); len(annotations) > 0 {
 		node.Annotations = map[string]string(annotations)
 	}
 
-	for key, value := range cfg.Machine().NodeTaints() {
+	for key, value := range cfg.Taints() {
 		taint := corev1.Taint{Key: key}
 		if v, effect, found := strings.Cut(value, ":"); found {
 			taint.Value, taint.Effect = v, corev1.TaintEffect(effect)

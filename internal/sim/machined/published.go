@@ -208,11 +208,11 @@ func (b *Boot) publishCluster() {
 	cfg := b.Config()
 
 	Modify(b, clusterres.NewInfo(), func(r *clusterres.Info) {
-		r.TypedSpec().ClusterID, r.TypedSpec().ClusterName = cfg.Cluster().ID(), cfg.Cluster().Name()
+		r.TypedSpec().ClusterID, r.TypedSpec().ClusterName = cfg.DiscoveryIdentityConfig().ClusterID(), cfg.K8sClusterConfig().ClusterName()
 	})
 	Modify(b, k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID), func(r *k8s.Nodename) {
 		r.TypedSpec().Nodename = b.Nodename()
-		r.TypedSpec().SkipNodeRegistration = cfg.Machine().Kubelet().SkipNodeRegistration()
+		r.TypedSpec().SkipNodeRegistration = cfg.K8sNodeConfig().SkipNodeRegistration()
 	})
 	Modify(b, k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID), func(r *k8s.NodeIP) {
 		r.TypedSpec().Addresses = []netip.Addr{b.Address()}
@@ -222,7 +222,7 @@ func (b *Boot) publishCluster() {
 // Nodename is the name of the machine's Kubernetes node.
 func (b *Boot) Nodename() string {
 	name := strings.ToLower(b.Hostname())
-	if cfg := b.Config(); !cfg.Machine().Kubelet().RegisterWithFQDN() {
+	if cfg := b.Config(); !cfg.K8sNodeConfig().RegisterWithFQDN() {
 		name, _, _ = strings.Cut(name, ".")
 	}
 

@@ -147,7 +147,7 @@ func (b *Boot) RunsNode(name string) bool {
 
 // NameNode fixes the name the node will have; readiness depends on it from then on.
 func (b *Boot) NameNode() {
-	if b.Config().Machine().Kubelet().SkipNodeRegistration() {
+	if b.Config().K8sNodeConfig().SkipNodeRegistration() {
 		return
 	}
 

@@ -71,7 +71,7 @@ func (c *Cluster) configure() error {
 			return fmt.Errorf("read the secrets of %s: %w", m.Name(), err)
 		}
 
-		return c.prepare(bundle, parsed.Cluster().Name(), parsed.Cluster().Endpoint().String())
+		return c.prepare(bundle, parsed.K8sClusterConfig().ClusterName(), parsed.K8sClusterConfig().ClusterEndpoint().String())
 	}
 
 	return errNoControlPlane
