@@ -17,6 +17,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 
 	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}}}
 	want.NodesBecomeReady = want.NodesBecomeReady || readyOnRecord(recorded)
+	founded := want.Bootstrapped || !want.OwnsBootstrap() || foundedOnRecord(want, recorded)
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]
@@ -27,7 +28,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		have.Machines[m.Name] = s
 
 		switch {
-		case s.Access == Member && (s.Stage == StageRunning || want.Bootstrapped || !want.OwnsBootstrap()):
+		case s.Access == Member && founded:
 			settle(want, &have, m) // a boot that was seen comes to its end
 			have.keepOutOfEtcd(m, s)
 		case s.Access != Member:
@@ -59,7 +60,7 @@ func waiting(m Machine) MachineState {
 
 // keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
 func (s *Snapshot) keepOutOfEtcd(m Machine, seen MachineState) {
-	if m.Role != ControlPlane || m.Container || seen.EtcdService != ServiceFinished {
+	if m.Role != ControlPlane || seen.EtcdService != ServiceFinished {
 		return
 	}
 
@@ -79,6 +80,16 @@ func readyOnRecord(recorded map[string]MachineState) bool {
 	}
 
 	return false
+}
+
+// foundedOnRecord reports whether a control plane was seen running, which it only is with etcd (Talos 1.13). A worker
+// runs without a cluster, too.
+func foundedOnRecord(want Spec, recorded map[string]MachineState) bool {
+	return slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
+		s := recorded[m.Name]
+
+		return s.Access == Member && s.Stage == StageRunning
+	})
 }
 
 // lostOnRecord reports whether a snapshot is to bring back an etcd that no control plane has
@@ -120,34 +131,50 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 
 // Forecast lists every step, in order, that a run from this snapshot would take
 // if every machine does what it is asked: the planner runs against a model of
-// the machines until nothing is left. Steps that depend on what only the network
+// the machines until nothing is left. Where the run has to wait, that is taken to end well,
+// and what it does then is listed, too. Steps that depend on what only the network
 // knows are absent.
 //
-// last is the decision after these steps. It is Done when nothing is left, and otherwise
-// says what holds the rest, or refuses it. It has steps only when the plan did not come to
-// an end in as many rounds as any plan takes, which is a bug of the planner.
+// last is how these steps end. It is Done when they are all that is left and nothing has to be
+// waited for, and otherwise says what holds the run on its way, and what refuses the rest. It has
+// steps only when the plan did not come to an end in as many rounds as any plan takes, which is a
+// bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
 	want = want.ordered()
 
-	return forecast(want, have, func(s Snapshot) Decision { return Plan(want, s, p) })
+	return forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
 func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
 	want = want.ordered()
 
-	return forecast(want, have, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
+	return forecast(want, have, p, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
 }
 
-func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) (steps []Step, last Decision) {
-	model := have.clone()
+func forecast(
+	want Spec, have Snapshot, p Policy, decide func(Snapshot) Decision,
+) (steps []Step, last Decision) {
+	var (
+		model  = have.clone()
+		waited []Hold
+		waits  int
+	)
 
 	// Each round finishes at least one step of at least one machine; a machine
 	// has few, so the bound is only reached when a rule repeats itself.
 	for range 20 * (len(want.Known()) + 1) * (1 + len(want.Kubernetes.Via)) {
 		last = decide(model)
 		if len(last.Steps) == 0 {
-			break
+			waited = told(waited, last.Holds)
+
+			if last.Done() || len(last.Refusals) > 0 || waits == mostWaits || !model.await(want, p) {
+				break
+			}
+
+			waits++
+
+			continue
 		}
 
 		for _, s := range last.Steps {
@@ -156,6 +183,8 @@ func forecast(want Spec, have Snapshot, decide func(Snapshot) Decision) (steps [
 
 		steps = append(steps, last.Steps...)
 	}
+
+	last.Holds = waited
 
 	return steps, last
 }
@@ -187,7 +216,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		state.Meta = maps.Clone(m.Meta)
 		s.Machines[m.Name] = state
 	case Upgrade:
-		s.upgrade(m, step)
+		s.upgrade(want, m, step)
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case TakeOwnership:
@@ -231,8 +260,9 @@ func (s *Snapshot) advance(want Spec, step Step) {
 }
 
 // upgrade gives a machine of the model another Talos, or another pod.
-func (s *Snapshot) upgrade(m Machine, step Upgrade) {
+func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 	state := started(m, s.Machines[m.Name])
+	state.boot()
 	state.Current = m.Container && step.To == m.TalosVersion
 	state.TalosVersion = step.To
 
@@ -244,6 +274,14 @@ func (s *Snapshot) upgrade(m Machine, step Upgrade) {
 	s.Machines[m.Name] = state
 	s.cordon(step.Node, true)
 	s.loseData(m, step)
+	s.joinAll(want)
+}
+
+// boot begins the etcd of a machine of the model that was told to leave it: it joins again after a reboot.
+func (s *MachineState) boot() {
+	if s.EtcdService == ServiceFinished {
+		s.Stage, s.EtcdService = StageBooting, ServicePreparing
+	}
 }
 
 // configure gives a machine of the model its configuration. One from maintenance mode is
@@ -259,8 +297,8 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 
 	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
 
-	if !fresh && state.EtcdService == ServiceFinished {
-		state.Stage, state.EtcdService = StageBooting, ServicePreparing // it boots, and joins etcd again
+	if !fresh {
+		state.boot()
 	}
 
 	if fresh {

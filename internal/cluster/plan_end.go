@@ -149,5 +149,5 @@ func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (ste
 		have.Peers = map[string]MachineState{other: {Access: Member, Stage: StageRunning, Ready: true}}
 	}
 
-	return forecast(want, have, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
+	return forecast(want, have, p, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })
 }

@@ -49,6 +49,14 @@ func runningOtherwise(images cluster.Images, running map[cluster.Component]strin
 func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
+	for _, m := range want.Removed {
+		if r.Drift[m.Name].Has(NotOnHost) { // one that stays is made anew, and waits then
+			s := have.Machines[m.Name]
+			s.Access, s.Stage = cluster.Gone, ""
+			have.Machines[m.Name] = s
+		}
+	}
+
 	for _, m := range want.Machines {
 		if r.Drift[m.Name].Has(Unproven) {
 			s := have.Machines[m.Name]

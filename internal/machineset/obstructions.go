@@ -14,7 +14,7 @@ import (
 //
 // What the change itself brings about is an error. What already is so without it is a
 // warning: the apply ends with the same words, and all the same stores how the resource
-// treats its machines, which may be the way out.
+// treats its machines, which may be the way out. So is what comes after a wait, which may end otherwise.
 func obstructions(p, prior Set, record Record, last cluster.Decision, policy cluster.Policy) finding.List {
 	var (
 		diags   finding.List
@@ -28,7 +28,10 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 	known := refusedAlready(prior, record, last, policy)
 
 	for _, r := range last.Refusals {
-		if slices.Contains(known, r) {
+		if len(last.Holds) > 0 {
+			diags.Append(finding.Warn("The apply will be refused",
+				finding.Sentences(reasonOf(r), "That is so once what the apply waits for has happened", r.Remedy)))
+		} else if slices.Contains(known, r) {
 			diags.Append(finding.Warn("The apply will be refused",
 				finding.Sentences(reasonOf(r), "That is so without this change, too", r.Remedy)))
 		} else {
@@ -50,7 +53,8 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 	if len(waiting) > 0 {
 		diags.Append(finding.Warn("The apply will have to wait",
 			"By what state knows, it will not come to its end before something else happens to the machines. "+
-				"It waits for that until its time is out (see timeouts).\n  - "+strings.Join(waiting, "\n  - ")))
+				"It waits for that until its time is out (see timeouts), and goes on then: `operations` and `impact` have "+
+				"what it does after it, too.\n  - "+strings.Join(waiting, "\n  - ")))
 	}
 
 	return diags

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -15,19 +16,32 @@ func TestObstructions_areReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		last cluster.Decision
 		want string
+		and  string // what the finding before says
+		// severity is a warning unless it is set.
+		severity finding.Severity
 	}{
 		"done": {},
 		"held": {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}},
 			want: "cp-2: is locked"},
+		"refused": {last: cluster.Decision{Refusals: []cluster.Refusal{{Machine: "cp-2", Reason: "is locked"}}},
+			want: "is locked", severity: finding.Error},
+		"refused after a wait": {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}},
+			Refusals: []cluster.Refusal{{Machine: "cp-2", Reason: "is another machine"}}}, want: "is locked", and: "is another machine"},
 		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}},
 			want: "does not come to an end"},
 	} {
 		diags := obstructions(Set{}, Set{}, Record{}, test.last, cluster.DefaultPolicy())
 
+		if test.and != "" && len(diags) == 2 && diags[0].Severity == finding.Warning && strings.Contains(diags[0].Detail, test.and) {
+			diags = diags[1:]
+		}
+
+		severity := cmp.Or(test.severity, finding.Warning)
+
 		switch {
 		case test.want == "" && len(diags) > 0, test.want != "" && len(diags) != 1:
 			t.Errorf("%s: %v", name, diags)
-		case test.want != "" && (diags[0].Severity != finding.Warning || !strings.Contains(diags[0].Detail, test.want)):
+		case test.want != "" && (diags[0].Severity != severity || !strings.Contains(diags[0].Detail, test.want)):
 			t.Errorf("%s: %s %s", name, diags[0].Severity, diags[0].Detail)
 		}
 	}

@@ -776,6 +776,21 @@ func planScenarios() map[string]planScenario {
 			says:   "A worker was seen in the middle of a boot. It ends, and all machines are upgraded.",
 			before: olderCluster("v1.12.6"), after: olderCluster("v1.13.2"), since: booting("batch/w-1"),
 		},
+		"create-interrupted": {
+			says:   "A create was interrupted while the control planes were installed. What comes after the wait is shown.",
+			before: baseCluster(), after: baseCluster(),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = put(t, state, tftypes.NewAttributePath().WithAttributeName("phase"), "Provisioning")
+				for _, machine := range []string{"cp-1", "cp-2", "cp-3"} {
+					state = seen(t, seen(t, state, machine, "stage", "installing"), machine, "ready", false)
+					state = seen(t, seen(t, state, machine, "member_id", nil), machine, "node_name", nil)
+				}
+
+				return state
+			},
+		},
 		"reboot-beside-a-booting-control-plane": {
 			says:   "A control plane was seen in the middle of a boot while a pool is to reboot.",
 			before: baseCluster(), after: with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"),

@@ -1,0 +1,168 @@
+package cluster_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// TestForecast_afterAKillIsWhatHappens kills a run at any moment, forecasts the next one from what a refresh finds by
+// then and an earlier one recorded, as a plan does, and lets it happen: machines that were on their way are waited for,
+// and what is done after that is what was forecast.
+func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
+	const (
+		clusters = 800
+		enough   = clusters / 10
+	)
+
+	compared, waited := 0, 0
+
+	for seed := range uint64(clusters) {
+		run := newTrial(seed)
+		// given up in time, which a forecast has none of
+		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off }
+
+		unlisted := run.want.Joins && len(run.want.OtherControlPlanes) == 0
+
+		if !run.whole || run.want.RestoreFrom != "" || unlisted || slices.ContainsFunc(run.want.Removed, dead) || run.waitsForOthers() {
+			continue
+		}
+
+		recorded := run.refreshed(nil)
+		run.kills = 0.15
+
+		if run.apply() != "killed" {
+			continue
+		}
+
+		// Of a machine that is silent a refresh knows what was before.
+		for slices.ContainsFunc(run.boxes, func(b *box) bool { return b.life == away }) {
+			run.tick()
+		}
+
+		run.kills, run.done = 0, nil
+		recorded = run.refreshed(recorded)
+		run.recordNames(recorded)
+		run.replaces()
+
+		steps, last := cluster.Forecast(run.want, cluster.Assume(run.want, recorded), run.policy)
+
+		if end := run.apply(); end != "done" {
+			t.Fatalf("seed %d: ended %s\n%s", seed, end, run)
+		}
+
+		compared++
+
+		if len(last.Holds) > 0 {
+			waited++
+		}
+
+		if forecast, done := kindsOf(steps), kindsOf(run.done); !slices.Equal(forecast, done) {
+			t.Fatalf("seed %d: forecast\n%s\ndone\n%s\nrecorded %+v\n%s\n%s", seed, strings.Join(forecast, "\n"),
+				strings.Join(done, "\n"), recorded, render(last), run)
+		}
+	}
+
+	t.Logf("%d compared, %d of them had to wait", compared, waited)
+
+	if compared < enough {
+		t.Errorf("%d of %d clusters were compared, want at least %d", compared, clusters, enough)
+	}
+}
+
+// refreshed is what state has of machines after a refresh: those that do not answer keep what it had of them.
+func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]cluster.MachineState {
+	watch := newEye(t.site, t.want)
+	watch.observe()
+
+	record := maps.Clone(before)
+	if record == nil {
+		record = map[string]cluster.MachineState{}
+	}
+
+	for _, m := range slices.Concat(t.want.Machines, t.want.Removed) {
+		s := watch.observe().Machines[m.Name]
+
+		left := slices.ContainsFunc(t.nodes, func(n *kubeNode) bool { return n.name == m.NodeName })
+		if s.Access != cluster.Member && left {
+			s.NodeName = m.NodeName // of what is left of it
+		}
+
+		switch s.Access {
+		case cluster.Member, cluster.Maintenance:
+			record[m.Name] = cluster.MachineState{
+				Access: s.Access, Role: m.Role, Stage: s.Stage, Ready: s.Ready, UUID: s.UUID, BootID: s.BootID,
+				TalosVersion: s.TalosVersion, Schematic: s.Schematic, Platform: s.Platform, NodeName: s.NodeName,
+				ConfigDigest: s.ConfigDigest, Images: s.Images, Meta: s.Meta, RebootFor: s.RebootFor,
+			}
+
+			if s.EtcdService == cluster.ServiceFinished { // which is drift
+				left := record[m.Name]
+				left.EtcdService = s.EtcdService
+				record[m.Name] = left
+			}
+		case cluster.Gone:
+			record[m.Name] = cluster.MachineState{Access: cluster.Gone, NodeName: s.NodeName}
+
+			if !slices.ContainsFunc(t.want.Removed, func(r cluster.Machine) bool { return r.Name == m.Name }) {
+				record[m.Name] = cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+			}
+		default:
+		}
+	}
+
+	return record
+}
+
+// recordNames tells the spec what is on record of its machines, and what is left of those that go.
+func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
+	for i, m := range t.want.Machines {
+		if s := recorded[m.Name]; s.Access == cluster.Member {
+			t.want.Machines[i].UUID, t.want.Machines[i].NodeName, t.want.Machines[i].Joined = s.UUID, s.NodeName, true
+		}
+	}
+
+	for name, s := range recorded {
+		if s.Role == cluster.ControlPlane && s.Access == cluster.Member && len(t.members) == 0 {
+			s.EtcdService = cluster.ServicePreparing
+			recorded[name] = s
+		}
+	}
+
+	t.want.Bootstrapped = t.want.Bootstrapped || len(t.members) > 0
+
+	for i, m := range t.want.Removed {
+		if !slices.ContainsFunc(t.nodes, func(n *kubeNode) bool { return n.name == m.NodeName }) {
+			t.want.Removed[i].NodeName = ""
+		}
+
+		if recorded[m.Name].Access == cluster.Member ||
+			!slices.ContainsFunc(t.members, func(e *etcdMember) bool { return e.id == m.MemberID }) {
+			t.want.Removed[i].MemberID = ""
+		}
+	}
+}
+
+// kindsOf are steps by kind and machine, without those that disrupt nobody and are about what no record knows: a node
+// that a killed run left cordoned is given back, and manifests may be synced by then.
+func kindsOf(steps []cluster.Step) []string {
+	var kinds []string
+
+	for _, step := range steps {
+		switch step.(type) {
+		case cluster.Uncordon, cluster.PullImages, cluster.SyncManifests:
+		default:
+			if !waitsOnly(step) {
+				kinds = append(kinds, fmt.Sprintf("%T on %s", step, step.On()))
+			}
+		}
+	}
+
+	slices.Sort(kinds)
+
+	return kinds
+}

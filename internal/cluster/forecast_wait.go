@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// A run that waits goes on when what it waits for has happened. A forecast shows what it does then, too: what it waits
+// for is taken to happen, in the order in which that is likely.
+
+// mostWaits is how often a forecast goes on after a wait. Each changes all machines alike, so that a few are enough.
+const mostWaits = 10
+
+// await lets happen what the holds of a decision wait for; false when nothing is left that could.
+func (s *Snapshot) await(want Spec, p Policy) bool {
+	for _, happens := range []func(Spec, Policy) bool{
+		s.awaitBoots, s.awaitAnswers, s.awaitNodes, s.awaitDeath, s.awaitHelp,
+	} {
+		if happens(want, p) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// told adds holds of machines that nothing was told of before.
+func told(before, more []Hold) []Hold {
+	for _, h := range more {
+		if !slices.ContainsFunc(before, func(b Hold) bool { return b == h || h.Machine != "" && b.Machine == h.Machine }) {
+			before = append(before, h)
+		}
+	}
+
+	return before
+}
+
+// awaitBoots lets machines that were seen in a sequence of Talos, or of which no stage was seen, come to its end: those
+// that have no etcd to join wait for one.
+func (s *Snapshot) awaitBoots(want Spec, _ Policy) (changed bool) {
+	for _, m := range want.Known() {
+		state := s.Machines[m.Name]
+		if state.Access != Member || state.Stage == StageBooting || state.Stage == StageRunning {
+			continue
+		}
+
+		state.Stage = StageBooting
+		s.Machines[m.Name] = state
+		changed = true
+	}
+
+	return changed
+}
+
+// awaitAnswers lets etcd and Kubernetes answer where somebody is known to have begun them, and machines join.
+func (s *Snapshot) awaitAnswers(want Spec, _ Policy) bool {
+	begun := etcdBeginning(want.everyControlPlane(), *s) || len(s.Etcd.Members) > 0 || etcdElsewhere(*s) != "" ||
+		!want.OwnsBootstrap()
+	silent := !s.Etcd.Known || !s.Kubernetes.Reachable
+
+	if begun && silent {
+		s.Etcd.Known, s.Kubernetes.Reachable = true, true
+	}
+
+	before := s.clone()
+	s.joinAll(want)
+
+	return begun && silent || s.joined(before)
+}
+
+// joined is whether a machine of the model works that did not before.
+func (s *Snapshot) joined(before Snapshot) bool {
+	for name, state := range s.Machines {
+		if was := before.Machines[name]; was.Stage != state.Stage || was.Ready != state.Ready {
+			return true
+		}
+	}
+
+	return false
+}
+
+// awaitNodes lets the nodes of machines that work become ready, and what others cordoned be given back.
+func (s *Snapshot) awaitNodes(want Spec, _ Policy) (changed bool) {
+	for i := range s.Kubernetes.Nodes {
+		n := &s.Kubernetes.Nodes[i]
+		runs := slices.ContainsFunc(want.Machines, func(m Machine) bool {
+			own, ok := s.NodeOf(m)
+
+			return ok && own.Name == n.Name && s.Machines[m.Name].Access == Member
+		})
+
+		if runs && !n.Ready {
+			n.Ready, changed = true, true
+		}
+	}
+
+	return changed
+}
+
+// awaitDeath lets machines that leave and do not answer be silent for long enough to count as dead.
+func (s *Snapshot) awaitDeath(want Spec, p Policy) bool {
+	later := *s
+	later.Time = s.Time.Add(p.DeadAfter + time.Second)
+
+	died := slices.ContainsFunc(want.Known(),
+		func(m Machine) bool { return silentFor(later, m, p) && !silentFor(*s, m, p) })
+	if died {
+		s.Time = later.Time
+	}
+
+	return died
+}
+
+// awaitHelp lets somebody remove the members that have lost their data, where etcd cannot do without them by itself.
+func (s *Snapshot) awaitHelp(want Spec, _ Policy) (changed bool) {
+	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+		member, ok := formerMember(want, *s, m)
+		if state := s.Machines[m.Name]; ok && state.Access != Member {
+			s.removeMember(member.ID)
+
+			changed = true
+		}
+	}
+
+	return changed
+}

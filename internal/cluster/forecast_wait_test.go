@@ -1,0 +1,87 @@
+package cluster_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// A forecast goes on where the run has to wait: what it does then is part of what is approved.
+func TestForecast_goesOnAfterAWait(t *testing.T) {
+	t.Parallel()
+
+	plane := func(name, address string) cluster.Machine {
+		return cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: address, ConfigDigest: "new",
+			TalosVersion: "v1.13.0", Via: []cluster.Release{{Version: "v1.12.5"}}}
+	}
+	seen := func(stage cluster.Stage, etcd cluster.ServiceState, version string) cluster.MachineState {
+		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: stage, EtcdService: etcd,
+			ConfigDigest: "new", TalosVersion: version, Ready: stage == cluster.StageRunning}
+	}
+	three := []cluster.Machine{plane("cp-1", "10.0.0.1"), plane("cp-2", "10.0.0.2"), plane("cp-3", "10.0.0.3")}
+	worker := cluster.Machine{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", ConfigDigest: "new",
+		TalosVersion: "v1.13.0"}
+	lost := cluster.MachineState{Access: cluster.Unreachable, Role: cluster.Worker, VolumesLost: true, NodeName: "w-2"}
+
+	for name, test := range map[string]struct {
+		want     cluster.Spec
+		recorded map[string]cluster.MachineState
+		waits    string
+		steps    []string
+	}{
+		"a create that was interrupted while the first machine was installed": {
+			want: cluster.Spec{Machines: []cluster.Machine{three[0], worker}},
+			recorded: map[string]cluster.MachineState{
+				"cp-1": seen(cluster.StageInstalling, cluster.ServicePreparing, "v1.13.0"),
+				"w-1": {Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, ConfigDigest: "new",
+					TalosVersion: "v1.13.0"},
+			},
+			waits: "cp-1: its etcd is Preparing",
+			steps: []string{"bootstrap etcd on cp-1"},
+		},
+		"a control plane that left etcd joins again when it is upgraded": {
+			want: cluster.Spec{Bootstrapped: true, Machines: three},
+			recorded: map[string]cluster.MachineState{
+				"cp-1": seen(cluster.StageRunning, cluster.ServiceFinished, "v1.11.6"),
+				"cp-2": seen(cluster.StageRunning, "", "v1.12.5"), "cp-3": seen(cluster.StageRunning, "", "v1.13.0"),
+			},
+			steps: []string{
+				"upgrade Talos on cp-1: v1.11.6 -> v1.12.5 (drain, reboot)", "upgrade Talos on cp-1: v1.12.5 -> v1.13.0 (drain, reboot)",
+				"upgrade Talos on cp-2: v1.12.5 -> v1.13.0 (drain, reboot)",
+			},
+		},
+		"a container that leaves and never answers again": {
+			want: cluster.Spec{Bootstrapped: true, Machines: []cluster.Machine{three[0]},
+				Removed: []cluster.Machine{{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12", Container: true}}},
+			recorded: map[string]cluster.MachineState{
+				"cp-1": seen(cluster.StageRunning, "", "v1.13.0"), "w-2": lost,
+			},
+			waits: "w-2: is to be removed and does not answer",
+			steps: []string{"delete pod and volumes of worker w-2", "delete node w-2 of w-2 from Kubernetes"},
+		},
+	} {
+		test.want.Name, test.want.NodesBecomeReady = "prod", true
+
+		steps, last := cluster.Forecast(test.want, cluster.Assume(test.want, test.recorded), cluster.DefaultPolicy())
+
+		told := test.waits == "" && last.Done() || slices.ContainsFunc(last.Holds,
+			func(h cluster.Hold) bool { return test.waits != "" && strings.Contains(h.String(), test.waits) })
+		if !told || len(last.Refusals) > 0 {
+			t.Errorf("%s: what is waited for is %q, and told is:\n%s", name, test.waits, render(last))
+		}
+
+		var lines []string
+
+		for _, s := range steps {
+			if _, uncordons := s.(cluster.Uncordon); !uncordons {
+				lines = append(lines, s.String())
+			}
+		}
+
+		if !slices.Equal(lines, test.steps) {
+			t.Errorf("%s: the steps are\n%s", name, strings.Join(lines, "\n"))
+		}
+	}
+}
