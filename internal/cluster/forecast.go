@@ -109,7 +109,8 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
 // they are.
 func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}}}
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}},
+		networked: readyOnRecord(recorded)}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s, ok := recorded[m.Name]

@@ -70,3 +70,39 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot brings back the network of somebody else with everything else: what is rolled after a restore is drained, as
+// long as a node was Ready before.
+func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{
+		Name: "prod", Bootstrapped: true, RestoreFrom: "etcd.snapshot",
+		Machines: []cluster.Machine{
+			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
+			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
+		},
+	}
+
+	for _, ready := range []bool{true, false} {
+		recorded := map[string]cluster.MachineState{
+			"cp-1": {Access: cluster.Maintenance, Stage: cluster.StageMaintenance},
+			"w-1": {Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+				Ready: ready},
+		}
+
+		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+		if !last.Done() {
+			t.Errorf("after all steps there still is:\n%s", render(last))
+		}
+
+		at := slices.IndexFunc(steps, func(s cluster.Step) bool { _, is := s.(cluster.Upgrade); return is })
+		if at < 0 {
+			t.Fatalf("nothing is upgraded: %v", steps)
+		}
+
+		if upgrade, _ := steps[at].(cluster.Upgrade); upgrade.Drain != ready {
+			t.Errorf("with a node that was Ready %t before: %s", ready, upgrade)
+		}
+	}
+}

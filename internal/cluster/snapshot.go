@@ -27,6 +27,9 @@ type Snapshot struct {
 
 	// nodes are the places of the nodes by their names, in copies that a plan works with.
 	nodes map[string]int
+	// networked is set in the model of a plan when the cluster had a network before it lost its etcd, which the snapshot
+	// brings back.
+	networked bool
 }
 
 // indexed is the snapshot with its nodes indexed, so that they are gone through once in a
