@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Machines that a run made which was killed, and whose state is lost, are found: a refresh tells of them, so that a
 // plan does what becomes of them, and the apply takes them away one by one.
 func TestContainer_orphansAreRemoved(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainer_orphansGoWithTheirCluster", "TestObserve_orphans")
 	t.Parallel()
 
 	s := newHostSite(t)

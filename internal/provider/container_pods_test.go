@@ -4,11 +4,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes,
 // and etcd is one cluster of the machines that are there.
 func TestContainer_podsDieDuringSteps(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainerCluster_scalesAndUpgrades", "TestContainer_survivesKilledRuns")
 	t.Parallel()
 
 	s := newHostSite(t)

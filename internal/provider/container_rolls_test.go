@@ -12,12 +12,14 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another
 // Kubernetes without either: never with two control planes down, and all with the volumes that there are.
 func TestContainer_changesOneByOne(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainerCluster_scalesAndUpgrades", "TestPods_lifecycle")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -21,11 +21,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
 // clusters are made, grow and go by it.
 func TestContainer_everyKindOfAccess(t *testing.T) {
+	testenv.BeforeRelease(t, "TestDial_throughServices", "TestContainer_impostorAtItsAddress")
 	t.Parallel()
 
 	for name, way := range map[string]struct {

@@ -370,7 +370,7 @@ func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
 	etcdutl := clitest.Asset(t, "etcdutl")
 	clitest.Asset(t, "etcd")
 
-	b := newBackups(t, sim.Options{Assets: filepath.Dir(etcdutl)})
+	b := newBackups(t, sim.Options{Assets: filepath.Dir(etcdutl), OnlyEtcd: true})
 	folder := t.TempDir()
 	d := drive(t, "talosop_etcd_backup", nil)
 	done := d.apply(t, b.config(nil, configuration{"file": configuration{"path": folder}})).must(t)

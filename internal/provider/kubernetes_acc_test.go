@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Upgrades of Kubernetes of living clusters, under the CLIs and on simulated machines.
@@ -146,6 +147,7 @@ func upgradeSteps(s *site) []string {
 // A control plane, two pools of workers and a machine of its own are one cluster: all follow
 // its version in one apply, and none undoes what another did.
 func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_machinesTakeTurns", "TestAccKubernetesUpgrade_ofAWholeCluster")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -41,11 +41,11 @@ func (w *lifeWalk) importObject(ctx context.Context, b lifeBlock, id string) {
 // lifeSeed names the sequences to be run: one, such as 7, or several, such as 1-500.
 const lifeSeed = "TALOSOP_TEST_LIFE_SEED"
 
-// lifeSeeds are those of the sequences that run: all of them in test-all, else what takes half a minute.
+// lifeSeeds are those of the sequences that run: all of them in test-all, else a few.
 func lifeSeeds(t *testing.T) []uint64 {
 	t.Helper()
 
-	given := cmp.Or(os.Getenv(lifeSeed), "1-12")
+	given := cmp.Or(os.Getenv(lifeSeed), "1-4")
 	if testenv.Everything() && os.Getenv(lifeSeed) == "" {
 		given = "1-500"
 	}

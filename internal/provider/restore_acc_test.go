@@ -215,14 +215,14 @@ func foretold() resource.ConfigPlanChecks {
 	return checks
 }
 
-// With real etcd and Kubernetes: all control planes lose their data and come back with what
+// With a real etcd: all control planes lose their data and come back with what
 // was written before the backup, from an encrypted one; and a new resource begins with it,
 // from a file of talosctl.
 func TestAccRestore_ofRealEtcd(t *testing.T) {
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 3)
+		r := newRestorable(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd")), OnlyEtcd: true}, 3)
 		plain := filepath.Join(r.Folder, "plain.snapshot")
 
 		identity := newIdentity(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // savedPlan makes a plan file, and returns what `show -json` says of it and what the file holds.
@@ -180,6 +181,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 
 // The same for machines in pods, whose host is reached by credentials that no plan holds.
 func TestAccSavedPlan_ofPods(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccSavedPlan_ofEveryResourceWithMachines", "TestContainer_warnsOfAWriteOnlyKubeconfig")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // vms are the machines behind the names of a configuration.
@@ -53,6 +54,7 @@ func (s *site) clusterOfVMs(machines vms, revision, version string) string {
 
 // A plan says what happens to a cluster whose VMs are made in the same apply, and the apply does that.
 func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
+	testenv.BeforeRelease(t, "TestUnknownValues_tellWhatIsKnown", "TestUnknownValues_ofEveryAttribute")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

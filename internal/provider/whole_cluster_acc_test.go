@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 const theCluster = "talosop_cluster.this"
@@ -155,6 +156,7 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 // A pool that is added later joins; an update that stops half way stores the machines
 // of it that did join, and the next one goes on.
 func TestAccWholeCluster_addsAPool(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccScale_up", "TestAccIncompleteUpdate_keepsWhatJoined")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -222,6 +224,7 @@ func TestAccWorkers_emptyPool(t *testing.T) {
 // A create that is stopped while a worker hangs is stored with its phase, and goes on
 // in the next apply without doing anything twice.
 func TestAccWholeCluster_resumesTheCreate(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccIncompleteCreate_resumes", "TestAccIncompleteCreate_namesItsMachine")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -33,9 +33,12 @@ func findAssets(s *Simulator, folder string) (*realParts, error) {
 		return nil, err
 	}
 
-	kubernetes, err := kube.FindPrograms(s.ctx, folder)
-	if err != nil {
-		return nil, err
+	var kubernetes kube.Programs
+
+	if !s.opts.OnlyEtcd {
+		if kubernetes, err = kube.FindPrograms(s.ctx, folder); err != nil {
+			return nil, err
+		}
 	}
 
 	dir, err := os.MkdirTemp("", "talossim-*")

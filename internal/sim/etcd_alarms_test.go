@@ -39,7 +39,7 @@ func TestEtcdAlarms_ofRealMembers(t *testing.T) {
 	t.Parallel()
 
 	folder := filepath.Dir(asset(t, "etcd"))
-	cluster, cps := upgradeSite(t, 2, sim.Options{Assets: folder})
+	cluster, cps := upgradeSite(t, 2, sim.Options{Assets: folder, OnlyEtcd: true})
 	alarmsComeAndGo(t, cluster, cps)
 }
 

@@ -165,7 +165,7 @@ func TestEtcdPeers_ofPodsReplacedAtOnce(t *testing.T) {
 func TestEtcdPeers_addressesOfPodsStay(t *testing.T) {
 	t.Parallel()
 
-	for name, opts := range map[string]sim.Options{"model": {}, "real": {Assets: filepath.Dir(asset(t, "etcd"))}} {
+	for name, opts := range map[string]sim.Options{"model": {}, "real": {Assets: filepath.Dir(asset(t, "etcd")), OnlyEtcd: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

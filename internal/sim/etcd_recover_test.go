@@ -140,19 +140,19 @@ func manyKeys(n int) map[string]string {
 	return values
 }
 
-// bothEtcds runs a test with the stand-in and with the real thing.
-func bothEtcds(t *testing.T, test func(t *testing.T, opts sim.Options)) {
+// bothEtcds runs a test with the stand-in and with the real thing, which a test of objects needs with real API servers.
+func bothEtcds(t *testing.T, onlyEtcd bool, test func(t *testing.T, opts sim.Options)) {
 	t.Helper()
 	t.Run("stand-in", func(t *testing.T) { test(t, sim.Options{}) })
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		test(t, sim.Options{Assets: filepath.Dir(asset(t, "etcdutl"))})
+		test(t, sim.Options{Assets: filepath.Dir(asset(t, "etcdutl")), OnlyEtcd: onlyEtcd})
 	})
 }
 
 func TestRecover_keepsKeysAndObjects(t *testing.T) {
 	t.Parallel()
-	bothEtcds(t, func(t *testing.T, opts sim.Options) {
+	bothEtcds(t, false, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
 		cps := addMachines(t, simulator, "cp", 2)
 		cluster := newTestCluster(t, simulator)
@@ -215,7 +215,7 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 
 	etcdutl := asset(t, "etcdutl")
 
-	bothEtcds(t, func(t *testing.T, opts sim.Options) {
+	bothEtcds(t, true, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
 		m := addMachines(t, simulator, "cp", 1)[0]
 		cluster := newTestCluster(t, simulator)
@@ -259,7 +259,7 @@ func TestSnapshot_agreesWithEtcdutl(t *testing.T) {
 // snapshot. What it says then are etcd's own words, and what it leaves is etcd's as well.
 func TestRecover_brokenSnapshotFailsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	bothEtcds(t, func(t *testing.T, opts sim.Options) {
+	bothEtcds(t, true, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
 		m := addMachines(t, simulator, "cp", 1)[0]
 		cluster := newTestCluster(t, simulator)
@@ -323,7 +323,7 @@ func TestRecover_brokenSnapshotFailsAfterTheAnswer(t *testing.T) {
 // pages that are missing.
 func TestRecover_halfASnapshotTakesTheMachineDown(t *testing.T) {
 	t.Parallel()
-	bothEtcds(t, func(t *testing.T, opts sim.Options) {
+	bothEtcds(t, true, func(t *testing.T, opts sim.Options) {
 		simulator := sim.ForTest(t, opts)
 		m := addMachines(t, simulator, "cp", 1)[0]
 		cluster := newTestCluster(t, simulator)

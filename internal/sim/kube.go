@@ -27,7 +27,12 @@ func newBackends(s *Simulator) (backends, error) {
 		return backends{}, err
 	}
 
-	return backends{etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}, nil
+	b := backends{etcd: parts.newEtcd(), kube: parts.newKube().NewRealKube, end: parts.end}
+	if s.opts.OnlyEtcd {
+		b.kube = kube.NewStandIn
+	}
+
+	return b, nil
 }
 
 // closeBackends stops every Kubernetes API and etcd.

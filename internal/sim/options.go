@@ -29,6 +29,9 @@ type Options struct {
 	// clusters run real ones; otherwise the in-process stand-ins, which serve any
 	// version of Kubernetes.
 	Assets string
+	// OnlyEtcd lets Assets be about etcd alone: the API is the stand-in's, whose objects are in no etcd. A kube-apiserver
+	// costs seconds of processor time at each of its starts.
+	OnlyEtcd bool
 	// OnCall is asked before every call is served; see Simulator.SetOnCall.
 	OnCall func(fault.Call) error
 	// Observe is told about every finished call, in the order of finishing.
