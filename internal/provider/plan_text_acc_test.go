@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // reviewed is a cluster as the texts of plans show it: what each change below makes another.
@@ -148,7 +149,8 @@ func TestAccPlanText(t *testing.T) {
 		w := clitest.NewWorkspace(t, cli)
 		w.Write("providers.tf", "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n")
 
-		for i, change := range reviewedChanges() {
+		changes := reviewedChanges()
+		for i, change := range changes {
 			change.change(s, &config)
 			w.Write("main.tf", config.hcl(s))
 
@@ -172,6 +174,11 @@ func TestAccPlanText(t *testing.T) {
 			}
 
 			w.MustRun("apply", "plan")
+
+			// What it left undone would be in the next plan, too.
+			if i < len(changes)-1 && !testenv.Everything() {
+				continue
+			}
 
 			if empty, output := w.PlanIsEmpty(); !empty {
 				t.Fatalf("after %s the plan is not empty:\n%s", change.name, output)

@@ -140,7 +140,7 @@ func TestAccUpdate_withoutAReboot(t *testing.T) {
 func TestAccIncompleteCreate_resumes(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 0)
 		s.controlPlane[2].HangNextReboot()
 
