@@ -1,0 +1,211 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// tenure is one version of the Lease, as it was when the API said it.
+type tenure struct {
+	holder string
+	at     time.Time
+	lasts  time.Duration
+}
+
+// lockHistory records every version of the Lease of a cluster, and who held it when a machine was rebooted.
+type lockHistory struct {
+	mu      sync.Mutex
+	tenures []tenure
+	// rebooted is who held the Lease when a machine was told to reboot, by machine.
+	rebooted map[string][]string
+}
+
+// record watches the Lease until the test ends.
+func (h *lockHistory) record(t *testing.T, s *site, api *kubernetes.Client) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	leases := api.CoordinationV1().Leases("kube-system")
+
+	versions, err := leases.Watch(ctx, metav1.ListOptions{})
+	must(t, err)
+
+	var watching sync.WaitGroup
+
+	watching.Go(func() {
+		for version := range versions.ResultChan() {
+			lease, ok := version.Object.(*coordinationv1.Lease)
+			if !ok || lease.Name != "talosop" {
+				continue
+			}
+
+			one := tenure{at: time.Now()}
+			if lease.Spec.HolderIdentity != nil {
+				one.holder, one.lasts = *lease.Spec.HolderIdentity, time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second
+			}
+
+			h.mu.Lock()
+			h.tenures = append(h.tenures, one)
+			h.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		versions.Stop()
+		watching.Wait()
+	})
+
+	s.SetOnCall(func(c fault.Call) error {
+		if c.Method != "Reboot" {
+			return nil
+		}
+
+		lease, err := leases.Get(ctx, "talosop", metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			return fmt.Errorf("%s is rebooted while nobody is known to hold the lock: %w", c.Machine, err)
+		}
+
+		h.mu.Lock()
+		defer h.mu.Unlock()
+
+		h.rebooted[c.Machine] = append(h.rebooted[c.Machine], *lease.Spec.HolderIdentity)
+
+		return nil
+	})
+}
+
+// takenOver checks that nobody took the Lease while another one held it, and returns from whom it was taken after it had
+// ended: those who were killed.
+func (h *lockHistory) takenOver(t *testing.T) (from []string) {
+	t.Helper()
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	for i, now := range h.tenures[1:] {
+		before := h.tenures[i]
+		if before.holder == "" || now.holder == "" || now.holder == before.holder {
+			continue
+		}
+
+		// The clock of the API server and of who waits are one; what the test sees of both comes a little later.
+		if held := now.at.Sub(before.at); held < before.lasts-time.Second {
+			t.Errorf("%s took the lock from %s, who held it for %s more", now.holder, before.holder, before.lasts-held)
+		}
+
+		from = append(from, before.holder)
+
+		if slices.ContainsFunc(h.tenures[i+1:], func(later tenure) bool { return later.holder == before.holder }) {
+			t.Errorf("%s has the lock again after %s took it", before.holder, now.holder)
+		}
+	}
+
+	return from
+}
+
+// Two runs disrupt machines of one cluster, and a third one was killed while it held the lock: it has one holder at any
+// time, machines are rebooted by whoever holds it, and what the killed run began is finished.
+func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
+	t.Parallel()
+
+	cli := clitest.One(t)
+	s := newSite(t, 1, 4)
+	plane := applied(t, cli, secretsProvider+secretsHCL+s.controlPlaneHCL(""))
+	bundle, _ := plane.Attribute("talosop_secrets.this", "bundle").(string)
+	handle := encoded(t, plane.Attribute(thePlane, "cluster"))
+
+	pool := func(name string, machines []*sim.Machine) (w *clitest.Workspace, change func()) {
+		w = clitest.NewWorkspace(t, cli)
+		w.Write("cluster.json", handle)
+
+		write := func(content string) {
+			w.Write("main.tf", secretsProvider+strings.Replace(s.workersOf(machines, fmt.Sprintf(`  name = %q
+  config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = %q }] } })]`,
+				name, content)), "talosop_control_plane.this.cluster", `jsondecode(file("cluster.json"))`, 1))
+		}
+		write("before")
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		return w, func() { write("after") }
+	}
+
+	a, changeA := pool("a", s.workers[:2])
+	b, changeB := pool("b", s.workers[2:])
+	history := &lockHistory{rebooted: map[string][]string{}}
+	history.record(t, s, s.nodes(t, bundle))
+	changeA()
+	changeB()
+
+	s.workers[0].HangNextReboot()
+
+	killed := a.Start("apply", "-auto-approve")
+	s.awaitReboot(t, s.workers[0])
+	killed.KillProvider()
+
+	if result := killed.Wait(); result.Exit == 0 {
+		t.Fatalf("the apply was not killed:\n%s", result.Output())
+	}
+
+	s.workers[0].PowerOff()
+	s.workers[0].PowerOn()
+
+	runs := []*clitest.Process{a.Start("apply", "-auto-approve"), b.Start("apply", "-auto-approve")}
+	for _, run := range runs {
+		if result := run.Wait(); result.Exit != 0 {
+			t.Errorf("an apply beside another one ended with %d:\n%s", result.Exit, result.Output())
+		}
+	}
+
+	expectNoChanges(t, a, "after the run that was killed")
+	expectNoChanges(t, b, "after a run beside others")
+
+	from := history.takenOver(t)
+	if first := history.rebooted["w-1"]; len(first) == 0 || !slices.Equal(from, first[:1]) {
+		t.Errorf("the lock was taken from %v, want the one who was killed, %v", from, first)
+	}
+
+	others := slices.Concat(history.rebooted["w-1"], history.rebooted["w-2"])
+
+	for _, m := range s.workers {
+		holders := history.rebooted[m.Name()]
+		if len(holders) == 0 || !strings.Contains(string(m.Config()), "after") {
+			t.Errorf("%s was not changed: rebooted by %v", m.Name(), holders)
+		}
+	}
+
+	for _, holder := range slices.Concat(history.rebooted["w-3"], history.rebooted["w-4"]) {
+		if slices.Contains(others, holder) {
+			t.Errorf("machines of both pools were rebooted while %s held the lock", holder)
+		}
+	}
+}
+
+// awaitReboot waits until a machine is told to reboot.
+func (s *site) awaitReboot(t *testing.T, m *sim.Machine) {
+	t.Helper()
+
+	must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
+		for _, call := range s.CallsTo("Reboot") {
+			if call.Machine == m.Name() && call.Done {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("%s is not rebooted yet", m.Name())
+	}))
+}
