@@ -109,7 +109,7 @@ func (s WriteMeta) changesNetwork() bool {
 	return strings.Contains(s.Keys, MetaKeys([]uint8{MetaNetwork}))
 }
 
-// metaKeys writes keys as Talos does.
+// MetaKeys writes keys as Talos does.
 func MetaKeys(keys []uint8) string {
 	texts := make([]string, len(keys))
 	for i, key := range keys {

@@ -94,7 +94,9 @@ func notReturned(want Spec, have Snapshot, m Machine) string {
 const waitsBesideItsNode = "waits in maintenance mode while its node is Ready, so another machine may have its " +
 	"address; goes on once the node is not Ready any more"
 
-// leads reports whether any member of etcd takes another one for its leader.
+// leads reports whether any member of etcd takes another one for its leader. That is all that members know of the
+// health of another one: each tells its own status (Talos 1.13, MachineService.EtcdStatus), and at the address of this
+// one somebody else may answer.
 func leads(have Snapshot, member EtcdMember) bool {
 	for _, view := range have.Etcd.Views {
 		if view.Leader == member.ID && view.Member != member.ID {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // besideProvided is what else works with a cluster whose secrets are in the provider's configuration alone.
@@ -134,11 +133,7 @@ provider "talosop" {
 			}
 		}
 
-		for _, m := range s.Machines() {
-			if m.Configured() || m.Stage() != sim.StageMaintenance {
-				t.Errorf("%s was not reset", m.Name())
-			}
-		}
+		s.expectBlank(t)
 	})
 }
 
@@ -256,11 +251,7 @@ resource "talosop_secrets" "this" {
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("destroy", "-auto-approve")
 
-		for _, m := range s.Machines() {
-			if m.Configured() || m.Stage() != sim.StageMaintenance {
-				t.Errorf("%s was not reset", m.Name())
-			}
-		}
+		s.expectBlank(t)
 	})
 }
 

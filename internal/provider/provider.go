@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
@@ -60,9 +61,18 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 				Optional: true,
 				MarkdownDescription: "Refuse kubeconfigs, of addons and of host clusters, whose user runs a command (`exec`, " +
 					"`auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places where others " +
-					"write the configuration, such as pull requests that Atlantis plans.",
+					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
+					staticKubeconfigs + "=true` says the same, and no configuration takes that back.",
 			}},
 	}
+}
+
+// staticKubeconfigs is the environment variable for whoever runs configurations that others write.
+const staticKubeconfigs = "TALOSOP_STATIC_KUBECONFIGS"
+
+// refusesCommands is whether kubeconfigs may neither run commands nor read files. While that is not known they may not.
+func (m providerModel) refusesCommands() bool {
+	return os.Getenv(staticKubeconfigs) == "true" || m.StaticKubeconfigs.IsUnknown() || m.StaticKubeconfigs.ValueBool()
 }
 
 // Configure hands out a machinery of this configuration: another one may be in use while
@@ -77,7 +87,7 @@ func (p *talosopProvider) Configure(
 	m := *p.ProviderData
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
-	m.StaticKubeconfigs = config.StaticKubeconfigs.ValueBool()
+	m.StaticKubeconfigs = config.refusesCommands()
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m

@@ -10,7 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
-// With static_kubeconfigs neither plan nor apply runs the command of a kubeconfig.
+// With static_kubeconfigs, or the environment of whoever runs a configuration that says otherwise, neither plan nor apply runs the command of a kubeconfig.
 func TestAccStaticKubeconfigs_runNoCommand(t *testing.T) {
 	t.Parallel()
 
@@ -41,12 +41,21 @@ resource "talosop_addon" "this" {
 `)
 	w.Init()
 
-	for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}} {
-		result := w.Run(command...)
-		says(t, result, "the command of exec, which static_kubeconfigs of the provider forbids")
+	refuses := func() {
+		t.Helper()
 
-		if _, err := os.Stat(ran); err == nil {
-			t.Fatalf("%s ran the command:\n%s", command[0], result.Output())
+		for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}} {
+			result := w.Run(command...)
+			says(t, result, "the command of exec, which static_kubeconfigs of the provider forbids")
+
+			if _, err := os.Stat(ran); err == nil {
+				t.Fatalf("%s ran the command:\n%s", command[0], result.Output())
+			}
 		}
 	}
+	refuses()
+
+	w.Write("provider_override.tf", `provider "talosop" { static_kubeconfigs = false }`)
+	w.Setenv("TALOSOP_STATIC_KUBECONFIGS", "true")
+	refuses()
 }

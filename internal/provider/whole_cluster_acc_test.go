@@ -64,14 +64,21 @@ func (s *site) twoPools(extra string) string {
 func (s *site) expectReset(t *testing.T) {
 	t.Helper()
 
+	s.expectBlank(t)
+
+	if got := len(s.CallsTo("Bootstrap")); got != 1 {
+		t.Errorf("etcd was bootstrapped %d times", got)
+	}
+}
+
+// expectBlank checks that every machine was reset.
+func (s *site) expectBlank(t *testing.T) {
+	t.Helper()
+
 	for _, m := range s.Machines() {
 		if m.Configured() || m.Stage() != sim.StageMaintenance {
 			t.Errorf("after destroy %s is %s", m.Name(), m.Stage())
 		}
-	}
-
-	if got := len(s.CallsTo("Bootstrap")); got != 1 {
-		t.Errorf("etcd was bootstrapped %d times", got)
 	}
 }
 
