@@ -115,6 +115,8 @@ func (s site) objects(t *testing.T, spec workload.Spec) map[string]metav1.Object
 	add("Service", services, err)
 	budgets, err := api.PolicyV1().PodDisruptionBudgets(s.namespace).List(t.Context(), options)
 	add("PodDisruptionBudget", budgets, err)
+	policies, err := api.NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(), options)
+	add("NetworkPolicy", policies, err)
 	revisions, err := api.AppsV1().ControllerRevisions(s.namespace).List(t.Context(), options)
 	add("ControllerRevision", revisions, err)
 	slices, err := api.DiscoveryV1().EndpointSlices(s.namespace).List(t.Context(), options)
@@ -176,7 +178,7 @@ func TestEnsure_makesWhatMachinesNeedOnce(t *testing.T) {
 	before, err := s.Observe(t.Context(), spec)
 	check(t, err)
 
-	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Diagnosis != "" || len(m.Drift) != 8 ||
+	if m := before.Machines["cp-0"]; m.Exists || m.Complete || m.Diagnosis != "" || len(m.Drift) != 9 ||
 		len(before.Missing) != 2 {
 		t.Errorf("of nothing the observation is %+v", before)
 	}

@@ -265,7 +265,8 @@ func TestCheck_rights(t *testing.T) {
 	unseen := want{"?", "The credentials may not read the namespace " + c.namespace}
 	unprotected := want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy in"}
 	untold := want{"?", "may not read the namespace kube-system"}
-	c.finds(t, c.spec(), unseen, untold, unprotected)
+	open := want{"?", "may not get, list, create, patch, delete networkpolicies.networking.k8s.io in"}
+	c.finds(t, c.spec(), unseen, untold, open, unprotected)
 
 	c.config = as(t, c.cluster, c.namespace, "reader", rule("statefulsets", "get", "list"), rule("services", most...),
 		rule("pods", "get", "list"))
@@ -273,7 +274,7 @@ func TestCheck_rights(t *testing.T) {
 		want{"", "may not create, patch, delete statefulsets.apps in the namespace " + c.namespace},
 		want{"", "may not delete pods in"},
 		want{"", "may not list persistentvolumeclaims in"},
-		want{"access", "may not create pods/portforward"}, unseen, untold, unprotected)
+		want{"access", "may not create pods/portforward"}, unseen, untold, open, unprotected)
 
 	s := c.spec()
 	s.Access = workload.NodePort
@@ -301,6 +302,7 @@ func TestCheck_rightsThatComeWithTheNamespace(t *testing.T) {
 		want{"~", "may not list persistentvolumeclaims"},
 		want{"~access", "may not create pods/portforward in the namespace not-there"},
 		want{"~namespace", "has no namespace not-there"},
+		want{"?", "may not get, list, create, patch, delete networkpolicies.networking.k8s.io"},
 		want{"?", "may not get, list, create, patch, delete poddisruptionbudgets.policy"},
 	)
 }

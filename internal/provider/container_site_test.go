@@ -186,6 +186,13 @@ func (s *hostSite) objects(t *testing.T, selector string) []string {
 		add("PodDisruptionBudget", o.Name)
 	}
 
+	policies, err := s.API().NetworkingV1().NetworkPolicies(s.namespace).List(t.Context(), options)
+	must(t, err)
+
+	for _, o := range policies.Items {
+		add("NetworkPolicy", o.Name)
+	}
+
 	return found
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // Machines are reached, and programs reach Kubernetes, in each of the ways that there are beside the port-forward:
@@ -114,6 +116,64 @@ func TestContainer_impostorAtItsAddress(t *testing.T) {
 			s.destroy(t, w.driven, "dev")
 		})
 	}
+}
+
+// Whoever is in the network of the host, and no machine of the cluster, reaches Talos in none of its pods: not before
+// they have a configuration, when Talos would take one from anybody, and not after.
+func TestContainer_strangersReachNoTalos(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	d := s.drive(t, "talosop_cluster")
+	config := s.cluster("dev", newBundle(t), 1, 1)
+
+	ctx, stop := context.WithCancel(t.Context())
+	tried := map[string]int{}
+
+	var stranger sync.WaitGroup
+
+	stranger.Go(func() {
+		err := wait.Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
+			pods, err := s.API().CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+
+			for _, pod := range pods.Items {
+				if pod.Status.PodIP == "" {
+					continue
+				}
+
+				conn, err := s.Reach(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, "50000"))
+				if err == nil {
+					_ = conn.Close()
+
+					return nil
+				}
+
+				if errors.Is(err, syscall.ETIMEDOUT) {
+					tried[pod.Name]++
+				}
+			}
+
+			return errors.New("nothing answers")
+		})
+		if err == nil {
+			t.Error("a stranger reached Talos in a pod")
+		}
+	})
+
+	d.ready(t, config)
+	stop()
+	stranger.Wait()
+
+	for _, pod := range []string{"dev-cp-0-0", "dev-batch-0-0"} {
+		if tried[pod] == 0 {
+			t.Errorf("the stranger tried %v", tried)
+		}
+	}
+
+	s.destroy(t, d, "dev")
 }
 
 // walker is a resource of a process that remembers what it has connected to.

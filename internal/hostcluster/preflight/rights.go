@@ -68,6 +68,12 @@ func (c *checking) needs(exists bool) []need {
 		})
 	}
 
+	needs = append(needs, need{
+		group: "networking.k8s.io", Resource: "networkpolicies", verbs: all, warning: true,
+		otherwise: " Without it anybody in the network of the host may configure a machine before talosop does; all else " +
+			"works.",
+	})
+
 	if c.spec.Budget() != nil {
 		needs = append(needs, need{
 			group: "policy", Resource: "poddisruptionbudgets", verbs: all, warning: true,

@@ -111,6 +111,10 @@ func (h *Client) ensureBeside(ctx context.Context, s Spec, m Machine, found *Inv
 		return err
 	}
 
+	if err := h.ensureIsolation(ctx, s, m, found); err != nil {
+		return err
+	}
+
 	for _, service := range s.Services(m) {
 		if err := h.ensureService(ctx, s, service, found.Services[service.Name]); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	networkapply "k8s.io/client-go/applyconfigurations/networking/v1"
 	policyapply "k8s.io/client-go/applyconfigurations/policy/v1"
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -54,6 +56,8 @@ func appsClient(api clientgo.Interface) rest.Interface { return api.AppsV1().RES
 
 func discoveryClient(api clientgo.Interface) rest.Interface { return api.DiscoveryV1().RESTClient() }
 
+func networkClient(api clientgo.Interface) rest.Interface { return api.NetworkingV1().RESTClient() }
+
 func policyClient(api clientgo.Interface) rest.Interface { return api.PolicyV1().RESTClient() }
 
 var (
@@ -88,6 +92,14 @@ var (
 		empty:    func() Object { return &policyv1.PodDisruptionBudget{} },
 		list:     func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
 		owned:    ownedBy(policyapply.ExtractPodDisruptionBudget),
+	}
+	// PolicyKind is that of policies of the network.
+	PolicyKind = &Kind{
+		name: "NetworkPolicy", APIVersion: "networking.k8s.io/v1", Resource: "networkpolicies", Client: networkClient,
+		optional: true,
+		empty:    func() Object { return &networkingv1.NetworkPolicy{} },
+		list:     func() runtime.Object { return &networkingv1.NetworkPolicyList{} },
+		owned:    ownedBy(networkapply.ExtractNetworkPolicy),
 	}
 	// PodKind is that of pods. Of them and of what controllers make, nothing is applied.
 	PodKind = &Kind{

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ type Inventory struct {
 	Services map[string]*corev1.Service
 	// Budgets are nil when the credentials may not read them, and for a Spec that has none.
 	Budgets map[string]*policyv1.PodDisruptionBudget
+	// Policies are nil when the credentials may not read them.
+	Policies map[string]*networkingv1.NetworkPolicy
 }
 
 // Inventory lists what a selector matches: a request for each kind, whatever the number of machines.
@@ -32,6 +35,7 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 		claims   *corev1.PersistentVolumeClaimList
 		services *corev1.ServiceList
 		budgets  map[string]*policyv1.PodDisruptionBudget
+		policies map[string]*networkingv1.NetworkPolicy
 	)
 
 	options := metav1.ListOptions{LabelSelector: selector}
@@ -61,15 +65,10 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 		return err
 	})
 
-	if s.Budget() != nil {
-		list(BudgetKind, func() error {
-			found, err := h.API().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
-			if err == nil {
-				budgets = byNames(found.Items)
-			}
+	list(PolicyKind, func() (err error) { policies, err = h.policies(ctx, s, options); return err })
 
-			return unlessForbidden(err)
-		})
+	if s.Budget() != nil {
+		list(BudgetKind, func() (err error) { budgets, err = h.budgets(ctx, s, options); return err })
 	}
 
 	if err := group.Wait(); err != nil {
@@ -79,8 +78,32 @@ func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inven
 	return &Inventory{
 		Sets: byNames(sets.Items), Pods: byNames(pods.Items), Claims: byNames(claims.Items),
 		Services: byNames(services.Items),
-		Budgets:  budgets,
+		Budgets:  budgets, Policies: policies,
 	}, nil
+}
+
+// policies are nil for whoever may not read them.
+func (h *Client) policies(
+	ctx context.Context, s Spec, options metav1.ListOptions,
+) (map[string]*networkingv1.NetworkPolicy, error) {
+	found, err := h.API().NetworkingV1().NetworkPolicies(s.Namespace).List(ctx, options)
+	if err != nil {
+		return nil, unlessForbidden(err)
+	}
+
+	return byNames(found.Items), nil
+}
+
+// budgets are nil for whoever may not read them.
+func (h *Client) budgets(
+	ctx context.Context, s Spec, options metav1.ListOptions,
+) (map[string]*policyv1.PodDisruptionBudget, error) {
+	found, err := h.API().PolicyV1().PodDisruptionBudgets(s.Namespace).List(ctx, options)
+	if err != nil {
+		return nil, unlessForbidden(err)
+	}
+
+	return byNames(found.Items), nil
 }
 
 func byNames[T any, P interface {
@@ -243,6 +266,12 @@ func (h *Client) observeMachine(
 		func() error { return h.observeSet(ctx, s, m, set, pod, &state) },
 		func() error { return h.observeClaims(ctx, s, m, found, vanished, &state) },
 		func() error { return h.observeServices(ctx, s, m, found, &state) },
+		func() error {
+			drift, err := h.observeIsolation(ctx, s, m, found)
+			state.Drift = append(state.Drift, drift...)
+
+			return err
+		},
 		func() error { return about.explain(ctx, s, m, found, vanished, &state) },
 	}
 

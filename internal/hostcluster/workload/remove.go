@@ -36,7 +36,8 @@ func (h *Client) Remove(ctx context.Context, s Spec, machine string) error {
 		return fmt.Errorf("remove %s: %w", machine, err)
 	}
 
-	if err := h.clear(ctx, s, s.MachineSelector(m), PodKind, ClaimKind, ServiceKind, revisionKind, sliceKind); err != nil {
+	if err := h.clear(ctx, s, s.MachineSelector(m), PodKind, ClaimKind, ServiceKind, PolicyKind, revisionKind,
+		sliceKind); err != nil {
 		return fmt.Errorf("remove %s: %w", machine, err)
 	}
 

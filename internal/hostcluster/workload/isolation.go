@@ -1,0 +1,106 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Isolation keeps the ports of Talos from all that is no machine of the cluster, nil where they are to be reached from
+// elsewhere: a pod without a configuration yet takes one from anybody. What goes through the API of the host comes from
+// the pod's own node, which a policy never keeps out. Policies only allow, so that all other ports are listed. Where
+// the network of the host enforces none, nothing is kept out.
+func (s Spec) Isolation(m Machine) *networkingv1.NetworkPolicy {
+	if !s.Forwards() || s.Endpoint != nil && s.Endpoint.TalosAPI && m.Role == ControlPlane {
+		return nil
+	}
+
+	const last = 1<<16 - 1
+
+	ports := func(protocol corev1.Protocol, from, to int32) networkingv1.NetworkPolicyPort {
+		first := intstr.FromInt32(from)
+
+		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &first, EndPort: &to}
+	}
+
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m), Namespace: s.Namespace, Labels: s.machineLabels(m),
+			Annotations: merged(s.Annotations)},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: s.machineSelector(m)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{
+				{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: s.identity()}}}},
+				{Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, 1, talosPort-1),
+					ports(corev1.ProtocolTCP, trustPort+1, last), ports(corev1.ProtocolUDP, 1, last)}},
+			},
+		},
+	}
+}
+
+// ensureIsolation makes or repairs the policy of a machine before it has a pod, and removes one that is not wanted any
+// more. Whoever may not have one gets the machine without.
+func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *Inventory) error {
+	wanted, live := s.Isolation(m), found.Policies[s.HostName(m)]
+
+	var err error
+
+	switch {
+	case wanted != nil:
+		var body fields
+		if body, err = fieldsOf(PolicyKind, wanted); err == nil {
+			_, err = h.ensure(ctx, s, PolicyKind, body, OrNil(live), func(Object) (fields, error) { return body, nil })
+		}
+	case live != nil && s.Ours(live):
+		err = h.remove(ctx, PolicyKind, live)
+	}
+
+	if apierrors.IsForbidden(err) {
+		h.progress(fmt.Sprintf("Anybody in the network of the host may configure %s before talosop does: %v", m.Name, err))
+
+		return nil
+	}
+
+	return err
+}
+
+// observeIsolation is about the policy of a machine, as far as something can be done about it: to whoever may not make
+// or change one it is as if there were none.
+func (h *Client) observeIsolation(ctx context.Context, s Spec, m Machine, found *Inventory) ([]Difference, error) {
+	wanted, live := s.Isolation(m), found.Policies[s.HostName(m)]
+
+	switch {
+	case found.Policies == nil:
+		return nil, nil
+	case wanted == nil && live != nil && s.Ours(live):
+		return []Difference{{Object: PolicyKind.ref(live), Cause: Unwanted}}, nil
+	case wanted == nil:
+		return nil, nil
+	}
+
+	body, err := fieldsOf(PolicyKind, wanted)
+	if err != nil {
+		return nil, err
+	}
+
+	if live != nil && live.DeletionTimestamp == nil {
+		if may, err := differs(PolicyKind, live, body); err != nil || !may {
+			return nil, err
+		}
+
+		_, drift, err := h.differences(ctx, PolicyKind, live, body)
+
+		return drift, err
+	}
+
+	if _, err := h.apply(ctx, PolicyKind, s.Namespace, body, applyMode{dryRun: true}); apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+
+	return []Difference{{Object: PolicyKind.ref(wanted), Cause: Missing}}, nil
+}
