@@ -63,7 +63,7 @@ func (f Forecast) told(refusals finding.List, unknown, may []string) *finding.Fi
 
 // mayBeExchanged says which machines may turn out to be other hardware than the one that has their name now, which is
 // reset then.
-func (p Set) mayBeExchanged(machines map[string]Foreseen) []string {
+func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 	var lines []string
 
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
@@ -77,12 +77,12 @@ func (p Set) mayBeExchanged(machines map[string]Foreseen) []string {
 
 // anythingMayChange opens what settings decide of machines that stay what they are. Where that is open, too, nothing of
 // their record stays: another UUID is other hardware, a pod may be made anew, and etcd may begin with a snapshot.
-func (p Set) anythingMayChange(machines map[string]Foreseen) map[string]Foreseen {
+func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]MachineForecast {
 	out := maps.Clone(machines)
 
 	for name, f := range out {
 		if p.Machines[name].AnyHardware || p.Host != nil || p.Restore.Unknown {
-			out[name] = Foreseen{Anew: true}
+			out[name] = MachineForecast{Anew: true}
 
 			continue
 		}

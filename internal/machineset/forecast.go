@@ -17,7 +17,7 @@ type Forecast struct {
 	// Impact is what that means for machines in service.
 	Impact Impact
 	// Machines is what of their records changes, by machine; nil when that is not known yet.
-	Machines map[string]Foreseen
+	Machines map[string]MachineForecast
 	// Idle is true when there is nothing to do, nor anything to wait for.
 	Idle bool
 	// Resumes is true when the last run did not finish, so that the phase may change.
@@ -113,7 +113,7 @@ func (f Forecast) with(
 		return f // what the machines have to go through for it is found out by the run
 	}
 
-	f.Machines = recorded.foresee(p, files, steps)
+	f.Machines = recorded.forecastMachines(p, files, steps)
 	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
 
 	f.Operations = operationsOf(before, steps, recorded.changes)

@@ -94,7 +94,7 @@ func quickProviderData() *providerdata.ProviderData {
 	return m
 }
 
-// impatient is a provider on an impatient machinery.
+// quickProviders is a provider on quickProviderData.
 func quickProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 	return providersWith(quickProviderData())
 }

@@ -102,7 +102,7 @@ func TestAccAddon_onACluster(t *testing.T) {
 
 	for name, test := range map[string]func(*testing.T){
 		"life": r.testLife, "registry": r.testRegistry, "folder": r.testFolder, "values": r.testValues,
-		"import": r.testImport, "troubles": r.testTroubles,
+		"import": r.testImport, "found by the plan": r.testFoundByThePlan,
 		"failures": r.testFailures, "silence": r.testSilence, "twenty": r.testTwenty,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 )
 
 // What cannot succeed is found by the plan.
-func (r *realAddons) testTroubles(t *testing.T) {
-	base := func(sample kubetest.Sample) configuration { return r.chart(t, "troubles", sample, "1.0.0") }
+func (r *realAddons) testFoundByThePlan(t *testing.T) {
+	base := func(sample kubetest.Sample) configuration { return r.chart(t, "found-by-plan", sample, "1.0.0") }
 
 	for name, test := range map[string]struct {
 		config configuration

@@ -20,8 +20,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
-// lookPatience is what a connection is waited for.
-const lookPatience = time.Minute
+// connectTimeout is what a connection is waited for.
+const connectTimeout = time.Minute
 
 // lookers are the data sources that look at a living cluster.
 var lookers = []string{"talosop_cluster_health", "talosop_etcd_members"}
@@ -32,7 +32,7 @@ func look(t *testing.T, name string, config configuration) (tftypes.Value, []*tf
 	t.Helper()
 
 	m := providerdata.NewProviderData()
-	m.Talos.Timeouts = talos.Timeouts{Connect: lookPatience, Call: lookPatience, Observe: lookPatience}
+	m.Talos.Timeouts = talos.Timeouts{Connect: connectTimeout, Call: connectTimeout, Observe: connectTimeout}
 	m.Talos.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 
@@ -101,7 +101,7 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 				state, diagnostics := look(t, name, configuration{"cluster": handle, "timeouts": configuration{"read": "200ms"}})
 
 				// The connections alone would be waited for longer.
-				if took := time.Since(began); took > lookPatience/2 {
+				if took := time.Since(began); took > connectTimeout/2 {
 					t.Errorf("it took %s", took)
 				}
 

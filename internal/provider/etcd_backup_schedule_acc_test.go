@@ -25,7 +25,7 @@ const (
 )
 
 // allowedNamespaces are those of the tests that Talos is to allow, one for each test.
-var allowedNamespaces = []string{scheduleNS, "strangers", "silence", "others"}
+var allowedNamespaces = []string{scheduleNS, "foreign", "silence", "others"}
 
 // scheduleHCL is a schedule of a site's cluster in a real bucket. extra is further arguments.
 func scheduleHCL(s *scheduleSite, bucket *storetest.Server, extra string) string {
@@ -79,7 +79,7 @@ func TestAccEtcdBackupSchedule_onACluster(t *testing.T) {
 		s.allow(t, allowedNamespaces...)
 
 		for name, test := range map[string]func(*testing.T){
-			"refused by Talos": s.testRefusedByTalos, "strangers": s.testStrangers, "no namespace": s.testNoNamespace,
+			"refused by Talos": s.testRefusedByTalos, "foreign": s.testForeign, "no namespace": s.testNoNamespace,
 			"silence":         s.testSilence,
 			"another cluster": s.testAnotherCluster,
 		} {

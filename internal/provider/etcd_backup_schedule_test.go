@@ -261,12 +261,12 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 }
 
 // Objects of somebody else are neither taken over nor removed; those of a killed create are.
-func (s *scheduleSite) testStrangers(t *testing.T) {
-	s.namespace(t, "strangers")
+func (s *scheduleSite) testForeign(t *testing.T) {
+	s.namespace(t, "foreign")
 
 	cronJobs := s.any.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}).Namespace(
-		"strangers")
-	spec := schedule.Spec{Namespace: "strangers", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour,
+		"foreign")
+	spec := schedule.Spec{Namespace: "foreign", Name: "nightly", Schedule: "@yearly", RunTimeout: time.Hour,
 		Image: schedule.Image{Repository: "r", Tag: "t"}}
 	foreign := &unstructured.Unstructured{Object: spec.CronJob()}
 	foreign.SetLabels(nil)
@@ -276,13 +276,13 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 
 	d := drive(t, scheduleResource, nil)
 
-	failed := d.apply(t, s.configuration("strangers", "nightly"))
+	failed := d.apply(t, s.configuration("foreign", "nightly"))
 	if !failed.failed() || !strings.Contains(show(failed.diagnostics),
-		"there is a CronJob strangers/nightly that this resource did not make") || !d.state.IsNull() {
-		t.Errorf("a stranger's CronJob: %s", show(failed.diagnostics))
+		"there is a CronJob foreign/nightly that this resource did not make") || !d.state.IsNull() {
+		t.Errorf("somebody else's CronJob: %s", show(failed.diagnostics))
 	}
 
-	hourly := s.configuration("strangers", "hourly")
+	hourly := s.configuration("foreign", "hourly")
 	d.apply(t, hourly).must(t)
 	d.expectEmpty(t, "after the create", hourly)
 
@@ -299,11 +299,11 @@ func (s *scheduleSite) testStrangers(t *testing.T) {
 
 	again.apply(t, nil).must(t)
 
-	if got := s.objects(t, "strangers"); got != "CronJob nightly, Secret hourly-talos" {
+	if got := s.objects(t, "foreign"); got != "CronJob nightly, Secret hourly-talos" {
 		t.Errorf("left is %s", got)
 	}
 
-	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "strangers", metav1.GetOptions{}); err != nil ||
+	if ns, err := s.API.CoreV1().Namespaces().Get(t.Context(), "foreign", metav1.GetOptions{}); err != nil ||
 		ns.DeletionTimestamp != nil {
 		t.Errorf("a namespace of somebody else goes: %v", err)
 	}

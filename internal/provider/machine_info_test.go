@@ -19,18 +19,18 @@ import (
 
 var errDialledThroughHost = errors.New("dialled through the host cluster")
 
-// entranceHost is a host cluster through which nothing is reached, and that tells so.
-type entranceHost struct {
+// countingHost is a host cluster through which nothing is reached, and that tells so.
+type countingHost struct {
 	containers.Host
 
 	closed *bool
 }
 
-func (entranceHost) Dial(workload.Spec) func(context.Context, string, string) (net.Conn, error) {
+func (countingHost) Dial(workload.Spec) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) { return nil, errDialledThroughHost }
 }
 
-func (h entranceHost) Close() { *h.closed = true }
+func (h countingHost) Close() { *h.closed = true }
 
 // A machine in a container is asked through its host cluster, which is let go of afterwards.
 func TestMachineInfo_ofAContainer(t *testing.T) {
@@ -40,7 +40,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 
 	m := providerdata.NewProviderData()
 	m.Host = machineset.HostConnection{Path: "kubeconfig"}
-	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return entranceHost{closed: &closed}, nil }
+	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return countingHost{closed: &closed}, nil }
 
 	handle := clusterhandle.UnknownHandle()
 	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode),

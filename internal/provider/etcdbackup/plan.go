@@ -82,7 +82,7 @@ func (r *Resource) ModifyPlan(ctx context.Context, req resource.ModifyPlanReques
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(state.announceDelete()...)
+			resp.Diagnostics.Append(state.warnOfDelete()...)
 		}
 
 		return
@@ -249,8 +249,8 @@ func drifted(state Model, from storepkg.Place, status string) diag.Diagnostic {
 	}.String())
 }
 
-// announceDelete says what destroying the resource does.
-func (m Model) announceDelete() diag.Diagnostics {
+// warnOfDelete says what destroying the resource does.
+func (m Model) warnOfDelete() diag.Diagnostics {
 	if !m.DeleteOnDestroy.ValueBool() {
 		return nil
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// foreseen is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is
+// forecastObserved is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is
 // nil when it is not known yet what the plan does.
-func foreseen(prior types.Map, machines map[string]machineset.Foreseen) types.Map {
+func forecastObserved(prior types.Map, machines map[string]machineset.MachineForecast) types.Map {
 	if machines == nil || prior.IsNull() {
 		return types.MapUnknown(ObservedType())
 	}
 
 	values := map[string]attr.Value{}
 	for name, f := range machines {
-		values[name] = foreseenMachine(prior.Elements()[f.From], f)
+		values[name] = forecastMachine(prior.Elements()[f.From], f)
 	}
 
 	return types.MapValueMust(ObservedType(), values)
 }
 
-func foreseenMachine(record attr.Value, f machineset.Foreseen) attr.Value {
+func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value {
 	object, recorded := record.(types.Object)
 	if !recorded || f.Anew {
 		return types.ObjectUnknown(ObservedType().AttrTypes)

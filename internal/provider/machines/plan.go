@@ -41,7 +41,7 @@ func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
-		observed:  foreseen(state.Observed, f.Machines),
+		observed:  forecastObserved(state.Observed, f.Machines),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 	}
 

@@ -177,7 +177,7 @@ func withPort(hosts []string, port string) []string {
 // tunnelKey is where an ephemeral resource remembers its tunnel, for the end of it.
 const tunnelKey = "tunnel"
 
-// Remember stores the tunnel of an entrance with an ephemeral resource; one that cannot be is closed.
+// Remember stores the tunnel of a local endpoint with an ephemeral resource; one that cannot be is closed.
 func (e *LocalEndpoint) Remember(ctx context.Context, resp *ephemeral.OpenResponse, m *ProviderData) {
 	if e == nil || e.tunnel == nil {
 		return

@@ -35,8 +35,8 @@ const (
 	FieldPodDigest      Field = "pod_digest"
 )
 
-// Foreseen is what a plan says of what will be recorded of one machine: what it does not name stays as it is.
-type Foreseen struct {
+// MachineForecast is what a plan says of what will be recorded of one machine: what it does not name stays as it is.
+type MachineForecast struct {
 	// Anew is true when nothing is known: the machine joins.
 	Anew bool
 	// From is the name under which state has the machine.
@@ -48,9 +48,9 @@ type Foreseen struct {
 	Components map[Field]map[cluster.Component]string
 }
 
-// foresee says of every machine of a set what a plan changes in its record.
-func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[string]Foreseen {
-	out, byMachine := map[string]Foreseen{}, map[string][]cluster.Step{}
+// forecastMachines says of every machine of a set what a plan changes in its record.
+func (r PriorState) forecastMachines(p Set, files Rendered, steps []cluster.Step) map[string]MachineForecast {
+	out, byMachine := map[string]MachineForecast{}, map[string][]cluster.Step{}
 	for _, step := range steps {
 		byMachine[step.On()] = append(byMachine[step.On()], step)
 	}
@@ -60,12 +60,12 @@ func (r PriorState) foresee(p Set, files Rendered, steps []cluster.Step) map[str
 	for _, name := range p.Names() {
 		known, recorded := r.Machines[name]
 		if !recorded || begins || r.exchanged(name) || !wasWhole(p, known) {
-			out[name] = Foreseen{Anew: true}
+			out[name] = MachineForecast{Anew: true}
 
 			continue
 		}
 
-		f := Foreseen{
+		f := MachineForecast{
 			From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
 			Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}},
 		}
@@ -130,7 +130,7 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 }
 
 // add notes what a step changes.
-func (f *Foreseen) add(step cluster.Step) {
+func (f *MachineForecast) add(step cluster.Step) {
 	switch s := step.(type) {
 	case cluster.ApplyConfig:
 		f.configure(s)
@@ -151,7 +151,7 @@ func (f *Foreseen) add(step cluster.Step) {
 	}
 }
 
-func (f *Foreseen) configure(s cluster.ApplyConfig) {
+func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 	f.Anew = f.Anew || s.Access != cluster.Member
 	f.Open = append(f.Open, FieldConfigDigest)
 
@@ -161,7 +161,7 @@ func (f *Foreseen) configure(s cluster.ApplyConfig) {
 }
 
 // upgradeComponent notes what runs after it; kube-proxy runs in pods of its own, which no machine is asked for.
-func (f *Foreseen) upgradeComponent(s cluster.UpgradeComponent) {
+func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
 	f.Components[FieldImages][s.Component] = s.Image
 
 	version, known := cluster.ImageVersion(s.Image)
@@ -180,7 +180,7 @@ func (f *Foreseen) upgradeComponent(s cluster.UpgradeComponent) {
 }
 
 // upgrade notes what is another after an upgrade; a pod is another one.
-func (f *Foreseen) upgrade(s cluster.Upgrade) {
+func (f *MachineForecast) upgrade(s cluster.Upgrade) {
 	f.Anew = f.Anew || s.Loses
 	f.Open = append(f.Open, FieldBootID)
 	f.Texts[FieldTalosVersion] = s.To
