@@ -189,6 +189,7 @@ func (s *hostSite) removeAll(t *testing.T, selector string) {
 	must(t, core.Pods(s.namespace).DeleteCollection(t.Context(), one, all))
 	must(t, core.PersistentVolumeClaims(s.namespace).DeleteCollection(t.Context(), one, all))
 	must(t, s.API().PolicyV1().PodDisruptionBudgets(s.namespace).DeleteCollection(t.Context(), one, all))
+	must(t, s.API().NetworkingV1().NetworkPolicies(s.namespace).DeleteCollection(t.Context(), one, all))
 
 	services, err := core.Services(s.namespace).List(t.Context(), all)
 	must(t, err)

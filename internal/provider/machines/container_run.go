@@ -213,8 +213,8 @@ func (r run) workersLeft() finding.List {
 	return finding.List{finding.Warn("Workers are left on the host cluster",
 		fmt.Sprintf("The control planes are gone, and with them the cluster. Its workers %s are "+
 			"still in namespace %s, where nothing talks to them, and so the namespace stays, too. To remove them: kubectl "+
-			"delete statefulsets,services,persistentvolumeclaims -n %[2]s -l %[3]s", finding.Describe(r.workers.Workers),
-			r.workers.Namespace, r.workers.Selector))}
+			"delete statefulsets,services,networkpolicies,persistentvolumeclaims -n %[2]s -l %[3]s",
+			finding.Describe(r.workers.Workers), r.workers.Namespace, r.workers.Selector))}
 }
 
 // HostReport is what a refresh finds out about machines in containers from their host cluster.
