@@ -75,9 +75,7 @@ func waitsOnly(step cluster.Step) bool {
 // steps lead to a cluster that needs nothing more, and no machine goes through anything
 // twice.
 func TestForecast_endsInReady(t *testing.T) {
-	const clusters = 2500
-
-	for seed := range uint64(clusters) {
+	for seed := range uint64(sample(2500)) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		want := randomSpec(random)
 		recorded := randomRecord(random, &want)

@@ -10,9 +10,19 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-var trials = flag.Int("trials", 3000, "the number of trials of TestPlan_rollsOutOnRandomClusters")
+var trials = flag.Int("trials", sample(3000), "the number of trials of TestPlan_rollsOutOnRandomClusters")
+
+// sample is how many random clusters a change is tried on: half of those of a release.
+func sample(all int) int {
+	if testenv.Everything() {
+		return all
+	}
+
+	return all / 2
+}
 
 var oneSeed = flag.Int64("seed", -1, "run this trial of TestPlan_rollsOutOnRandomClusters only, and print it")
 
