@@ -76,9 +76,16 @@ func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 }
 
 // anythingMayChange opens what settings decide of machines that stay what they are. Where that is open, too, nothing of
-// their record stays: another UUID is other hardware, a pod may be made anew, and etcd may begin with a snapshot.
+// their record stays: another UUID is other hardware, a pod may be made anew, and etcd may begin with a snapshot. A
+// machine that is new, and unknown as a whole, is no part of the assumption.
 func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]MachineForecast {
 	out := maps.Clone(machines)
+
+	for name := range p.Machines {
+		if _, foreseen := out[name]; out != nil && !foreseen {
+			out[name] = MachineForecast{Anew: true}
+		}
+	}
 
 	for name, f := range out {
 		if p.Machines[name].AnyHardware || p.Host != nil || p.Restore.Unknown {

@@ -1,9 +1,11 @@
 package machineset
 
 import (
+	"net/url"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 // Single is what is said of a set of one machine, beside which its cluster has others.
@@ -12,6 +14,30 @@ type Single struct {
 	Bootstrap bool
 	// Beside are the other control planes, as far as the handle lists them.
 	Beside []cluster.Machine
+	// WithCluster is true while another resource of the same plan has yet to make the cluster.
+	WithCluster bool
+}
+
+// RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is made first: whatever makes
+// the cluster waits for a Kubernetes API there, and the machine for the cluster.
+func (p Set) RefuseEndpoint() finding.List {
+	endpoint, err := url.Parse(p.Settings.Endpoint)
+	if err != nil || p.Single == nil || !p.Single.WithCluster || p.Single.Bootstrap {
+		return nil
+	}
+
+	for _, m := range p.Machines {
+		if m.Address != "" && SameAddress(endpoint.Hostname(), m.Address) {
+			return finding.List{finding.Invalid(finding.Root("cluster").AtName("endpoint"), "endpoint",
+				"found "+finding.Quote(p.Settings.Endpoint)+", which is this machine",
+				"allowed is an address that answers before this machine joins: the resource that makes the cluster waits for "+
+					"its Kubernetes API there, and this machine for that resource",
+				"use an address that is shared by the control planes (VIP or load balancer), or that of one which the other "+
+					"resource has")}
+		}
+	}
+
+	return nil
 }
 
 // ControlPlanesAt is a control plane of another resource.

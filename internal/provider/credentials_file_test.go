@@ -299,6 +299,36 @@ func TestCredentialsFile_validates(t *testing.T) {
 	}
 }
 
+// A talosconfig that would lead to no machine is refused by the plan, with the reason that it has.
+func TestCredentialsFile_leadsSomewhere(t *testing.T) {
+	t.Parallel()
+
+	host := configuration{"kubeconfig_path": "~/.kube/config", "namespace": "talos"}
+
+	for name, test := range map[string]struct {
+		change func(cluster, config configuration)
+		says   string
+	}{
+		"containers": {func(cluster, _ configuration) { cluster["mode"], cluster["host"] = "container", host },
+			"known to the host cluster of machines in containers alone"},
+		"containers with endpoints": {func(cluster, config configuration) {
+			cluster["mode"], cluster["host"], config["endpoints"] = "container", host, []any{"10.1.0.1"}
+		}, ""},
+		"metal without endpoints": {func(cluster, _ configuration) { delete(cluster, "talos_endpoints") },
+			"none in the handle of the cluster"},
+	} {
+		config := credentialsFile(filepath.Join(t.TempDir(), "config"))
+		cluster, _ := config["cluster"].(configuration)
+		test.change(cluster, config)
+
+		d := drive(t, "talosop_talosconfig_file", nil)
+
+		if said := show(d.plan(t, config).diagnostics); (test.says == "") != (said == "") || !strings.Contains(said, test.says) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // Every value may be unknown while planning: nothing is refused for it, and what a plan says then comes true.
 func TestCredentialsFile_unknownValues(t *testing.T) {
 	t.Parallel()

@@ -85,6 +85,32 @@ func TestMachine_planOfCreate(t *testing.T) {
 	}
 }
 
+// The endpoint of a cluster that the same plan makes is no machine that joins it later: both would wait for each other.
+func TestMachine_endpointThatHasNotJoined(t *testing.T) {
+	t.Parallel()
+
+	joining := func() configuration {
+		return with(with(baseMachine(), false, "bootstrap"), "https://10.0.0.11:6443", "cluster", "endpoint")
+	}
+
+	for name, test := range map[string]struct {
+		config  configuration
+		refused bool
+	}{
+		"of a cluster that is made first": {with(joining(), unknownValue{}, "cluster", "phase"), true},
+		"of a cluster that is there":      {with(joining(), "Ready", "cluster", "phase"), false},
+		"of a cluster that it begins":     {with(with(joining(), unknownValue{}, "cluster", "phase"), true, "bootstrap"), false},
+		"another one": {with(with(joining(), unknownValue{}, "cluster", "phase"), "https://10.0.0.12:6443", "cluster",
+			"endpoint"), false},
+	} {
+		resp := planned(t, "talosop_machine", nil, valueOf(t, typeOf(t, "talosop_machine"), test.config))
+
+		if said := show(resp.Diagnostics); strings.Contains(said, "which is this machine") != test.refused {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // Another role is another machine; another name, and who began etcd, are none.
 func TestMachine_replacements(t *testing.T) {
 	t.Parallel()

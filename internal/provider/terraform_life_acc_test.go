@@ -115,6 +115,90 @@ func TestAccUnknown_machinesOfTheSameApply(t *testing.T) {
 	})
 }
 
+// A machine that is unknown as a whole is planned: what it is called is known, and none of state leaves for it.
+func TestAccUnknown_wholeMachines(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 2)
+		w := clitest.NewWorkspace(t, cli)
+		config := func(generation string, workers ...string) string {
+			all := vms{"cp-1": s.controlPlane[0], "w-1": s.workers[0], "w-2": s.workers[1]}
+			resources, pool := "", ""
+
+			for _, name := range append([]string{"cp-1"}, workers...) {
+				resources += fmt.Sprintf(`
+resource "terraform_data" %q {
+  input            = { address = %q, uuid = %q }
+  triggers_replace = %q
+}
+`, name, all[name].Address(), all[name].UUID(), generation)
+			}
+
+			for _, name := range workers {
+				pool += fmt.Sprintf("        %s = terraform_data.%s.output\n", name, name)
+			}
+
+			return secretsProvider + resources + secretsHCL + fmt.Sprintf(`
+resource "talosop_cluster" "this" {
+  name                = "test"
+  mode                = "metal"
+  endpoint            = %q
+  secrets             = talosop_secrets.this.bundle
+  deletion_protection = false
+  talos_version       = "v1.13.0"
+  kubernetes_version  = "v1.36.2"
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = { cp-1 = terraform_data.cp-1.output }
+  }
+  workers = {
+    batch = {
+      install  = { disk = "/dev/sda" }
+      machines = {
+%s      }
+    }
+  }
+}
+`, s.endpoint, pool)
+		}
+
+		for i, change := range []struct{ name, config, says string }{
+			{"create", config("1", "w-1"), "will be created"},
+			{"growth", config("1", "w-1", "w-2"), "(known after apply)"},
+			{"a VM that is made again", config("2", "w-1", "w-2"),
+				"batch/w-1 is reset and leaves if its uuid turns out to be another"},
+		} {
+			w.Write("main.tf", change.config)
+
+			if i == 0 {
+				w.Init()
+			}
+
+			planned := w.MustRun("plan", "-out=plan")
+			says(t, planned, change.says)
+
+			if strings.Contains(planned.Stdout, "Machines will be wiped") {
+				t.Errorf("the plan of %s wipes machines:\n%s", change.name, planned.Stdout)
+			}
+
+			w.MustRun("apply", "plan")
+			expectNoChanges(t, w, "after "+change.name)
+		}
+
+		w.Write("main.tf", strings.Replace(config("2", "w-1", "w-2"), "terraform_data.w-1.output",
+			"{ hostname = \"w-1\" }", 1))
+
+		if refused := w.Run("plan"); refused.Exit == 0 || !strings.Contains(refused.Stderr, "Found none. Allowed is the IP address") {
+			t.Errorf("a machine without an address is planned:\n%s%s", refused.Stdout, refused.Stderr)
+		}
+
+		w.Write("main.tf", config("2", "w-1", "w-2"))
+		w.MustRun("destroy", "-auto-approve")
+		s.expectReset(t)
+	})
+}
+
 // plannedLines are the lines of a plan that a CLI prints as operations.
 func plannedLines(output string) string {
 	_, after, _ := strings.Cut(output, " operations ")

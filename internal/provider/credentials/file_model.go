@@ -25,6 +25,9 @@ type credentialsFile interface {
 	validate() diag.Diagnostics
 	// ordered reads the arguments that are this kind's alone.
 	ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order)
+	// foresee says in a plan what would keep the credentials from being made.
+	foresee(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+		o order) diag.Diagnostics
 	// issue makes the credentials.
 	issue(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle,
 		o order) (issued, diag.Diagnostics)

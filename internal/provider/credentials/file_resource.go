@@ -174,7 +174,23 @@ func (r *fileResource) ModifyPlan(
 			r.kind.name, p.Path.ValueString(), finding.Describe(changed), had.NotAfter.ValueString())))
 	}
 
+	if known && p.Fingerprint.IsUnknown() {
+		resp.Diagnostics.Append(r.foresee(ctx, config, want)...)
+	}
+
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+}
+
+// foresee says what would keep a file that is to be written from being so.
+func (r *fileResource) foresee(ctx context.Context, config credentialsFile, want order) diag.Diagnostics {
+	handle, bundle, diags := r.ClusterOf(ctx, config.common().Cluster)
+	if r.ProviderData == nil || diags.HasError() {
+		return diags
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	return append(diags, config.foresee(ctx, r.ProviderData, handle, bundle, want)...)
 }
 
 // Create implements resource.Resource.
@@ -243,7 +259,9 @@ func (r *fileResource) write(
 		return diags
 	}
 
-	switch err := r.placeOf(plan.Path, want, was).write(ctx, out.file); {
+	mode, err := r.placeOf(plan.Path, want, was).write(ctx, out.file)
+
+	switch {
 	case errors.Is(err, errForeign):
 		return append(diags, r.foreign(plan.Path, err))
 	case err != nil:
@@ -255,6 +273,12 @@ func (r *fileResource) write(
 	}
 
 	plan.writtenModel = written(out)
+
+	if want.Mode = mode; opened(mode, 0) {
+		diags.Append(tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, and "+
+			"shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be their owner's "+
+			"alone.", plan.Path.ValueString(), want.Mode)))
+	}
 
 	return append(diags, tf.StorePrivate(ctx, private, orderKey, want)...)
 }
@@ -305,7 +329,7 @@ func (r *fileResource) observe(ctx context.Context, m *fileModel, was order) (st
 		return statusChanged, nil
 	case err != nil:
 		return "", err
-	case pki.ConfigFingerprint(content) != m.Fingerprint.ValueString(), readByOthers(mode):
+	case pki.ConfigFingerprint(content) != m.Fingerprint.ValueString(), opened(mode, was.Mode):
 		return statusChanged, nil
 	case was.due(time.Now(), ends):
 		return statusDue, nil

@@ -67,6 +67,12 @@ func (m *kubeconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.HandleM
 	o.User, o.Groups, o.Endpoints = who.user, who.groups, []string{r.Text(handle.Endpoint)}
 }
 
+func (m *kubeconfigFileModel) foresee(
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, _ order,
+) diag.Diagnostics {
+	return p.WarnOfHidden(ctx, handle, bundle)
+}
+
 func (m *kubeconfigFileModel) issue(
 	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
 ) (issued, diag.Diagnostics) {

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"io/fs"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type order struct {
 	RenewBefore time.Duration `json:"renew_before"`
 	// Ends is when the authority does: no credentials last longer.
 	Ends time.Time `json:"ends"`
+	// Mode is what the file had when it was written for its owner alone: a file system may have no such bits.
+	Mode fs.FileMode `json:"mode,omitempty"`
 }
 
 // The lifetime of credentials in a file when the user says nothing, the longest one, and the part of it that is left

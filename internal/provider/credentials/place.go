@@ -60,21 +60,21 @@ func (p place) check(ctx context.Context) error {
 }
 
 // write puts content in the place of what is there, unless that is foreign. The file is its owner's alone, and whole at
-// any time; folders that are missing are made for their owner alone.
-func (p place) write(ctx context.Context, content []byte) (err error) {
+// any time; folders that are missing are made for their owner alone. It returns the mode that the file system gave it.
+func (p place) write(ctx context.Context, content []byte) (mode fs.FileMode, err error) {
 	if err := p.check(ctx); err != nil {
-		return err
+		return 0, err
 	}
 
 	folder := filepath.Dir(p.path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make the folder: %w", err)
+		return 0, fmt.Errorf("make the folder: %w", err)
 	}
 
 	// Temporary files are made for their owner alone.
 	file, err := os.CreateTemp(folder, ".talosop-partial-*")
 	if err != nil {
-		return err
+		return 0, err
 	}
 
 	defer func() {
@@ -85,10 +85,15 @@ func (p place) write(ctx context.Context, content []byte) (err error) {
 
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
+		return 0, err
 	}
 
-	return os.Rename(file.Name(), p.path)
+	info, err := os.Lstat(file.Name())
+	if err != nil {
+		return 0, err
+	}
+
+	return info.Mode().Perm(), os.Rename(file.Name(), p.path)
 }
 
 // remove deletes the file with the credentials of a fingerprint, unless something else has taken its place: another
@@ -110,5 +115,8 @@ func (p place) remove(ctx context.Context, fingerprint string) error {
 	return nil
 }
 
-// readByOthers is whether somebody else than the owner may read a file. Windows keeps no such bits.
-func readByOthers(mode fs.FileMode) bool { return runtime.GOOS != "windows" && mode&0o077 != 0 }
+// opened is whether somebody else than the owner may read a file since it was written. Windows keeps no such bits, and
+// neither do some file systems: a file there has others from the beginning.
+func opened(mode, written fs.FileMode) bool {
+	return runtime.GOOS != "windows" && mode&0o077&^written != 0
+}

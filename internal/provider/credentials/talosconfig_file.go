@@ -93,14 +93,31 @@ func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.Handle
 	}
 }
 
+// foresee refuses a file that leads to no machine.
+func (m *talosconfigFileModel) foresee(
+	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, _ *pki.Bundle, o order,
+) diag.Diagnostics {
+	found := "found none, and none in the handle of the cluster"
+
+	switch {
+	case !m.Endpoints.IsNull():
+		return nil
+	case p.TalosIsHidden(handle):
+		found = "found none, and those in the handle are known to the host cluster of machines in containers alone"
+	case len(o.Endpoints) > 0:
+		return nil
+	}
+
+	return diag.Diagnostics{tf.Invalid(path.Root("endpoints"), "endpoints", found,
+		"allowed are addresses where the Talos API of control planes answers",
+		"list at least one; the ephemeral resource talosop_talosconfig opens a way to machines in containers")}
+}
+
 func (m *talosconfigFileModel) issue(
-	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
 ) (issued, diag.Diagnostics) {
-	if m.Endpoints.IsNull() && (len(o.Endpoints) == 0 || p.TalosIsHidden(handle)) {
-		return issued{}, diag.Diagnostics{tf.Invalid(path.Root("endpoints"), "endpoints",
-			"found none, and none in the handle of the cluster that this computer reaches",
-			"allowed are addresses where the Talos API of control planes answers",
-			"list at least one; the ephemeral resource talosop_talosconfig opens a way to machines in containers")}
+	if diags := m.foresee(ctx, p, handle, bundle, o); diags.HasError() {
+		return issued{}, diags
 	}
 
 	out, err := issueTalosconfig(bundle, handle, o.Endpoints, o.Nodes, o.Roles, o.TTL)

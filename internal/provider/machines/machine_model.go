@@ -111,7 +111,8 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	diags.Append(more...)
 
 	p.Object, p.InHandle = "machine", true
-	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle)}
+	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle),
+		WithCluster: handle.Phase.IsUnknown()}
 	m.Put(ctx, &p.Set)
 
 	if m.Role.IsUnknown() || m.Bootstrap.IsUnknown() {

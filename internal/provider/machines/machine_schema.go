@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -28,6 +29,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	maps.Copy(attributes, machinesAttribute("", "install").NestedObject.Attributes)
 
+	attributes["address"] = addressOfOne(attributes["address"])
 	attributes["hostname"] = hostnameAttribute("`name`")
 	attributes["install"] = installAttribute("the machine", "")
 	attributes["schematic"], attributes["platform"] = shared["schematic"], shared["platform"]
@@ -86,6 +88,19 @@ func observedOne() schema.SingleNestedAttribute {
 			"when it was never reached.",
 		Attributes: all.NestedObject.Attributes,
 	}
+}
+
+// addressOfOne is the address of the machine; it is no part of an object that may be unknown.
+func addressOfOne(shared schema.Attribute) schema.Attribute {
+	address, ok := shared.(schema.StringAttribute)
+	if !ok {
+		panic("provider: address is not a text")
+	}
+
+	address.Required, address.Optional = true, false
+	address.MarkdownDescription = strings.TrimPrefix(address.MarkdownDescription, "Required: ")
+
+	return address
 }
 
 // configPatchesOfOne are the patches of the machine, empty by default as those of groups

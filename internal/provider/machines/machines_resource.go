@@ -254,6 +254,7 @@ func (r *machinesResource[M, P]) planCreate(
 	r.setForecast(plan, forecastCreate(p, f, replaces))
 
 	if !replaces && !diags.HasError() {
+		diags.Append(tf.Diagnostics(p.RefuseEndpoint())...)
 		diags.Append(P(plan).derive(ctx)...)
 		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{ID: P(plan).life().ID})...)
 	}

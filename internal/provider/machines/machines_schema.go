@@ -60,9 +60,10 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			"added joins the cluster; one that is taken out is drained, leaves etcd and is reset, and its node is deleted; " +
 			"another name changes nothing as long as `address` or `uuid` is the same.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
 			"address": schema.StringAttribute{
-				Required: true,
-				MarkdownDescription: "IP address (v4 or v6, without brackets) or host name of the Talos API of the " +
+				Optional: true,
+				MarkdownDescription: "Required: IP address (v4 or v6, without brackets) or host name of the Talos API of the " +
 					"machine, port 50000. A change makes talosop look for the same machine at both addresses; nothing is reset, " +
 					"and another machine found there is refused.",
 			},

@@ -2,6 +2,10 @@ package machines
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -27,6 +31,7 @@ func (p writtenSet) validate() finding.List {
 		if p.Host == nil {
 			diags.Append(g.ValidateImage()...)
 			diags.Append(g.validateCount()...)
+			diags.Append(g.validateAddresses()...)
 		}
 	}
 
@@ -57,6 +62,23 @@ func (g *writtenGroup) validateCount() finding.List {
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
 	case g.Role == cluster.ControlPlane && count%2 == 0:
 		diags.Append(evenNumber(g.At.AtName("machines"), count))
+	}
+
+	return diags
+}
+
+// validateAddresses checks that machines have addresses, as far as they are known: one may be unknown as a whole.
+func (g *writtenGroup) validateAddresses() finding.List {
+	var diags finding.List
+
+	machines := g.machines.Machines.Elements()
+
+	for _, key := range slices.Sorted(maps.Keys(machines)) {
+		machine, known := machines[key].(types.Object)
+		if known && !machine.IsUnknown() && machine.Attributes()["address"].IsNull() {
+			diags.Append(finding.Invalid(g.At.AtName("machines").AtMapKey(key).AtName("address"), "address", "found none",
+				"allowed is the IP address or the host name of the Talos API of the machine", "give it one"))
+		}
 	}
 
 	return diags

@@ -118,6 +118,7 @@ func machineSetOf(
 		}
 
 		g.addMachines(ctx, &p.Set, named, located, settings)
+		g.addUnknown(ctx, &p.Set)
 	}
 
 	p.Unlisted = named.Unknown
@@ -147,6 +148,17 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			OwnImage:    ownImage,
 			Meta:        readMeta(named, settings, machine.Meta),
 			Config:      g.machine(ctx, settings, key, machine),
+		}
+	}
+}
+
+// addUnknown adds the machines of a group that are unknown as a whole: only what they are called is known, and those of
+// state that are called so are no machines that leave.
+func (g *writtenGroup) addUnknown(ctx context.Context, p *machineset.Set) {
+	for key, element := range g.machines.Machines.Elements() {
+		if element.IsUnknown() {
+			p.Machines[g.Prefix+key] = machineset.Machine{Group: g.Group, Key: key, AnyHardware: true, OwnHostname: true,
+				Config: g.machine(ctx, &tf.Reader{}, key, machineModel{})}
 		}
 	}
 }

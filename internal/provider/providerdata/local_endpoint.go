@@ -58,11 +58,40 @@ func (m *ProviderData) ExposedEndpointTo(
 
 	hidden.Leave()
 
+	if hidden.unanswered != nil {
+		return nil, append(diags, tf.Unable("find", "way to the Kubernetes API", finding.Report{
+			Attempted: "ask the host cluster how it exposes the Kubernetes API of cluster " + handle.Name.ValueString(),
+			Cause:     []string{hidden.unanswered.Error()},
+			Next:      "See that the host cluster answers, and apply again.",
+		}))
+	}
+
 	return nil, append(diags, tf.Invalid(path.Root("cluster"), "cluster",
 		"found a cluster in containers whose Kubernetes API is not exposed by its host cluster",
-		"allowed is one that programs outside of the host cluster reach",
-		"give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral resource "+
-			"talosop_kubeconfig, which opens a way there for the time of a run"))
+		"allowed is one that programs outside of the host cluster reach", wayToHidden))
+}
+
+// wayToHidden is what helps where programs outside of the host cluster cannot reach a Kubernetes API.
+const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral resource " +
+	"talosop_kubeconfig, which opens a way there for the time of a run"
+
+// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes by now, which the same apply may
+// change, and is silent about what nobody answers.
+func (m *ProviderData) WarnOfHidden(
+	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+) diag.Diagnostics {
+	hidden, _, diags := m.exposure(ctx, handle, bundle)
+	if hidden != nil {
+		hidden.Leave()
+	}
+
+	if hidden == nil || hidden.unanswered != nil || diags.HasError() {
+		return nil // whoever writes the file says what is wrong
+	}
+
+	return diag.Diagnostics{tf.Warn("The Kubernetes API is not exposed", "The host cluster exposes the Kubernetes API of "+
+		"cluster "+handle.Name.ValueString()+" to nobody outside of it, and the apply refuses to write a file that leads "+
+		"nowhere. Unless this plan changes that: "+wayToHidden+".")}
 }
 
 // TalosIsHidden is whether programs on this machine cannot reach the Talos API of a cluster by the addresses in its
@@ -79,6 +108,8 @@ type hiddenEndpoint struct {
 
 	endpoint      *url.URL
 	controlPlanes []string
+	// unanswered is why it is not known whether anything exposes it; nil when nothing does.
+	unanswered error
 }
 
 // exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the
@@ -116,7 +147,9 @@ func (m *ProviderData) exposure(
 	looking, cancel := context.WithTimeout(ctx, containers.HostLimit)
 	defer cancel()
 
-	switch address, err := way.Host.ExternalEndpoint(looking, way.Spec); {
+	address, err := way.Host.ExternalEndpoint(looking, way.Spec)
+
+	switch {
 	case err != nil:
 		tf.LogWarn(ctx, "nothing is known to be exposed of the cluster", map[string]any{"reason": err.Error()})
 	case address != "":
@@ -125,7 +158,7 @@ func (m *ProviderData) exposure(
 		return nil, &LocalEndpoint{Address: address, Name: endpoint.Hostname()}, nil
 	}
 
-	return &hiddenEndpoint{Route: way, endpoint: endpoint, controlPlanes: p.Endpoints}, nil, nil
+	return &hiddenEndpoint{Route: way, endpoint: endpoint, controlPlanes: p.Endpoints, unanswered: err}, nil, nil
 }
 
 // TalosEndpointTo is EndpointTo for the Talos API of the control planes.
