@@ -276,8 +276,8 @@ func (r *fileResource) write(
 
 	if want.Mode = mode; opened(mode, 0) {
 		diags.Append(tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, and "+
-			"shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be their owner's "+
-			"alone.", plan.Path.ValueString(), want.Mode)))
+			"shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be "+
+			"their owner's alone.", plan.Path.ValueString(), want.Mode)))
 	}
 
 	return append(diags, tf.StorePrivate(ctx, private, orderKey, want)...)

@@ -72,11 +72,11 @@ func (m *ProviderData) ExposedEndpointTo(
 }
 
 // wayToHidden is what helps where programs outside of the host cluster cannot reach a Kubernetes API.
-const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral resource " +
-	"talosop_kubeconfig, which opens a way there for the time of a run"
+const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the cluster, or use the ephemeral " +
+	"resource talosop_kubeconfig, which opens a way there for the time of a run"
 
-// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes by now, which the same apply may
-// change, and is silent about what nobody answers.
+// WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes by now, which the same apply
+// may change, and is silent about what nobody answers.
 func (m *ProviderData) WarnOfHidden(
 	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
 ) diag.Diagnostics {
