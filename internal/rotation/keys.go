@@ -29,6 +29,9 @@ type Keys struct {
 	// Aggregator and ServiceAccount are empty on workers.
 	Aggregator, ServiceAccount string
 	MachineToken, ClusterToken string
+	// PodTokens is the service account key that the tokens of the machine's pods are of; empty while that key was never
+	// turned over.
+	PodTokens string
 }
 
 // Trust is one certificate authority as a machine carries it. On a worker, which signs nothing, Issuing is the one that
@@ -138,6 +141,7 @@ func (k *Keys) fields() []field {
 		{"service-account", ServiceAccountKey, &k.ServiceAccount, nil},
 		{"machine-token", MachineToken, &k.MachineToken, nil},
 		{"cluster-token", ClusterToken, &k.ClusterToken, nil},
+		{"pod-tokens", "", &k.PodTokens, nil},
 	}
 }
 
@@ -151,6 +155,8 @@ func Changes(from, to Keys) []string {
 		a := after[i]
 
 		switch {
+		case *a.issuing != *b.issuing && a.kind == "":
+			changes = append(changes, "restart the kubelet for tokens of the new "+string(ServiceAccountKey))
 		case *a.issuing != *b.issuing && *b.issuing != "":
 			changes = append(changes, "use new "+string(a.kind))
 		case a.accepted == nil || *a.accepted == *b.accepted:

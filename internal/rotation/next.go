@@ -27,6 +27,12 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 
 	next := wanted
 
+	// A kubelet gets new tokens for its pods when it starts. Those that it gets while an API server signs with the former
+	// key are of no use to the others.
+	if !c.controlPlanes(func(h Holder) bool { return h.Keys.ServiceAccount == wanted.PodTokens }) {
+		next.PodTokens = has.PodTokens
+	}
+
 	if controlPlane {
 		next.Talos = c.authority(has.Talos, wanted.Talos, talosOf, c.talosInUse())
 		next.Kubernetes = c.authority(has.Kubernetes, wanted.Kubernetes, kubernetesOf, c.kubernetesInUse())
