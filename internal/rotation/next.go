@@ -16,6 +16,38 @@ type Holder struct {
 // Cluster is every machine that is a part of the cluster, however it is known: those of a resource, and all others.
 type Cluster []Holder
 
+// Distinct is the cluster with one holder of each kind, which decides the same: of a large one that is a few.
+func (c Cluster) Distinct() Cluster {
+	var out Cluster
+
+	seen := map[Holder]bool{}
+
+	for _, h := range c {
+		h.Name = ""
+
+		if !seen[h] {
+			seen[h] = true
+			out = append(out, h)
+		}
+	}
+
+	return out
+}
+
+// InTheWay names the machines for which others cannot go on to what is wanted of control planes: those that do not
+// accept a wanted authority, and those that still use another one.
+func (c Cluster) InTheWay(wanted Keys) []string {
+	var names []string
+
+	for _, h := range c {
+		if h.Keys.Talos.Issuing != wanted.Talos.Issuing || h.Keys.Kubernetes.Issuing != wanted.Kubernetes.Issuing {
+			names = append(names, h.Name)
+		}
+	}
+
+	return names
+}
+
 // Next are the keys that a machine carries after its next change: has, or what is one safe move nearer to wanted.
 //
 // For a machine that is no part of the cluster yet has is zero; it begins with what the others work with. The machine
@@ -29,7 +61,7 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 
 	// A kubelet gets new tokens for its pods when it starts. Those that it gets while an API server signs with the former
 	// key are of no use to the others.
-	if !c.controlPlanes(func(h Holder) bool { return h.Keys.ServiceAccount == wanted.PodTokens }) {
+	if !c.controlPlanes(func(h Holder) bool { return h.Keys.ServiceAccount == wanted.PodTokens }) && has != (Keys{}) {
 		next.PodTokens = has.PodTokens
 	}
 
@@ -178,7 +210,12 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 		kept = kept.within(has.all())
 	}
 
-	next.Accepted = wanted.Accepted.With(wanted.Issuing).With(kept.IDs()...).Without(next.Issuing)
+	// It is given both authorities' new ones with one change.
+	if has == (Trust{}) || c.controlPlanes(func(h Holder) bool { return h.Keys.Kubernetes.Trusts(wanted.Issuing) }) {
+		next.Accepted = wanted.Accepted.With(wanted.Issuing)
+	}
+
+	next.Accepted = next.Accepted.With(kept.IDs()...).Without(next.Issuing)
 
 	return next
 }
