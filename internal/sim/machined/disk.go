@@ -32,8 +32,9 @@ type Storage struct {
 	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
 	// overlay is on EPHEMERAL.
 	CNI bool
-	// enrolled: the kubelet's client certificate is on EPHEMERAL.
-	Enrolled bool
+	// enrolled: the kubelet's client certificate is on EPHEMERAL, signed by EnrolledBy.
+	Enrolled   bool
+	EnrolledBy []byte
 	// Images are what containerd pulled to EPHEMERAL.
 	Images images.Pulled
 	// meta is the values on META; no other partition's wipe touches them.
@@ -98,7 +99,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 				node, d.Etcd = d.Etcd, nil
 				snapshot, d.Snapshot = d.Snapshot, ""
 				d.Images = nil
-				d.CNI, d.Enrolled = false, false
+				d.CNI, d.Enrolled, d.EnrolledBy = false, false, nil
 			case "META":
 				d.Installed, d.meta = false, nil
 			}
