@@ -183,7 +183,7 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 // keysOf reads an authority, and what is accepted beside it, such as "new+old": the same of Talos and of Kubernetes, and
 // tokens of the same name.
 func keysOf(text string) rotation.Keys {
-	return rotation.ParseKeys(fmt.Sprintf("talos=%s kubernetes=%[1]s machine-token=%s cluster-token=%[2]s", text,
+	return rotation.ParseKeys(fmt.Sprintf("talos=%s kubernetes=%[1]s cluster-token=%s", text,
 		strings.SplitN(text, "+", 2)[0]))
 }
 

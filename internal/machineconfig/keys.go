@@ -19,9 +19,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// KeysAnnotation is on the nodes of machines whose keys were turned over: which keys they carry. Talos puts it there
-// from the configuration that has the keys.
-const KeysAnnotation = "talosop.dev/keys"
+// ErrKeysElsewhere says that keys cannot be turned over because the configuration has them in documents of Talos 1.14.
+var ErrKeysElsewhere = errors.New("this version of talosop does not turn over keys of Kubernetes in configurations of " +
+	"the version contract v1.14 or newer")
 
 // ErrKeyUnknown says that a machine is to carry a key that nobody has.
 var ErrKeyUnknown = errors.New("a key that is needed is neither in the secrets nor on the machine")
@@ -32,8 +32,8 @@ var (
 	kubernetesCA, kubernetesAccepted = []string{"cluster", "ca"}, []string{"cluster", "acceptedCAs"}
 	aggregatorCA                     = []string{"cluster", "aggregatorCA"}
 	serviceAccountKey                = []string{"cluster", "serviceAccount", "key"}
-	machineToken, clusterToken       = []string{"machine", "token"}, []string{"cluster", "token"}
-	keysAnnotation                   = []string{"machine", "nodeAnnotations", KeysAnnotation}
+	clusterToken                     = []string{"cluster", "token"}
+	keysAnnotation                   = []string{"machine", "nodeAnnotations", rotation.Annotation}
 )
 
 // Keys reads which keys a configuration carries. Errors do not quote it.
@@ -54,7 +54,6 @@ func Keys(cfg []byte) (rotation.Keys, error) {
 		Kubernetes:     main.trust(kubernetesCA, kubernetesAccepted),
 		Aggregator:     authorityID(scalarIn(main.root, append(slices.Clone(aggregatorCA), "crt"))),
 		ServiceAccount: id(scalarIn(main.root, serviceAccountKey)),
-		MachineToken:   id(scalarIn(main.root, machineToken)),
 		ClusterToken:   id(scalarIn(main.root, clusterToken)),
 		PodTokens:      rotation.ParseKeys(scalarIn(main.root, keysAnnotation)).PodTokens,
 	}, nil
@@ -163,7 +162,7 @@ func newKeySource(main mainOf, ring pki.Keyring) *keySource {
 		s.addText(base64.StdEncoding.EncodeToString([]byte(key)))
 	}
 
-	for _, token := range slices.Concat(ring.MachineToken, ring.BootstrapToken) {
+	for _, token := range ring.BootstrapToken {
 		s.addText(token)
 	}
 
@@ -189,7 +188,7 @@ func (s *keySource) addMain(main mainOf) {
 		}
 	}
 
-	for _, path := range [][]string{serviceAccountKey, machineToken, clusterToken} {
+	for _, path := range [][]string{serviceAccountKey, clusterToken} {
 		s.addText(scalarIn(main.root, path))
 	}
 }
@@ -231,7 +230,6 @@ func (s *keySource) put(root *yaml.Node, has, keys rotation.Keys) error {
 		has, want string
 	}{
 		{serviceAccountKey, has.ServiceAccount, keys.ServiceAccount},
-		{machineToken, has.MachineToken, keys.MachineToken},
 		{clusterToken, has.ClusterToken, keys.ClusterToken},
 	} {
 		if part.has == part.want {
@@ -356,6 +354,13 @@ func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
 		return cfg, err
 	}
 
+	// They would change everywhere at once, as any other setting.
+	if keys.Kubernetes.Issuing == "" && slices.ContainsFunc(b.Rotated(), func(k rotation.Kind) bool {
+		return k == rotation.KubernetesCA || k == rotation.AggregatorCA || k == rotation.ServiceAccountKey
+	}) {
+		return nil, fmt.Errorf("turn keys over: %w", ErrKeysElsewhere)
+	}
+
 	if slices.Contains(b.Rotated(), rotation.ServiceAccountKey) {
 		key := b.Secrets().Certs.K8sServiceAccount.Key
 		keys.PodTokens = main.identifier()(base64.StdEncoding.EncodeToString(key))
@@ -377,7 +382,7 @@ func withoutKeys(content any) any {
 	}
 
 	for _, path := range [][]string{talosCA, talosAccepted, kubernetesCA, kubernetesAccepted, aggregatorCA,
-		serviceAccountKey, machineToken, clusterToken, keysAnnotation} {
+		serviceAccountKey, clusterToken, keysAnnotation} {
 		section := root
 
 		for _, key := range path[:len(path)-1] {

@@ -68,7 +68,7 @@ func TestKeys_followTheBundle(t *testing.T) {
 			t.Errorf("%s: Kubernetes CA %v after %v", role, is.Kubernetes, was.Kubernetes)
 		}
 
-		if is.MachineToken == was.MachineToken || is.ClusterToken == was.ClusterToken || is.PodTokens == "" ||
+		if is.ClusterToken == was.ClusterToken || is.PodTokens == "" ||
 			was.PodTokens != "" || (role == ControlPlane) != (is.ServiceAccount == is.PodTokens) {
 			t.Errorf("%s: %s after %s", role, is, was)
 		}
@@ -77,7 +77,7 @@ func TestKeys_followTheBundle(t *testing.T) {
 			t.Errorf("%s: without the previous keys %s", role, end)
 		}
 
-		if strings.Contains(string(old.Bytes), KeysAnnotation) || !strings.Contains(string(dropped.Bytes), KeysAnnotation) {
+		if strings.Contains(string(old.Bytes), rotation.Annotation) || !strings.Contains(string(dropped.Bytes), rotation.Annotation) {
 			t.Errorf("%s: the node tells keys that were never turned over, or none that were", role)
 		}
 	}

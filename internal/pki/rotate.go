@@ -24,7 +24,6 @@ var ErrRotating = errors.New("the key before the present one is still accepted")
 type previous struct {
 	Certs          previousCerts `yaml:"certs,omitempty"`
 	BootstrapToken string        `yaml:"bootstraptoken,omitempty"`
-	TrustdToken    string        `yaml:"trustdtoken,omitempty"`
 }
 
 type previousCerts struct {
@@ -74,8 +73,6 @@ func (p previous) has(kind rotation.Kind) bool {
 		return p.Certs.K8sAggregator != nil
 	case rotation.ServiceAccountKey:
 		return p.Certs.K8sServiceAccount != nil
-	case rotation.MachineToken:
-		return p.TrustdToken != ""
 	case rotation.ClusterToken:
 		return p.BootstrapToken != ""
 	default:
@@ -131,8 +128,6 @@ func (b *Bundle) turn(kind rotation.Kind) error {
 
 		former.Certs.K8sServiceAccount = certs.K8sServiceAccount
 		certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: key.KeyPEM}
-	case rotation.MachineToken:
-		former.TrustdToken, b.secrets.TrustdInfo.Token = b.secrets.TrustdInfo.Token, newToken()
 	case rotation.ClusterToken:
 		former.BootstrapToken, b.secrets.Secrets.BootstrapToken = b.secrets.Secrets.BootstrapToken, newToken()
 	}
@@ -231,8 +226,8 @@ func (b *Bundle) Accepted() (talos, kubernetes []byte) {
 
 // Keyring is every key that a bundle knows, for machines that are given one of them again.
 type Keyring struct {
-	Talos, Kubernetes, Aggregator                []*talosx509.PEMEncodedCertificateAndKey
-	ServiceAccount, MachineToken, BootstrapToken []string
+	Talos, Kubernetes, Aggregator  []*talosx509.PEMEncodedCertificateAndKey
+	ServiceAccount, BootstrapToken []string
 }
 
 // Keyring is every key that the bundle knows, the present ones first.
@@ -247,7 +242,6 @@ func (b *Bundle) Keyring() Keyring {
 			ring.ServiceAccount = append(ring.ServiceAccount, string(key.Key))
 		}
 
-		ring.MachineToken = append(ring.MachineToken, known.secrets.TrustdInfo.Token, known.previous.TrustdToken)
 		ring.BootstrapToken = append(ring.BootstrapToken, known.secrets.Secrets.BootstrapToken,
 			known.previous.BootstrapToken)
 	}

@@ -63,7 +63,6 @@ func TestRotate_exchangesOneKindAndKeepsTheFormerKey(t *testing.T) {
 		was, is := before.Keyring(), after.Keyring()
 		for name, pair := range map[string][2][]string{
 			string(rotation.ServiceAccountKey): {was.ServiceAccount, is.ServiceAccount},
-			string(rotation.MachineToken):      {was.MachineToken, is.MachineToken},
 			string(rotation.ClusterToken):      {was.BootstrapToken, is.BootstrapToken},
 		} {
 			if changed := pair[0][0] != pair[1][0]; changed != (name == string(kind)) {

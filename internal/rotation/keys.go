@@ -5,22 +5,26 @@ import (
 	"strings"
 )
 
+// Annotation is on the nodes of machines of a cluster whose keys were turned over: which keys they carry. Talos puts it
+// there from the configuration that has the keys.
+const Annotation = "talosop.dev/keys"
+
 // Kind is a key of a cluster that can be turned over.
 type Kind string
 
-// The kinds, in the words that users read.
+// The kinds, in the words that users read. The token of machines (machine.token, for trustd) is none of them: Talos takes
+// another one with a reboot alone (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
 const (
 	TalosCA           Kind = "Talos CA"
 	KubernetesCA      Kind = "Kubernetes CA"
 	AggregatorCA      Kind = "aggregator CA"
 	ServiceAccountKey Kind = "service account key"
-	MachineToken      Kind = "machine token"
 	ClusterToken      Kind = "cluster token"
 )
 
 // Kinds are all of them, in the order in which they are named.
 func Kinds() []Kind {
-	return []Kind{TalosCA, KubernetesCA, AggregatorCA, ServiceAccountKey, MachineToken, ClusterToken}
+	return []Kind{TalosCA, KubernetesCA, AggregatorCA, ServiceAccountKey, ClusterToken}
 }
 
 // Keys are the keys that a machine carries, by their identifiers. They are comparable, and no secrets.
@@ -28,7 +32,7 @@ type Keys struct {
 	Talos, Kubernetes Trust
 	// Aggregator and ServiceAccount are empty on workers.
 	Aggregator, ServiceAccount string
-	MachineToken, ClusterToken string
+	ClusterToken               string
 	// PodTokens is the service account key that the tokens of the machine's pods are of; empty while that key was never
 	// turned over.
 	PodTokens string
@@ -139,7 +143,6 @@ func (k *Keys) fields() []field {
 		{"kubernetes", KubernetesCA, &k.Kubernetes.Issuing, &k.Kubernetes.Accepted},
 		{"aggregator", AggregatorCA, &k.Aggregator, nil},
 		{"service-account", ServiceAccountKey, &k.ServiceAccount, nil},
-		{"machine-token", MachineToken, &k.MachineToken, nil},
 		{"cluster-token", ClusterToken, &k.ClusterToken, nil},
 		{"pod-tokens", "", &k.PodTokens, nil},
 	}

@@ -74,8 +74,7 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 
 	next.Talos = c.workersTalos(has.Talos, wanted.Talos)
 	next.Kubernetes = c.workersKubernetes(has.Kubernetes, wanted.Kubernetes)
-	next.MachineToken = c.token(has.MachineToken, wanted.MachineToken, func(k Keys) string { return k.MachineToken })
-	next.ClusterToken = c.token(has.ClusterToken, wanted.ClusterToken, func(k Keys) string { return k.ClusterToken })
+	next.ClusterToken = c.token(has.ClusterToken, wanted.ClusterToken)
 
 	return next
 }
@@ -220,8 +219,10 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 	return next
 }
 
-// token is a token of a worker: it is of use once every control plane takes it.
-func (c Cluster) token(has, wanted string, of func(Keys) string) string {
+// token is the bootstrap token of a worker: it is of use once every control plane has made its Secret.
+func (c Cluster) token(has, wanted string) string {
+	of := func(k Keys) string { return k.ClusterToken }
+
 	if c.controlPlanes(func(h Holder) bool { return of(h.Keys) == wanted }) {
 		return wanted
 	}

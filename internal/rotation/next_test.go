@@ -11,7 +11,7 @@ import (
 const former, present = "aaaa", "bbbb"
 
 func keys(trust rotation.Trust, token string) rotation.Keys {
-	return rotation.Keys{Talos: trust, Kubernetes: trust, MachineToken: token, ClusterToken: token}
+	return rotation.Keys{Talos: trust, Kubernetes: trust, ClusterToken: token}
 }
 
 // site is a cluster whose machines are changed one by one, by resources that know the rules and nothing else.
@@ -121,8 +121,8 @@ func (s *site) check(t *testing.T, trace []string) {
 				t.Fatalf("%v: the API server of %s refuses the kubelet of %s", trace, other.Name, m.Name)
 			}
 
-			if m.Keys.MachineToken != other.Keys.MachineToken && !m.ControlPlane && m.Keys.MachineToken == present {
-				t.Fatalf("%v: %s asks %s with a token that it does not know", trace, m.Name, other.Name)
+			if m.Keys.ClusterToken != other.Keys.ClusterToken && !m.ControlPlane && m.Keys.ClusterToken == present {
+				t.Fatalf("%v: %s has a token that %s has not made a Secret of", trace, m.Name, other.Name)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func TestNext_machineThatJoinsBeginsWithWhatTheOthersHave(t *testing.T) {
 			t.Errorf("control plane %t begins with %s", controlPlane, got)
 		}
 
-		if !controlPlane && (got.MachineToken != former || got.ClusterToken != former) {
+		if !controlPlane && got.ClusterToken != former {
 			t.Errorf("a worker begins with the tokens %s", got)
 		}
 	}
@@ -217,8 +217,7 @@ func TestNext_machineThatJoinsBeginsWithWhatTheOthersHave(t *testing.T) {
 func TestKeys_roundTrip(t *testing.T) {
 	want := rotation.Keys{
 		Talos:      rotation.Trust{Issuing: "11", Accepted: rotation.SetOf("33", "22")},
-		Kubernetes: rotation.Trust{Issuing: "44"}, Aggregator: "55", ServiceAccount: "66", MachineToken: "77",
-		ClusterToken: "88",
+		Kubernetes: rotation.Trust{Issuing: "44"}, Aggregator: "55", ServiceAccount: "66", ClusterToken: "88",
 	}
 
 	if got := rotation.ParseKeys(want.String() + " later=99"); got != want {
