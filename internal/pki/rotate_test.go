@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -118,7 +119,7 @@ func TestYAML_talosctlReadsABundleWithPreviousKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := loaded.Validate(); err != nil {
+	if err := loaded.Validate(config.TalosVersionCurrent); err != nil {
 		t.Fatal(err)
 	}
 
