@@ -47,7 +47,6 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	}
 
 	putSANs(main, m.CertSANs)
-	putAccepted(main, g.bundle, m.Role)
 
 	if cni := g.cluster.CNI.config(); cni != nil {
 		main.ClusterConfig.ClusterNetwork.CNI = cni
@@ -86,7 +85,7 @@ func (g *Generator) putInstall(config *v1alpha1.MachineConfig, install Install) 
 	target.InstallDisk = install.Disk
 	target.InstallImage = install.Image
 	target.InstallWipe = new(install.Wipe)
-	target.InstallExtraKernelArgs = install.ExtraKernelArgs //nolint:staticcheck // still the only way with GRUB
+	target.InstallExtraKernelArgs = install.ExtraKernelArgs
 
 	// Talos refuses extra arguments beside the command line of the UKI (Talos 1.12, install validation).
 	if len(install.ExtraKernelArgs) > 0 && g.contract.GrubUseUKICmdlineDefault() {
@@ -160,11 +159,11 @@ func putHostname(known []config.Document, main *v1alpha1.Config, hostname string
 		}
 	}
 
-	if main.MachineConfig.MachineNetwork == nil { //nolint:staticcheck // the form before contract v1.12
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{} //nolint:staticcheck // the form before contract v1.12
+	if main.MachineConfig.MachineNetwork == nil {
+		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
 	}
 
-	main.MachineConfig.MachineNetwork.NetworkHostname = hostname //nolint:staticcheck // the form before contract v1.12
+	main.MachineConfig.MachineNetwork.NetworkHostname = hostname
 }
 
 func (c CNI) config() *v1alpha1.CNIConfig {

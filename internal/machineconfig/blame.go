@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 )
 
 // blame finds the patch that made the configuration invalid, by leaving out patches from the end until it is
@@ -35,7 +36,7 @@ func (g *Generator) blame(m Machine, problem string) error {
 // validWith says whether the configuration is valid with the patches of the scopes before the given one, and
 // the first n of that one.
 func (g *Generator) validWith(m Machine, scope, n int) bool {
-	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input, bundle: g.bundle}
+	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input}
 	lists := []*[]string{&shorter.cluster.Patches, &shorter.cluster.ProvidedPatches, &m.PoolPatches, &m.Patches,
 		&m.ProvidedPatches}
 
@@ -58,7 +59,7 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	_, err = provider.Validate(runtimeMode(m.Mode))
+	_, err = provider.ValidateAsClient(runtimeMode(m.Mode), validation.WithLocal())
 
 	return err == nil
 }

@@ -48,7 +48,8 @@ var _ validation.RuntimeMode = runtimeMode(Metal)
 
 // check validates the finished configuration as the machine would before it is installed, the strictest
 // case, and names the setting at fault. Whether Talos supports the version of Kubernetes is the question of
-// CheckKubernetesSupported: the library would ask for the Talos that it is of itself (machinery 1.14, without WithLocal).
+// CheckKubernetesSupported: the library would ask for the Talos that it is of itself (machinery 1.14, without
+// WithLocal).
 func (g *Generator) check(d *documents, m Machine) (warnings []string, err error) {
 	if problem := g.contradiction(d, m); problem != "" {
 		return nil, g.blame(m, problem)

@@ -81,8 +81,8 @@ func (g *Generator) putContainer(main *v1alpha1.Config) {
 	main.MachineConfig.MachineInstall = nil
 
 	if !g.contract.MultidocNetworkConfigSupported() {
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{ //nolint:staticcheck // the form before contract v1.12
-			NetworkInterfaces: []*v1alpha1.Device{{DeviceInterface: containerInterface, DeviceIgnore: new(true)}}, //nolint:staticcheck // as above
+		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{
+			NetworkInterfaces: []*v1alpha1.Device{{DeviceInterface: containerInterface, DeviceIgnore: new(true)}},
 		}
 	}
 
@@ -113,12 +113,12 @@ const loopback = "lo"
 func (g *Generator) putPeerAddress(main *v1alpha1.Config, address netip.Addr) {
 	own := netip.PrefixFrom(address, address.BitLen()).String()
 
-	if main.MachineConfig.MachineNetwork == nil { //nolint:staticcheck // the form of all contracts
-		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{} //nolint:staticcheck // as above
+	if main.MachineConfig.MachineNetwork == nil {
+		main.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{}
 	}
 
-	network := main.MachineConfig.MachineNetwork                                    //nolint:staticcheck // as above
-	network.NetworkInterfaces = append(network.NetworkInterfaces, &v1alpha1.Device{ //nolint:staticcheck // as above
+	network := main.MachineConfig.MachineNetwork
+	network.NetworkInterfaces = append(network.NetworkInterfaces, &v1alpha1.Device{
 		DeviceInterface: loopback, DeviceAddresses: []string{own},
 	})
 

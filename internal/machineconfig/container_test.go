@@ -8,6 +8,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 )
 
 func containerCluster(contract string) Cluster {
@@ -29,7 +30,7 @@ func containerConfig(tb testing.TB, config Config) *v1alpha1.Config {
 		tb.Fatal(err)
 	}
 
-	if _, err := provider.Validate(runtimeMode(Container)); err != nil {
+	if _, err := provider.ValidateAsClient(runtimeMode(Container), validation.WithLocal()); err != nil {
 		tb.Errorf("Talos in a container refuses it: %v", err)
 	}
 
@@ -84,8 +85,8 @@ func checkContainerNetwork(t *testing.T, contract string, main *v1alpha1.Config)
 	old := contract == "v1.10" || contract == "v1.11"
 
 	var ignored bool
-	if network := main.MachineConfig.MachineNetwork; network != nil { //nolint:staticcheck // what is asked
-		ignored = slices.ContainsFunc(network.NetworkInterfaces, func(d *v1alpha1.Device) bool { return d.DeviceInterface == "eth0" && d.Ignore() }) //nolint:staticcheck // as above
+	if network := main.MachineConfig.MachineNetwork; network != nil {
+		ignored = slices.ContainsFunc(network.NetworkInterfaces, func(d *v1alpha1.Device) bool { return d.DeviceInterface == "eth0" && d.Ignore() })
 	}
 
 	if ignored != old {
@@ -130,7 +131,7 @@ func TestContainerPeerAddress_ofEtcd(t *testing.T) {
 					t.Errorf("the node is looked for in %v", nodes)
 				}
 
-				devices := main.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // what is asked
+				devices := main.MachineConfig.MachineNetwork.NetworkInterfaces
 				own := slices.IndexFunc(devices, func(d *v1alpha1.Device) bool {
 					return d.DeviceInterface == "lo" && slices.Equal(d.DeviceAddresses, []string{test.own})
 				})
@@ -164,7 +165,7 @@ func TestContainerPeerAddress_onlyForEtcd(t *testing.T) {
 
 	main := containerConfig(t, generated(t, containerCluster("v1.13"), m))
 
-	devices := main.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // what is asked
+	devices := main.MachineConfig.MachineNetwork.NetworkInterfaces
 	if len(devices) != 1 || !slices.Equal(devices[0].DeviceAddresses, []string{"10.96.1.2/32", "192.0.2.1/32"}) {
 		t.Errorf("the interfaces are %+v", devices)
 	}

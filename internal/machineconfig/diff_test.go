@@ -240,7 +240,7 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 			}
 
 			for _, pair := range [][2]string{{before, after}, {after, before}} {
-				reboot, fields, err := NeedsReboot([]byte(pair[0]), []byte(pair[1]))
+				reboot, fields, err := NeedsReboot([]byte(pair[0]), []byte(pair[1]), "v1.13.6")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -253,14 +253,14 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 	}
 
 	token, fields, err := NeedsReboot([]byte("machine: {type: worker, token: a}"),
-		[]byte("machine: {type: worker, token: b}"))
+		[]byte("machine: {type: worker, token: b}"), "v1.13.6")
 	if err != nil || !token || !slices.Equal(fields, []string{"machine.token"}) {
 		t.Errorf("another token: reboot %t for %v, %v", token, fields, err)
 	}
 
 	// Talos compares the structures: an empty section is not the same as none.
 	reboot, fields, err := NeedsReboot([]byte("machine: {type: worker}"),
-		[]byte("machine: {type: worker, features: {}, files: []}\npersist: true"))
+		[]byte("machine: {type: worker, features: {}, files: []}\npersist: true"), "v1.13.6")
 	if err != nil || !reboot {
 		t.Errorf("reboot %t, %v", reboot, err)
 	}
@@ -270,11 +270,11 @@ func TestNeedsReboot_asTalosDecides(t *testing.T) {
 	}
 
 	if _, _, err := NeedsReboot([]byte("machine: {type: worker, future: 1}"),
-		[]byte("machine: {type: worker}")); !errors.Is(err, ErrUnknownForm) {
+		[]byte("machine: {type: worker}"), "v1.13.6"); !errors.Is(err, ErrUnknownForm) {
 		t.Errorf("a newer form gives %v", err)
 	}
 
-	if _, _, err := NeedsReboot([]byte("apiVersion: v9\nkind: X"), []byte("machine: {type: worker}")); !errors.Is(err,
+	if _, _, err := NeedsReboot([]byte("apiVersion: v9\nkind: X"), []byte("machine: {type: worker}"), ""); !errors.Is(err,
 		ErrNoDocuments) {
 		t.Errorf("no main document gives %v", err)
 	}

@@ -30,14 +30,14 @@ var (
 	ErrImagesDoNotFollow = errors.New("image without the version of Kubernetes in its tag")
 )
 
-// minKubernetesMinor is the oldest minor version that a Talos of this build supports (machinery 1.13,
+// minKubernetesMinor is the oldest minor version that a Talos of this build supports (machinery 1.14,
 // compatibility/talos110).
 const minKubernetesMinor = 28
 
 // latestKubernetesPatches are the newest releases of each minor version of Kubernetes when this build was made, as the
 // Go module proxy listed k8s.io/kubernetes in November 2026. An upgrade across several minors passes them. It listed
 // none of 1.28, which nothing passes: it is the oldest that a cluster comes from.
-var latestKubernetesPatches = map[uint64]uint64{29: 6, 30: 14, 31: 14, 32: 13, 33: 13, 34: 4, 35: 4, 36: 3}
+var latestKubernetesPatches = map[uint64]uint64{29: 6, 30: 14, 31: 14, 32: 13, 33: 13, 34: 4, 35: 4, 36: 3, 37: 2}
 
 // KnownKubernetesReleases are the newest releases of minor versions that this build knows, oldest first: those that are
 // passed where none is chosen.

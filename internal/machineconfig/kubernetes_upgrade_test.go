@@ -80,7 +80,7 @@ func TestKubernetesReleases_end(t *testing.T) {
 	}
 
 	known := map[uint64]bool{}
-	for _, r := range KubernetesReleases(kubernetesOf(t, "v1.37.0")[0], nil) {
+	for _, r := range KubernetesReleases(kubernetesOf(t, "v1.38.0")[0], nil) {
 		known[r.Minor] = true
 	}
 
@@ -112,24 +112,24 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 		{from: "v1.35.0", to: "v1.35.0-rc.1", talos: "v1.13.0", reasons: []error{ErrPatchDowngrade}, want: []string{
 			found + `"v1.35.0-rc.1"; allowed: v1.35.0, which runs, or newer; set allow_downgrade = true to go back to an older release of v1.35`,
 		}},
-		{from: "v1.36.0", to: "v1.38.0", talos: "v1.14.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
+		{from: "v1.36.0", to: "v1.38.0", talos: "v1.15.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
 			found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
 				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
 		}},
-		{from: "v1.36.0", to: "v2.0.0", talos: "v1.14.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
+		{from: "v1.36.0", to: "v2.0.0", talos: "v1.15.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
 			found + `"v2.0.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
 				`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
 		}},
 		{from: "v1.35.4", to: "v1.36.3", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
-			found + `"v1.36.3"; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; Kubernetes v1.36.3 needs a talos_version of v1.13`,
+			found + `"v1.36.3"; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; Kubernetes v1.36.3 needs a talos_version of v1.13 or v1.14`,
 		}},
 		{from: "v1.34.4", to: "v1.37.0", talos: "v1.12.4", reasons: []error{ErrKubernetesUnsupported}, want: []string{
 			found + `"v1.37.0", on the way to which the cluster passes v1.36.3; allowed: v1.30 to v1.35 with Talos v1.12.4, whatever the provider knows; ` +
-				`Kubernetes v1.36.3 needs a talos_version of v1.13`,
+				`Kubernetes v1.36.3 needs a talos_version of v1.13 or v1.14`,
 		}},
 		{from: "v1.36.3", to: "v1.37.0", talos: "v1.13.2", reasons: []error{ErrKubernetesUnsupported}, want: []string{
 			found + `"v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.2, whatever the provider knows; ` +
-				`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.37.0`,
+				`Kubernetes v1.37.0 needs a talos_version of v1.14`,
 		}},
 		{from: "v1.29.0", to: "v1.31.2", talos: "v1.13.0", reasons: []error{ErrKubernetesUnsupported}, want: []string{
 			found + `"v1.31.2", on the way to which the cluster passes v1.30.14; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
@@ -140,7 +140,7 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 				found + `"v1.38.0"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
 					`set kubernetes_version to v1.37.x at most, or use a newer release of this provider`,
 				found + `"v1.38.0"; allowed: v1.31 to v1.36 with Talos v1.13.0, whatever the provider knows; ` +
-					`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.13.x) supports Kubernetes v1.38.0`,
+					`none of the Talos versions that this version of the provider knows (v1.10.0 to v1.14.x) supports Kubernetes v1.38.0`,
 			}},
 		{from: "v1.26.0", to: "v1.29.6", talos: "v1.10.0", reasons: []error{ErrKubernetesNotKnown}, want: []string{
 			found + `"v1.29.6"; allowed: v1.28 to v1.37 with this version of the provider, whatever Talos supports; ` +
@@ -170,7 +170,7 @@ func TestKubernetesUpgrade_refused(t *testing.T) {
 
 func TestTalosFor_kubernetesVersions(t *testing.T) {
 	for version, want := range map[string]string{
-		"v1.28.0": "v1.10", "v1.33.13": "v1.10 v1.11 v1.12 v1.13", "v1.36.3": "v1.13", "v1.37.0": "", "v2.0.0": "",
+		"v1.28.0": "v1.10", "v1.33.13": "v1.10 v1.11 v1.12 v1.13 v1.14", "v1.36.3": "v1.13 v1.14", "v1.37.0": "v1.14", "v2.0.0": "",
 	} {
 		if got := strings.Join(talosFor(kubernetesOf(t, version)[0]), " "); got != want {
 			t.Errorf("%s: %q, want %q", version, got, want)

@@ -3,45 +3,111 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // ErrUnknownForm says that a question about a configuration cannot be answered, because its main document has
 // fields of a newer Talos than this build knows.
 var ErrUnknownForm = errors.New("the main document has fields this build does not know")
 
-// Fields that Talos applies to a running machine. All others need a reboot, those of a later machinery library
-// included, since Talos compares what is left after taking these out (Talos 1.13,
-// machined/pkg/runtime/v1alpha1, Runtime.CanApplyImmediate). Documents with a kind never need one.
+// rebootRules say which fields of the main document a running machine takes as they are. All others need a reboot, those
+// of a later machinery library included.
+type rebootRules struct {
+	top, machine, features []string
+	// decidedHere is set where Talos itself does not say what waits for a reboot.
+	decidedHere bool
+}
+
 var (
-	immediateTop     = []string{"debug", "cluster"}
-	immediateMachine = []string{
-		"ca", "acceptedCAs", "time", "certSANs", "install", "network", "sysfs", "sysctls", "logging", "controlPlane",
-		"kubelet", "kernel", "registries", "pods", "seccompProfiles", "nodeAnnotations", "nodeLabels", "nodeTaints",
+	// Up to Talos 1.13 the machine says so, by comparing what is left after taking these out
+	// (machined/pkg/runtime/v1alpha1, Runtime.CanApplyImmediate). Documents with a kind never need a reboot.
+	askedOfTalos = rebootRules{
+		top: []string{"debug", "cluster"},
+		machine: []string{
+			"ca", "acceptedCAs", "time", "certSANs", "install", "network", "sysfs", "sysctls", "logging", "controlPlane",
+			"kubelet", "kernel", "registries", "pods", "seccompProfiles", "nodeAnnotations", "nodeLabels", "nodeTaints",
+		},
+		features: []string{"kubernetesTalosAPIAccess", "kubePrism", "hostDNS", "imageCache", "nodeAddressSortAlgorithm"},
 	}
-	immediateFeatures = []string{"kubernetesTalosAPIAccess", "kubePrism", "hostDNS", "imageCache",
-		"nodeAddressSortAlgorithm"}
+
+	// Talos 1.14 takes everything and says nothing: what its controllers do not follow waits for a boot (read in Talos
+	// 1.14.1: the sequencer's tasks, the controllers of volumes, files and services). Environment, udev rules and the
+	// base of runtime specifications are followed by now.
+	decidedHere = rebootRules{
+		top:         askedOfTalos.top,
+		machine:     slices.Concat(askedOfTalos.machine, []string{"env", "udev", "baseRuntimeSpecOverrides"}),
+		features:    askedOfTalos.features,
+		decidedHere: true,
+	}
 )
 
-// NeedsReboot says whether Talos 1.13 would reboot a running machine to apply a configuration in place of
-// the one it has (mode AUTO), and which fields make it so, as paths of the main document. It compares as
-// Talos does, where an empty section is not the same as none. Talos 1.14 never reboots by itself.
-func NeedsReboot(before, after []byte) (bool, []string, error) {
-	old, err := mainConfig(before)
+func rulesOf(talos string) rebootRules {
+	if talosversion.Of(talos).NeverReboots {
+		return decidedHere
+	}
+
+	return askedOfTalos
+}
+
+// etcdSection is what makes a machine run etcd. Its service is made at a boot, or not at all (Talos 1.14, tasks of the
+// sequencer, startAllServices).
+const etcdSection = "cluster.etcd"
+
+// NeedsReboot says whether a running machine of a Talos version has to reboot for a configuration in place of the one
+// it has, and which fields make it so, as paths of the main document or names of others. An empty version is that of a
+// machine that has not said it: Talos says itself then what takes a reboot. It compares as Talos does, where an empty
+// section is not the same as none.
+func NeedsReboot(before, after []byte, talos string) (bool, []string, error) {
+	rules := rulesOf(talos)
+
+	old, err := load(before)
 	if err != nil {
 		return false, nil, fmt.Errorf("compare configurations: the old one: %w", err)
 	}
 
-	updated, err := mainConfig(after)
+	updated, err := load(after)
 	if err != nil {
 		return false, nil, fmt.Errorf("compare configurations: the new one: %w", err)
 	}
 
-	fields := differing("", *old, *updated, slices.Concat(immediateTop, []string{"machine"}))
+	fields, err := rules.differing(old, updated)
+	if rules.decidedHere && errors.Is(err, ErrUnknownForm) {
+		// Nobody would say that a reboot is missing.
+		fields, err = []string{mainDocument}, nil
+	}
+
+	if err != nil {
+		return false, nil, fmt.Errorf("compare configurations: %w", err)
+	}
+
+	if rules.decidedHere {
+		fields = append(fields, differingDocuments(old, updated)...)
+	}
+
+	return len(fields) > 0, fields, nil
+}
+
+// differing compares the main documents.
+func (r rebootRules) differing(before, after []document) ([]string, error) {
+	old, err := mainConfig(before)
+	if err != nil {
+		return nil, fmt.Errorf("the old one: %w", err)
+	}
+
+	updated, err := mainConfig(after)
+	if err != nil {
+		return nil, fmt.Errorf("the new one: %w", err)
+	}
+
+	fields := differing("", *old, *updated, slices.Concat(r.top, []string{"machine"}))
 
 	switch {
 	case old.MachineConfig == nil && updated.MachineConfig == nil:
@@ -49,30 +115,93 @@ func NeedsReboot(before, after []byte) (bool, []string, error) {
 		fields = append(fields, "machine")
 	default:
 		fields = append(fields, differing("machine.", *old.MachineConfig, *updated.MachineConfig,
-			slices.Concat(immediateMachine, []string{"features"}))...)
+			slices.Concat(r.machine, []string{"features"}))...)
 		fields = append(fields, differingFeatures(old.MachineConfig.MachineFeatures,
-			updated.MachineConfig.MachineFeatures)...)
+			updated.MachineConfig.MachineFeatures, r.features)...)
 	}
 
-	return len(fields) > 0, fields, nil
+	if r.decidedHere && hasEtcdSection(old) != hasEtcdSection(updated) {
+		fields = append(fields, etcdSection)
+	}
+
+	return fields, nil
 }
 
-// RebootField is the field, as NeedsReboot names it, that makes Talos 1.13 reboot when the value at a place differs;
-// empty when it is applied to a running machine.
-func (p Place) RebootField() string {
-	if p.Document != mainDocument || len(p.Path) == 0 {
+func hasEtcdSection(main *v1alpha1.Config) bool {
+	return main.ClusterConfig != nil && main.ClusterConfig.EtcdConfig != nil
+}
+
+// systemVolumes are those that are mounted when nothing but a boot could do it again.
+var systemVolumes = []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel, "ETCD", "CRI", "KUBELET",
+	"LOG"}
+
+const (
+	volumeKind   = "VolumeConfig"
+	securityKind = "SecurityProfileConfig"
+	isolationKey = "workloadIsolation"
+)
+
+// differingDocuments lists the documents that a boot alone brings about: volumes of the system, and whether workloads
+// are isolated, which is a service of its own (Talos 1.14, sandboxd).
+func differingDocuments(before, after []document) []string {
+	var fields []string
+
+	old, updated := bootDocuments(before), bootDocuments(after)
+
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if !reflect.DeepEqual(old[name], updated[name]) {
+			fields = append(fields, name)
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(updated)) {
+		if _, both := old[name]; !both && updated[name] != nil {
+			fields = append(fields, name)
+		}
+	}
+
+	return fields
+}
+
+// bootDocuments are the parts of documents that only a boot brings about, by the name of the document.
+func bootDocuments(documents []document) map[string]any {
+	found := map[string]any{}
+
+	for _, d := range documents {
+		switch {
+		case d.id.kind == volumeKind && slices.Contains(systemVolumes, d.id.name):
+			found[d.id.String()] = d.content
+		case d.id.kind == securityKind:
+			content, _ := d.content.(map[string]any)
+			found[d.id.String()] = content[isolationKey]
+		}
+	}
+
+	return found
+}
+
+// RebootField is the field, as NeedsReboot names it, that makes a machine of a Talos version reboot when the value at a
+// place differs; empty when it is applied to a running machine.
+func (p Place) RebootField(talos string) string {
+	rules := rulesOf(talos)
+
+	if p.Document != mainDocument {
+		return p.rebootDocument(rules)
+	}
+
+	if len(p.Path) == 0 {
 		return ""
 	}
 
 	field := p.Path[:min(len(p.Path), 1)]
-	immediate := immediateTop
+	immediate := rules.top
 
 	if p.Path[0] == "machine" {
-		field, immediate = p.Path[:min(len(p.Path), 2)], immediateMachine
+		field, immediate = p.Path[:min(len(p.Path), 2)], rules.machine
 	}
 
 	if p.Path.startsWith("machine", "features") {
-		field, immediate = p.Path[:min(len(p.Path), 3)], immediateFeatures
+		field, immediate = p.Path[:min(len(p.Path), 3)], rules.features
 	}
 
 	if last, ok := field[len(field)-1].(string); ok && slices.Contains(immediate, last) {
@@ -82,14 +211,29 @@ func (p Place) RebootField() string {
 	return field.String()
 }
 
-func differingFeatures(old, updated *v1alpha1.FeaturesConfig) []string {
+func (p Place) rebootDocument(rules rebootRules) string {
+	kind, name, _ := strings.Cut(p.Document, "/")
+
+	switch {
+	case !rules.decidedHere:
+		return ""
+	case kind == volumeKind && slices.Contains(systemVolumes, name):
+		return p.Document
+	case kind == securityKind && (len(p.Path) == 0 || p.Path[0] == isolationKey):
+		return p.Document
+	default:
+		return ""
+	}
+}
+
+func differingFeatures(old, updated *v1alpha1.FeaturesConfig, immediate []string) []string {
 	switch {
 	case old == nil && updated == nil:
 		return nil
 	case old == nil || updated == nil:
 		return []string{"machine.features"}
 	default:
-		return differing("machine.features.", *old, *updated, immediateFeatures)
+		return differing("machine.features.", *old, *updated, immediate)
 	}
 }
 
@@ -113,12 +257,7 @@ func differing(prefix string, old, updated any, except []string) []string {
 	return fields
 }
 
-func mainConfig(cfg []byte) (*v1alpha1.Config, error) {
-	documents, err := load(cfg)
-	if err != nil {
-		return nil, err
-	}
-
+func mainConfig(documents []document) (*v1alpha1.Config, error) {
 	for _, document := range documents {
 		if document.id.kind != "" {
 			continue

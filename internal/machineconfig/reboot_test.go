@@ -1,6 +1,9 @@
 package machineconfig
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestRebootField_ofEveryKindOfPlace(t *testing.T) {
 	for _, test := range []struct{ place, want string }{
@@ -31,7 +34,7 @@ func TestRebootField_ofEveryKindOfPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := place.RebootField(); got != test.want {
+		if got := place.RebootField("v1.13.0"); got != test.want {
 			t.Errorf("%s: %q, want %q", test.place, got, test.want)
 		}
 	}
@@ -58,7 +61,7 @@ machine:
 		t.Fatal(err)
 	}
 
-	if reboot, fields, err := NeedsReboot([]byte(before), []byte(after)); err != nil || reboot {
+	if reboot, fields, err := NeedsReboot([]byte(before), []byte(after), "v1.13.0"); err != nil || reboot {
 		t.Fatalf("Talos reboots for %v (%v)", fields, err)
 	}
 
@@ -73,8 +76,112 @@ machine:
 			t.Errorf("%s is read back as %s (%v)", change.Place, stored, err)
 		}
 
-		if field := change.RebootField(); field != "" {
+		if field := change.RebootField("v1.13.0"); field != "" {
 			t.Errorf("%s reboots for %s", change.Place, field)
 		}
 	}
+}
+
+// Talos 1.14 takes every change and does not say what waits for a boot, so that it is decided here.
+func TestNeedsReboot_ofTalosThatNeverReboots(t *testing.T) {
+	volume := func(name, size string) string {
+		return "apiVersion: v1alpha1\nkind: VolumeConfig\nname: " + name + "\nprovisioning: {maxSize: " + size + "}\n"
+	}
+
+	for _, test := range []struct {
+		name, patch string
+		want        []string
+	}{
+		{"nothing", "", nil},
+		{"followed by controllers", "machine: {env: {a: b}, udev: {rules: [x]}, sysctls: {a: b}, certSANs: [x]}", nil},
+		{"the cluster", "cluster: {allowSchedulingOnControlPlanes: true, apiServer: {extraArgs: {a: b}}}", nil},
+		{"files", "machine: {files: [{path: /var/x, op: create, content: x, permissions: 0o600}], env: {a: b}}",
+			[]string{"machine.files"}},
+		{"disks", "machine: {disks: [{device: /dev/sdb, partitions: [{mountpoint: /var/mnt/x}]}]}",
+			[]string{"machine.disks"}},
+		{"quotas", "machine: {features: {diskQuotaSupport: false}}", []string{"machine.features.diskQuotaSupport"}},
+		{"encryption", "machine: {systemDiskEncryption: {ephemeral: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}",
+			[]string{"machine.systemDiskEncryption"}},
+		{"a volume of the system", volume("EPHEMERAL", "10GiB"), []string{"VolumeConfig/EPHEMERAL"}},
+		{"a volume that is mounted when it is there", volume("IMAGE-CACHE", "10GiB"), nil},
+		{"isolation of workloads", "apiVersion: v1alpha1\nkind: SecurityProfileConfig\nworkloadIsolation: true\n",
+			[]string{"SecurityProfileConfig"}},
+		{"etcd's arguments", "cluster: {etcd: {extraArgs: {a: b}}}", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before, after := unchecked(t), unchecked(t, test.patch)
+
+			for _, pair := range [][2]string{{before, after}, {after, before}} {
+				reboot, fields, err := NeedsReboot([]byte(pair[0]), []byte(pair[1]), "v1.14.1")
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				if !slices.Equal(test.want, fields) || reboot != (len(test.want) > 0) {
+					t.Errorf("reboot %t for %v, want %v", reboot, fields, test.want)
+				}
+			}
+
+			// What a refresh stored of the difference decides the same.
+			changes, err := Diff([]byte(before), []byte(after))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var fields []string
+
+			for _, change := range changes {
+				stored, err := ParsePlace(change.Place.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				if field := stored.RebootField("v1.14.1"); field != "" && !slices.Contains(fields, field) {
+					fields = append(fields, field)
+				}
+			}
+
+			if !slices.Equal(test.want, fields) {
+				t.Errorf("by places %v, want %v (%v)", fields, test.want, changes)
+			}
+		})
+	}
+
+	_, fields, err := NeedsReboot([]byte("machine: {type: worker}"),
+		[]byte("machine: {type: worker}\ncluster: {etcd: {}}"), "v1.14.1")
+	if err != nil || !slices.Equal(fields, []string{"cluster.etcd"}) {
+		t.Errorf("a machine that gets an etcd: %v, %v", fields, err)
+	}
+
+	// A form that is not known: Talos 1.13 says itself what takes a reboot.
+	known, newer := []byte("machine: {type: worker}"), []byte("machine: {type: worker, future: 1}")
+
+	if _, fields, err = NeedsReboot(newer, known, "v1.14.1"); err != nil || !slices.Equal(fields, []string{"v1alpha1"}) {
+		t.Errorf("%v, %v", fields, err)
+	}
+}
+
+// unchecked is a configuration of a control plane with patches that Talos need not accept together.
+func unchecked(t *testing.T, patches ...string) string {
+	t.Helper()
+
+	generator, err := NewGenerator(testCluster("v1.13"), testBundle(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	m := testMachine(ControlPlane).within(generator.cluster)
+	m.Patches = patches
+
+	documents, err := generator.patched(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	encoded, err := documents.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(encoded)
 }

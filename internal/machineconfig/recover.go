@@ -136,7 +136,7 @@ func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alp
 
 	m.Install = Install{
 		Disk: install.InstallDisk, Wipe: isTrue(install.InstallWipe), Image: install.InstallImage,
-		ExtraKernelArgs: install.InstallExtraKernelArgs, //nolint:staticcheck // still the only way with GRUB
+		ExtraKernelArgs: install.InstallExtraKernelArgs,
 	}
 
 	if s := install.InstallDiskSelector; s != nil {
@@ -180,7 +180,7 @@ func recoverContract(
 		return contractByForm(main, hasHostname)
 	}
 
-	for minor := maxTalosMinor; minor >= minTalosMinor; minor-- {
+	for minor := maxContractMinor; minor >= int(minTalosMinor); minor-- {
 		c.Contract = (&config.VersionContract{Major: 1, Minor: minor}).String()
 
 		if made, err := Generate(c, m, bundle); err == nil && made.Digest == digest {
@@ -197,7 +197,7 @@ func contractByForm(main *v1alpha1.Config, hasHostname bool) string {
 	switch {
 	case !hasHostname:
 		return "v1.11"
-	case main.MachineConfig.MachineNetwork != nil: //nolint:staticcheck // its absence is what is asked
+	case main.MachineConfig.MachineNetwork != nil:
 		return "v1.12"
 	default:
 		return "v1.13"

@@ -136,7 +136,6 @@ func (r Registries) putLegacy(machine *v1alpha1.MachineConfig) {
 		host(name).RegistryTLS = tls.legacy()
 	}
 
-	//nolint:staticcheck // the form before contract v1.12
 	machine.MachineRegistries = v1alpha1.RegistriesConfig{RegistryMirrors: mirrors, RegistryConfig: hosts}
 }
 

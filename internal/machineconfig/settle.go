@@ -103,7 +103,7 @@ func nodeName(machine coreconfig.Provider) string {
 func settleTime(
 	documents []config.Document, main *v1alpha1.Config, contract *coreconfig.VersionContract,
 ) []config.Document {
-	if main.MachineConfig.MachineTime != nil { //nolint:staticcheck // the form before contract v1.12
+	if main.MachineConfig.MachineTime != nil {
 		return documents
 	}
 
@@ -114,7 +114,7 @@ func settleTime(
 
 		if found, ok := document.(*v1alpha1.Config); ok && !contract.MultidocNetworkConfigSupported() {
 			changed := found.DeepCopy()
-			changed.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeDisabled: new(true)} //nolint:staticcheck // as above
+			changed.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeDisabled: new(true)}
 			documents[i] = changed
 		}
 	}

@@ -7,26 +7,24 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
-)
 
-// latestPatches are the newest releases of each minor version of Talos when this build was made (the changelogs of
-// the release branches of siderolabs/talos, September 2026). An upgrade across several minors passes them, because
-// what is wrong with an upgrade path is put right in its patch releases.
-var latestPatches = map[uint64]uint64{10: 9, 11: 6, 12: 12, 13: 9}
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
+)
 
 // Releases are the releases that machines pass on their way to a version when they come from further away than the
 // minor version beside it, lowest first: one for every minor version that there is, but its own. Those that are
-// chosen go before the newest patch this build knows; of a minor version it does not know, the first release is
+// chosen go before the newest patch this build knows, because what is wrong with an upgrade path is put right in its
+// patch releases; of a minor version it does not know, the first release is
 // passed, of which nothing is known but that it must exist.
 func Releases(to TalosVersion, chosen []TalosVersion) []TalosVersion {
 	var releases []TalosVersion
 
-	for minor := uint64(minTalosMinor); minor <= max(to.Minor, maxTalosMinor); minor++ {
+	for minor := minTalosMinor; minor <= max(to.Minor, maxTalosMinor); minor++ {
 		if minor == to.Minor {
 			continue
 		}
 
-		release := TalosVersion{semver.Version{Major: 1, Minor: minor, Patch: latestPatches[minor]}}
+		release := TalosVersion{semver.Version{Major: 1, Minor: minor, Patch: latestPatch(minor)}}
 
 		if i := slices.IndexFunc(chosen, func(v TalosVersion) bool { return v.Minor == minor }); i >= 0 {
 			release = chosen[i]
@@ -36,6 +34,14 @@ func Releases(to TalosVersion, chosen []TalosVersion) []TalosVersion {
 	}
 
 	return releases
+}
+
+func latestPatch(minor uint64) uint64 {
+	if known := talosversion.OfMinor(minor); known.Minor == minor {
+		return known.Patch
+	}
+
+	return 0
 }
 
 // Path lists the versions that a machine passes to get from one version to another, the last one included, as
@@ -74,7 +80,7 @@ func ReadTalosVersion(s string) (v TalosVersion, ok bool) {
 }
 
 // CheckUpgrade says why the installer of one version of Talos refuses to replace another, older or newer: the
-// compatibility table of Talos (machinery 1.13), which the installer asks before it writes anything. Nothing is said
+// compatibility table of Talos (machinery 1.14), which the installer asks before it writes anything. Nothing is said
 // about a target that is not Known.
 func CheckUpgrade(from, to TalosVersion) error {
 	if !to.Known() {
@@ -94,22 +100,9 @@ func CheckUpgrade(from, to TalosVersion) error {
 	return target.UpgradeableFrom(host)
 }
 
-// firstMinorOfEtcd36 is the Talos that came with etcd 3.6; 1.10 has 3.5 (DefaultEtcdVersion of machinery).
-// firstMinorOfEtcd37 is the one with 3.7.
-const (
-	firstMinorOfEtcd36 = 11
-	firstMinorOfEtcd37 = 14
-)
-
 // LosesEtcd reports whether a control plane that goes back to an older Talos would be left with data of etcd that the
 // older one's etcd does not read: the one of another minor version (an etcd is downgraded by a call of its own,
 // EtcdDowngradeEnable, before that).
 func LosesEtcd(from, to TalosVersion) bool {
-	for _, first := range []uint64{firstMinorOfEtcd36, firstMinorOfEtcd37} {
-		if from.Minor >= first && to.Minor < first {
-			return true
-		}
-	}
-
-	return false
+	return talosversion.OfMinor(to.Minor).EtcdMinor < talosversion.OfMinor(from.Minor).EtcdMinor
 }

@@ -44,7 +44,7 @@ func TestPath_passesEveryMinor(t *testing.T) {
 		{from: "v1.11.0", to: "v1.13.6", want: "v1.12.12 v1.13.6"},
 		{from: "v1.9.5", to: "v1.13.6", want: "v1.10.9 v1.11.6 v1.12.12 v1.13.6"},
 		{from: "v1.11.0", to: "v1.13.6", chosen: []string{"v1.12.4", "v1.10.1"}, want: "v1.12.4 v1.13.6"},
-		{from: "v1.12.0", to: "v1.15.2", want: "v1.13.9 v1.14.0 v1.15.2"},
+		{from: "v1.12.0", to: "v1.15.2", want: "v1.13.9 v1.14.1 v1.15.2"},
 		{from: "v1.13.2", to: "v1.13.0", want: "v1.13.0"},
 		{from: "v1.13.2", to: "v1.11.3", want: "v1.12.12 v1.11.3"},
 	} {
@@ -71,6 +71,9 @@ func TestUpgrade_refusedByTheInstaller(t *testing.T) {
 		{"v1.13.0", "v1.11.6", "too new to downgrade to Talos 1.11.6"},
 		{"v1.13.0", "v1.12.6", ""},
 		{"v1.13.0", "v1.14.2", ""},
+		{"v1.11.6", "v1.14.1", "too old to upgrade to Talos 1.14.1"},
+		{"v1.14.1", "v1.13.9", ""},
+		{"v1.14.1", "v1.12.12", "too new to downgrade to Talos 1.12.12"},
 	} {
 		v := versionsOf(t, test.from, test.to)
 

@@ -8,14 +8,20 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // The Talos versions this build knows. Older ones lack what the provider relies on and are refused; newer ones
-// may have documents and calls the machinery library of this build does not know, and are accepted with a warning.
-const (
-	minTalosMinor = 10
-	maxTalosMinor = 13
+// may have documents and calls the machinery library of this build does not know, and have to be allowed.
+var (
+	minTalosMinor = talosversion.Oldest().Minor
+	maxTalosMinor = talosversion.Newest().Minor
 )
+
+// maxContractMinor is the newest version contract that this build writes. Machines of Talos 1.14 take it like those of
+// their own, and so does any that is newer than its contract (machinery 1.14, types/v1alpha1).
+const maxContractMinor = 13
 
 // TalosVersion is a released or pre-released version of Talos, such as v1.13.0.
 type TalosVersion struct{ semver.Version }
@@ -26,7 +32,7 @@ func (v TalosVersion) String() string { return "v" + v.Version.String() }
 // Contract is the newest version contract that machines of this version understand and this build can write,
 // such as "v1.13".
 func (v TalosVersion) Contract() string {
-	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, maxTalosMinor))
+	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, maxContractMinor))
 }
 
 // Known reports whether this build knows what that minor version of Talos supports. A newer one is taken to be
@@ -72,7 +78,7 @@ func ParseKubernetesVersion(s string) (KubernetesVersion, error) {
 	return KubernetesVersion{parsed}, nil
 }
 
-// CheckKubernetesSupported asks the compatibility table of Talos (machinery 1.13) whether machines of that
+// CheckKubernetesSupported asks the compatibility table of Talos (machinery 1.14) whether machines of that
 // Talos version run that version of Kubernetes. The error is a *FieldError with the range that is allowed, and
 // with which of the two a running cluster has to change first. Nothing is said about a Talos that is not Known.
 func CheckKubernetesSupported(talos TalosVersion, kubernetes KubernetesVersion) error {
@@ -150,7 +156,7 @@ func CheckContract(contract string, talos TalosVersion) error {
 // parseContract reads a pinned version contract, "v1.13". A patch level is not accepted, so that there is
 // one spelling for each contract and a difference is always a change.
 func parseContract(s string) (*config.VersionContract, error) {
-	for minor := minTalosMinor; minor <= maxTalosMinor; minor++ {
+	for minor := int(minTalosMinor); minor <= maxContractMinor; minor++ {
 		contract := &config.VersionContract{Major: 1, Minor: minor}
 		if s == contract.String() {
 			return contract, nil
@@ -160,7 +166,7 @@ func parseContract(s string) (*config.VersionContract, error) {
 	return nil, &FieldError{
 		Field:   "talos_version_contract",
 		Found:   quoted(s),
-		Allowed: fmt.Sprintf("v1.%d to v1.%d, without a patch level", minTalosMinor, maxTalosMinor),
+		Allowed: fmt.Sprintf("v1.%d to v1.%d, without a patch level", minTalosMinor, maxContractMinor),
 		Fix:     "write the Talos minor version the cluster was created with, such as v1.13",
 	}
 }

@@ -19,7 +19,7 @@ func TestParseTalosVersion_goodAndBad(t *testing.T) {
 	}
 
 	// A newer Talos is not known, and gets what the newest one that is known understands.
-	if version, err := ParseTalosVersion("v1.14.1"); err != nil || version.Contract() != "v1.13" || version.Known() {
+	if version, err := ParseTalosVersion("v1.15.1"); err != nil || version.Contract() != "v1.13" || version.Known() {
 		t.Errorf("contract %s, known %v, %v", version.Contract(), version.Known(), err)
 	}
 
@@ -34,9 +34,9 @@ func TestParseTalosVersion_goodAndBad(t *testing.T) {
 		"":         `talos_version: found ""` + shape,
 		"latest":   `talos_version: found "latest"` + shape,
 		"v01.13.0": `talos_version: found "v01.13.0"` + shape,
-		"v1.9.5":   `talos_version: found "v1.9.5"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
-		"v2.11.0":  `talos_version: found "v2.11.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version, or a newer release of this provider`,
-		"v0.12.0":  `talos_version: found "v0.12.0"; allowed: v1.10.0 to v1.13.x; use a supported Talos version`,
+		"v1.9.5":   `talos_version: found "v1.9.5"; allowed: v1.10.0 to v1.14.x; use a supported Talos version`,
+		"v2.11.0":  `talos_version: found "v2.11.0"; allowed: v1.10.0 to v1.14.x; use a supported Talos version, or a newer release of this provider`,
+		"v0.12.0":  `talos_version: found "v0.12.0"; allowed: v1.10.0 to v1.14.x; use a supported Talos version`,
 	} {
 		_, err := ParseTalosVersion(bad)
 		if diff := cmp.Diff([]string{want}, messages(err)); diff != "" {
@@ -52,7 +52,7 @@ func TestKubernetesVersion_supportedByTalos(t *testing.T) {
 		{"v1.10.0", "v1.34.0", `kubernetes_version: found "v1.34.0"; allowed: v1.28 to v1.33 with Talos v1.10.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Talos first, to a version that supports this Kubernetes`},
 		{"v1.13.0", "v1.36.3", ""},
 		{"v1.13.0", "v1.30.5", `kubernetes_version: found "v1.30.5"; allowed: v1.31 to v1.36 with Talos v1.13.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Kubernetes to at least v1.31 first, and Talos after it`},
-		{"v1.14.0", "v1.45.0", ""},
+		{"v1.15.0", "v1.45.0", ""},
 		{"v1.13.0-rc.0", "v1.37.0", `kubernetes_version: found "v1.37.0"; allowed: v1.31 to v1.36 with Talos v1.13.0-rc.0; choose a Kubernetes version in that range, or a Talos version that supports this one; in a cluster that runs, upgrade Talos first, to a version that supports this Kubernetes`},
 	} {
 		talos, err := ParseTalosVersion(test.talos)

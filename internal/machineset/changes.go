@@ -15,6 +15,8 @@ type Changes struct {
 	Drain          drainChoice
 	Via            []machineconfig.TalosVersion
 	AllowDowngrade bool
+	// AllowUntested lets machines run a Talos that is newer than all that this build knows.
+	AllowUntested bool
 	// Snapshots is the folder for snapshots of etcd; empty for none.
 	Snapshots string
 	// KubernetesVia are releases of Kubernetes that upgrades pass, and drainKubelet whether

@@ -70,7 +70,7 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 
 // Look notes where a configuration differs from that of state, and lists the fields that
 // take a reboot to put it right.
-func (e *Examination) Look(machine string, active []byte) ([]string, error) {
+func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 	files, err := e.Wanted()
 	if err != nil {
 		// The settings in state make no configuration in this build: nothing can be told,

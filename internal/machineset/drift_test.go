@@ -162,7 +162,7 @@ func TestDrift_thatTakesAReboot(t *testing.T) {
 		"a change and drift": {after: after, Drift: []string{"configuration: v1alpha1 machine.token"},
 			want: []string{"machine.token"}},
 	} {
-		_, got, err := comparison([]byte(before), []byte(test.after), ReadDrift(test.Drift).places())
+		_, got, err := comparison([]byte(before), []byte(test.after), ReadDrift(test.Drift).places(), "v1.13.0")
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
 		}
@@ -230,7 +230,7 @@ func TestComparison_unknownForm(t *testing.T) {
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
 
-	_, fields, err := comparison(known, []byte(newer), ReadDrift([]string{"configuration: v1alpha1 machine.files"}).places())
+	_, fields, err := comparison(known, []byte(newer), ReadDrift([]string{"configuration: v1alpha1 machine.files"}).places(), "v1.13.0")
 	if err != nil || len(fields) > 0 {
 		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
 	}

@@ -38,7 +38,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 
 		drift := r.Drift[cmp.Or(r.Renamed[name], name)].places()
 
-		changes, fields, err := comparison(before, files.Configs[name], drift)
+		changes, fields, err := comparison(before, files.Configs[name], drift, p.talosAtChange(name, r.Machines[name]))
 		if err != nil {
 			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations",
 				finding.Report{Cause: []string{name + ": " + err.Error()}}))
@@ -52,6 +52,19 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 	}
 
 	return r, out
+}
+
+// talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration comes
+// after an upgrade and before a downgrade (cluster, changeOf).
+func (p Set) talosAtChange(name string, state cluster.MachineState) string {
+	now, running := machineconfig.ReadTalosVersion(state.TalosVersion)
+
+	then, err := machineconfig.ParseTalosVersion(p.Machines[name].Group.TalosVersion)
+	if err != nil || running && then.LT(now.Version) {
+		return state.TalosVersion
+	}
+
+	return then.String()
 }
 
 // reconfigured lists the machines that run another configuration than is wanted.
@@ -71,13 +84,13 @@ func (r PriorState) reconfigured(files Rendered) []string {
 // comparison lists what changes from one configuration to another, and the fields that take a reboot for it. drift is
 // where the machine differs from the first one: those places change too, unless the second configuration has changed
 // there as well and may be what the machine has.
-func comparison(before, after []byte, drift []machineconfig.Place) ([]machineconfig.Change, []string, error) {
+func comparison(before, after []byte, drift []machineconfig.Place, talos string) ([]machineconfig.Change, []string, error) {
 	changes, err := machineconfig.Diff(before, after)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	_, fields, err := machineconfig.NeedsReboot(before, after)
+	_, fields, err := machineconfig.NeedsReboot(before, after, talos)
 	if errors.Is(err, machineconfig.ErrUnknownForm) {
 		return changes, nil, nil // the run asks Talos
 	}
@@ -91,7 +104,7 @@ func comparison(before, after []byte, drift []machineconfig.Place) ([]machinecon
 	})
 
 	for _, place := range drift {
-		if field := place.RebootField(); field != "" && !slices.Contains(fields, field) {
+		if field := place.RebootField(talos); field != "" && !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // SupportedTalos is the range of Talos versions, for texts.
-const SupportedTalos = "v1.10 to " + newestTalos
+var SupportedTalos = talosversion.Oldest().String() + " to " + NewestTalos
 
-// newestTalos is the newest minor version that is known.
-const newestTalos = "v1.13"
+// NewestTalos is the newest minor version that is known, for texts.
+var NewestTalos = talosversion.Newest().String()
 
 // Validate checks the machines against each other, their versions and their configurations, as far as they are known
 // and without a machine. All mistakes are reported at once.
@@ -51,7 +52,7 @@ func (g *Group) ValidateImage() finding.List {
 	}
 
 	if platform := g.Platform; platform != "" {
-		if _, err := (image.Installer{Version: newestTalos + ".0", Platform: platform}).Reference(); err != nil {
+		if _, err := (image.Installer{Version: NewestTalos + ".0", Platform: platform}).Reference(); err != nil {
 			diags.Append(finding.Invalid(g.At.AtName("platform"), "platform", "found "+finding.Quote(platform),
 				"allowed are the names Talos uses, such as metal, nocloud or aws",
 				"leave it out for physical and most virtual machines"))
@@ -154,9 +155,18 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 
 	var diags finding.List
 
+	if !talos.Known() && !p.Changes.AllowUntested && !p.Changes.Unknown {
+		return FieldDiagnostics(p, p.problemsIn(g, "", &machineconfig.FieldError{
+			Field: "talos_version", Found: finding.Quote(talos.String()),
+			Allowed: SupportedTalos + ", which this version of the provider was tested with",
+			Fix: "use a newer release of this provider, or set allow_untested = true: machines are then treated as if they " +
+				"ran Talos " + NewestTalos,
+		}))
+	}
+
 	if !talos.Known() {
 		diags.Append(finding.Questionable(g.VersionAt, "talos_version", fmt.Sprintf("found %s", talos),
-			"This version of the provider knows Talos up to "+newestTalos+
+			"This version of the provider knows Talos up to "+NewestTalos+
 				", and cannot tell what a newer one supports: it is treated like that",
 			"Read the release notes of Talos, and use a newer release of this provider when there is one"))
 	}

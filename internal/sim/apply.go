@@ -176,7 +176,7 @@ func (b *boot) planApply(
 
 	switch mode {
 	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_NO_REBOOT:
-		if err := canApplyImmediate(b.Config(), cfg); err != nil && !maintenance {
+		if err := canApplyImmediate(b.Config(), cfg); err != nil && !maintenance && !immediate {
 			return plan, status.Error(codes.InvalidArgument, err.Error())
 		}
 

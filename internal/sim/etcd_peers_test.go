@@ -65,8 +65,8 @@ func announcing(t *testing.T, cluster *testCluster, address string) []byte {
 	check(t, err)
 
 	provider, err = provider.PatchV1Alpha1(func(c *v1alpha1.Config) error {
-		c.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{ //nolint:staticcheck // Talos takes it
-			NetworkInterfaces: []*v1alpha1.Device{{DeviceInterface: "lo", DeviceAddresses: []string{address}}}, //nolint:staticcheck // as above
+		c.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{
+			NetworkInterfaces: []*v1alpha1.Device{{DeviceInterface: "lo", DeviceAddresses: []string{address}}},
 		}
 		c.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = []string{address}
 		c.ClusterConfig.EtcdConfig.EtcdListenSubnets = []string{"0.0.0.0/0"}

@@ -99,7 +99,7 @@ func TestLegacyUpgrade_cordonFails(t *testing.T) {
 	check(t, c.kubernetes(cps[0]).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}))
 
 	boots := workers[0].Boots()
-	_, err := c.secure(workers[0]).MachineClient.Upgrade( //nolint:staticcheck // the legacy call
+	_, err := c.secure(workers[0]).MachineClient.Upgrade(
 		t.Context(), &machine.UpgradeRequest{Image: installer + "v1.13.3"})
 	check(t, err)
 

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -77,10 +81,27 @@ func (b *boot) installConfigured(ctx context.Context) error {
 
 	b.World.Update(func() {
 		b.m.Disk.Installed, b.m.Disk.Entry = true, &sys
-		b.m.Disk.Config = data
+		b.m.Disk.Config, b.m.Disk.Own = data, b.ownVolumes(cfg)
 	})
 
 	return nil
+}
+
+// ownVolumes are those that a configuration gives partitions to.
+func (b *boot) ownVolumes(cfg config.Provider) map[string]bool {
+	if !b.Since(1, 14) {
+		return nil
+	}
+
+	own := map[string]bool{}
+
+	for _, document := range cfg.Documents() {
+		if volume, ok := document.(*block.VolumeConfigV1Alpha1); ok && slices.Contains(machined.OwnVolumes, volume.Name()) {
+			own[volume.Name()] = block.ProvisioningRequested(volume.ProvisioningSpec)
+		}
+	}
+
+	return own
 }
 
 // bootServices is the boot sequence: it ends when every service is up, which on a

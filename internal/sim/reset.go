@@ -4,22 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
 // Reset checks its input, answers, and resets in the background.
-func (a *api) Reset(_ context.Context, req *machine.ResetRequest) (*machine.ResetResponse, error) {
+func (a *api) Reset(ctx context.Context, req *machine.ResetRequest) (*machine.ResetResponse, error) {
 	b := a.b
 
 	labels, err := b.resetTargets(req)
 	if err != nil {
 		return nil, err
 	}
+
+	apid.Annotate(ctx, strings.Join(labels, " "))
 
 	actor := uuid.NewString()
 	b.StartSequence("reset", actor, false, b.resetSequence(req, labels))
@@ -51,8 +56,12 @@ func (b *boot) resetTargets(req *machine.ResetRequest) ([]string, error) {
 
 	labels := []string{}
 
+	ephemeral := slices.ContainsFunc(req.GetSystemPartitionsToWipe(), func(s *machine.ResetPartitionSpec) bool {
+		return s.GetLabel() == "EPHEMERAL" && s.GetWipe()
+	})
+
 	for _, spec := range req.GetSystemPartitionsToWipe() {
-		if err := b.checkVolume(spec.GetLabel()); err != nil {
+		if err := b.checkVolume(spec.GetLabel(), ephemeral); err != nil {
 			return nil, err
 		}
 
@@ -81,9 +90,11 @@ func (b *boot) checkUserDisk(device string) error {
 }
 
 // checkVolume finds a system volume. Containers have them as directories, which have
-// no location, so that a reset which names them is refused.
-func (b *boot) checkVolume(label string) error {
-	known := label == "STATE" || label == "EPHEMERAL" || label == "META"
+// no location, so that a reset which names them is refused. From Talos 1.14 on a volume without a
+// partition is wiped with the one that it lies on, which has to be named as well.
+func (b *boot) checkVolume(label string, ephemeral bool) error {
+	own := b.Since(1, 14) && slices.Contains(machined.OwnVolumes, label)
+	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || own
 
 	switch {
 	case !known:
@@ -92,6 +103,9 @@ func (b *boot) checkVolume(label string) error {
 			label, label)
 	case b.m.Platform == machined.Container || !b.m.Installed():
 		return fmt.Errorf("failed to reset: volume %q is not located", label)
+	case own && !b.m.Disk.Own[label] && !ephemeral:
+		return fmt.Errorf("failed to reset: volume %[1]q resides on volume %[2]q, and therefore %[1]q cannot be wiped "+
+			"without wiping %[2]q", label, "EPHEMERAL")
 	default:
 		return nil
 	}

@@ -299,7 +299,6 @@ func (c *testCluster) pullLegacy(
 ) (*machine.ImagePullResponse, error) {
 	c.t.Helper()
 
-	//nolint:staticcheck // talosctl upgrade-k8s uses the legacy call
 	return c.secure(m).MachineClient.ImagePull(c.t.Context(),
 		&machine.ImagePullRequest{Namespace: namespace, Reference: image})
 }

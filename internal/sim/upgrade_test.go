@@ -118,7 +118,7 @@ func install(ctx context.Context, c *client.Client, name string) (output string,
 func legacyUpgrade(
 	ctx context.Context, c *client.Client, req *machine.UpgradeRequest,
 ) (*machine.UpgradeResponse, error) {
-	return c.MachineClient.Upgrade(ctx, req) //nolint:staticcheck // deprecated, and all that older machines have
+	return c.MachineClient.Upgrade(ctx, req)
 }
 
 // installed pulls and installs an image that must go well.

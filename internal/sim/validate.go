@@ -47,7 +47,7 @@ func (b *boot) validate(cfg config.Provider) ([]string, error) {
 // validateAtRuntime judges a configuration by what the machine has, and the images of Kubernetes by the Talos that it
 // runs (Talos 1.13, types/v1alpha1, Config.RuntimeValidate; Talos 1.14, ValidateKubernetesVersions).
 func (b *boot) validateAtRuntime(ctx context.Context, cfg config.Provider) ([]string, error) {
-	warnings, err := cfg.RuntimeValidate(ctx, b.Resources, b.validationMode()) //nolint:staticcheck // validate is the rest
+	warnings, err := cfg.RuntimeValidate(ctx, b.Resources, b.validationMode())
 
 	if cfg.RawV1Alpha1() != nil && cfg.RawV1Alpha1().MachineConfig != nil {
 		for _, image := range kubernetesImages(cfg) {

@@ -458,3 +458,46 @@ func TestChanges_endWithTheirContext(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+// Talos 1.14 may keep the data of etcd, containers, kubelet and logs on partitions of their own, which stay unless they
+// are named; and it refuses the name of one that is a directory on EPHEMERAL.
+func TestReset_wipesVolumesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+
+	const volumes = "\n---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ETCD\nprovisioning:\n  diskSelector: {match: " +
+		"system_disk}\n  minSize: 1GiB\n  maxSize: 2GiB\n"
+
+	for name, test := range map[string]struct{ version, volumes, wiped string }{
+		"Talos 1.13":         {version: "v1.13.6", wiped: "STATE EPHEMERAL"},
+		"Talos 1.14":         {version: "v1.14.1", wiped: "STATE EPHEMERAL"},
+		"Talos 1.14 and two": {version: "v1.14.1", volumes: volumes, wiped: "STATE EPHEMERAL ETCD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			simulator := site(t, sim.Options{TalosVersion: test.version})
+			o := newOwner(t, simulator)
+			m := add(t, simulator, sim.MachineOptions{})
+			api := o.fleet(t, nil).Machine(wanted(m))
+			config := append(o.config(t, machinetype.TypeControlPlane), test.volumes...)
+
+			must(t, api.ApplyConfig(t.Context(), config, cluster.Maintenance, m.UUID()))
+			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+			must(t, api.Bootstrap(t.Context()))
+			observed(t, api, "became ready", settled)
+			must(t, api.Reset(t.Context(), false))
+			observed(t, api, "waited in maintenance mode",
+				func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+
+			if calls := simulator.CallsTo("Reset"); len(calls) != 1 || calls[0].Detail != test.wiped {
+				t.Errorf("wiped %v, want %s", calls, test.wiped)
+			}
+
+			// With the data of its member it could not be bootstrapped.
+			must(t, api.ApplyConfig(t.Context(), config, cluster.Maintenance, m.UUID()))
+			observed(t, api, "waited for its bootstrap again", waitsForBootstrap)
+			must(t, api.Bootstrap(t.Context()))
+			observed(t, api, "became ready again", settled)
+		})
+	}
+}

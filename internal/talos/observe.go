@@ -13,7 +13,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Observe asks the machine what it is. It has no error: a machine that does not
@@ -125,7 +124,10 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
 	out := cluster.MachineState{Access: cluster.Member, Certificate: s.peer.certificate}
 
-	var section *machineSection
+	var (
+		section *machineSection
+		raw     []byte
+	)
 
 	calls, callCtx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
@@ -134,7 +136,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 		return err
 	})
 	calls.Go(func() (err error) {
-		section, err = m.configuration(callCtx, s, &out)
+		section, raw, err = m.configuration(callCtx, s, &out)
 
 		return err
 	})
@@ -153,6 +155,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	})
 
 	if err := calls.Wait(); err != nil {
+		return out, err
+	}
+
+	if err := m.observeReboot(raw, &out); err != nil {
 		return out, err
 	}
 
@@ -258,46 +264,48 @@ func (m *Machine) observeBoot(ctx context.Context, s *session, out *cluster.Mach
 	return err
 }
 
-// configuration fills in role, digest, the images of Kubernetes, and what a change of the
-// configuration needs a reboot for.
+// configuration fills in role, digest and the images of Kubernetes, and gives what they were read from.
 //
 // Where none of that is wanted, the configuration is not read: the role is told without it, and the section is nil.
 func (m *Machine) configuration(
 	ctx context.Context, s *session, out *cluster.MachineState,
-) (section *machineSection, err error) {
+) (section *machineSection, raw []byte, err error) {
 	if !m.fleet.options.wantsConfigurations() {
 		out.Role, err = bounded(ctx, m, s.machineType)
 
-		return nil, err
+		return nil, nil, err
 	}
 
-	raw, err := m.observedConfig(ctx, s)
+	raw, err = m.observedConfig(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	parsed, err := m.parse(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	section, rebootFor := &parsed.section, m.fleet.options.RebootFor
+	section = &parsed.section
 	out.Role, out.Images, out.ConfigDigest = section.role(), maps.Clone(parsed.images), parsed.digest
-	out.Keys = parsed.keys
 
-	if out.ConfigDigest == "" {
-		return section, nil
+	return section, raw, nil
+}
+
+// observeReboot fills in what the change from a configuration to the wanted one needs a reboot for, by the Talos that
+// the machine runs.
+func (m *Machine) observeReboot(raw []byte, out *cluster.MachineState) (err error) {
+	rebootFor, want := m.fleet.options.RebootFor, m.asWanted().ConfigDigest
+
+	if rebootFor == nil || raw == nil || out.ConfigDigest == "" || want == "" || want == out.ConfigDigest {
+		return nil
 	}
 
-	if want := m.asWanted().ConfigDigest; rebootFor == nil || want == "" || want == out.ConfigDigest {
-		return section, nil
+	if out.RebootFor, err = rebootFor(m.name, out.TalosVersion, raw); err != nil {
+		return fmt.Errorf("compare the machine configuration with the wanted one: %w", err)
 	}
 
-	if out.RebootFor, err = rebootFor(m.name, raw); err != nil {
-		return section, fmt.Errorf("compare the machine configuration with the wanted one: %w", err)
-	}
-
-	return section, nil
+	return nil
 }
 
 // wantsConfigurations is whether anything is wanted of machine configurations.
@@ -338,7 +346,6 @@ type parsedConfig struct {
 	sum     [sha256.Size]byte
 	section machineSection
 	images  cluster.Images
-	keys    rotation.Keys
 	digest  string
 }
 
@@ -364,12 +371,6 @@ func (m *Machine) parse(raw []byte) (parsedConfig, error) {
 	if images := m.fleet.options.Images; images != nil {
 		if parsed.images, err = images(raw); err != nil {
 			return parsed, fmt.Errorf("find the images of Kubernetes in the machine configuration: %w", err)
-		}
-	}
-
-	if keys := m.fleet.options.Keys; keys != nil {
-		if parsed.keys, err = keys(raw); err != nil {
-			return parsed, fmt.Errorf("find the keys in the machine configuration: %w", err)
 		}
 	}
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -52,9 +54,25 @@ func (m *Machine) pullImage(ctx context.Context, image string) error {
 		return err
 	}
 
-	_, err = m.pull(ctx, s, imageStore(), image)
+	_, err = m.pull(ctx, s, imageStore(), image, pullsOf(version))
 
 	return err
+}
+
+// pullAttempts is how often a registry is asked where Talos asks it once and tells at once that it did not answer; the
+// pauses between double from pullPause.
+const (
+	pullAttempts = 4
+	pullPause    = 500 * time.Millisecond
+)
+
+// pullsOf is how often a machine has to be asked: up to Talos 1.13 it tries again itself.
+func pullsOf(version *machineapi.Version) int {
+	if talosversion.Of(version.GetVersion().GetTag()).PullsOnce {
+		return pullAttempts
+	}
+
+	return 1
 }
 
 // stepwise is the first Talos whose image is pulled, installed and booted by calls of
@@ -81,13 +99,32 @@ func (m *Machine) pullContext(ctx context.Context) (context.Context, context.Can
 }
 
 // pull fetches an image into a store and returns the name that it has there, which holds
-// its digest.
+// its digest. What the machine's registry does not answer is asked again, so many times in all.
 func (m *Machine) pull(
-	ctx context.Context, s *session, store *common.ContainerdInstance, image string,
-) (string, error) {
+	ctx context.Context, s *session, store *common.ContainerdInstance, image string, attempts int,
+) (name string, err error) {
 	ctx, cancel := m.pullContext(ctx)
 	defer cancel()
 
+	asked := wait.Backoff(ctx, pullPause, pullPause<<attempts, func(ctx context.Context) error {
+		name, err = s.pull(ctx, store, image)
+		attempts--
+
+		// A machine that does not answer, and what no further attempt changes, is for whoever asked for the image.
+		if err == nil || attempts <= 0 || wait.IsPermanent(err) || errors.Is(err, ErrUnreachable) {
+			return nil
+		}
+
+		return err
+	})
+	if asked != nil {
+		return "", asked
+	}
+
+	return name, err
+}
+
+func (s *session) pull(ctx context.Context, store *common.ContainerdInstance, image string) (string, error) {
 	stream, err := s.images.Pull(ctx, &machineapi.ImageServicePullRequest{Containerd: store, ImageRef: image})
 	if err != nil {
 		return "", s.pullFailed(err)

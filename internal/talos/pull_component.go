@@ -58,7 +58,7 @@ func (m *Machine) pullComponent(ctx context.Context, component cluster.Component
 	}
 
 	if hasService {
-		_, err = m.pull(ctx, s, store, image)
+		_, err = m.pull(ctx, s, store, image, pullsOf(version))
 	} else {
 		err = m.pullAtOnce(ctx, s, store.GetNamespace(), image)
 	}

@@ -3,18 +3,22 @@ package talos
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // containerMode is Talos's name of the runtime mode without disks.
 const containerMode = "container"
 
 // Reset wipes what makes the machine a member of its cluster (the partitions STATE
-// and EPHEMERAL) and reboots it into maintenance mode. Destructive. The installation
+// and EPHEMERAL, and those of ETCD, CRI, KUBELET and LOG where they are partitions of their
+// own) and reboots it into maintenance mode. Destructive. The installation
 // and META stay, so that the machine boots from its disk again. In a container there
 // are no partitions and Talos refuses their labels: it only stops, and whoever runs
 // the container owns its volumes.
@@ -45,9 +49,8 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 
 	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
 	if version.GetPlatform().GetMode() != containerMode {
-		request.SystemPartitionsToWipe = []*machineapi.ResetPartitionSpec{
-			{Label: constants.StatePartitionLabel, Wipe: true},
-			{Label: constants.EphemeralPartitionLabel, Wipe: true},
+		if request.SystemPartitionsToWipe, err = m.partitionsToWipe(ctx, s, version.GetVersion().GetTag()); err != nil {
+			return err
 		}
 	}
 
@@ -56,6 +59,56 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 	}
 
 	return m.settle(ctx, m.leftIdle(""))
+}
+
+// ownVolumes are what lies on EPHEMERAL unless it was given a partition when the machine was installed (Talos 1.14,
+// block/internal/volumes/volumeconfig/system_volumes.go). Without that of etcd a machine that is wiped keeps its member's
+// data, and can never be bootstrapped again.
+var ownVolumes = []string{"ETCD", "CRI", "KUBELET", "LOG"}
+
+// partitionsToWipe are the partitions of a machine that hold anything of its cluster.
+func (m *Machine) partitionsToWipe(
+	ctx context.Context, s *session, talos string,
+) ([]*machineapi.ResetPartitionSpec, error) {
+	labels := []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel}
+
+	if talosversion.Of(talos).OwnVolumes {
+		partitions, err := bounded(ctx, m, s.volumePartitions)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, label := range ownVolumes {
+			if slices.Contains(partitions, label) {
+				labels = append(labels, label)
+			}
+		}
+	}
+
+	specs := make([]*machineapi.ResetPartitionSpec, len(labels))
+	for i, label := range labels {
+		specs[i] = &machineapi.ResetPartitionSpec{Label: label, Wipe: true}
+	}
+
+	return specs, nil
+}
+
+// volumePartitions lists the volumes that are partitions.
+func (s *session) volumePartitions(ctx context.Context) ([]string, error) {
+	items, err := list[*block.VolumeStatus](ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", block.VolumeStatusType, err)
+	}
+
+	var names []string
+
+	for item := range items.All() {
+		if item.TypedSpec().Type == block.VolumeTypePartition {
+			names = append(names, item.Metadata().ID())
+		}
+	}
+
+	return names, nil
 }
 
 func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {

@@ -191,8 +191,8 @@ func TestObserve_rebootFor(t *testing.T) {
 	var asked string
 
 	f := o.fleet(t, func(o *talos.Options) {
-		o.RebootFor = func(machine string, active []byte) ([]string, error) {
-			asked = machine
+		o.RebootFor = func(machine, talos string, active []byte) ([]string, error) {
+			asked = machine + " " + talos
 			if bytes.Contains(active, []byte("swappiness")) {
 				return nil, failing
 			}
@@ -217,7 +217,7 @@ func TestObserve_rebootFor(t *testing.T) {
 		}
 	}
 
-	if asked != m.Name() {
+	if asked != m.Name()+" v1.13.0" {
 		t.Errorf("asked for %q", asked)
 	}
 

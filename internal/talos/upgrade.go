@@ -65,7 +65,7 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(
 		return m.upgradeAtOnce(ctx, s, image)
 	}
 
-	if err := m.install(ctx, s, image); err != nil {
+	if err := m.install(ctx, s, image, pullsOf(version)); err != nil {
 		return err
 	}
 
@@ -78,13 +78,13 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(
 
 // install runs the installer of an image to its end. The image is pulled again, which
 // costs nothing when it is there, because it may have been removed since.
-func (m *Machine) install(ctx context.Context, s *session, image string) error {
+func (m *Machine) install(ctx context.Context, s *session, image string, attempts int) error {
 	limit := m.fleet.options.Timeouts.Upgrade
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: not installed within %s", ErrUnreachable, limit))
 	defer cancel()
 
-	name, err := m.pull(ctx, s, imageStore(), image)
+	name, err := m.pull(ctx, s, imageStore(), image, attempts)
 	if err != nil {
 		return err
 	}

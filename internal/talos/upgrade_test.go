@@ -378,3 +378,39 @@ func TestUpgrade_isCalledOff(t *testing.T) {
 
 	must(t, api.Upgrade(t.Context(), newer, m.UUID(), confirmed))
 }
+
+// Talos 1.14 asks a registry once and says so at once when it does not answer, where older ones try again themselves.
+func TestPullImage_registryThatFailsForAWhile(t *testing.T) {
+	t.Parallel()
+
+	for version, works := range map[string]bool{"v1.13.0": false, "v1.14.1": true} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			simulator, m, api := upgradable(t, version, nil)
+			must(t, simulator.SetImage(newer, images.Image{}))
+			m.SetFault(sim.Fault{Method: "Pull", Count: 2, Code: codes.Unknown, Message: "503 Service Unavailable"})
+
+			err := api.PullImage(t.Context(), newer)
+			if works != (err == nil) || wait.IsPermanent(err) {
+				t.Errorf("err = %v", err)
+			}
+
+			if n, want := len(simulator.CallsTo("Pull")), map[bool]int{false: 1, true: 3}[works]; n != want {
+				t.Errorf("the registry was asked %d times, want %d", n, want)
+			}
+
+			// What it does not have is not asked for again.
+			m.ClearFaults()
+			simulator.ForgetCalls()
+
+			if err := api.PullImage(t.Context(), noImage); !errors.Is(err, talos.ErrGone) {
+				t.Errorf("an image that is not there: %v", err)
+			}
+
+			if n := len(simulator.CallsTo("Pull")); n != 1 {
+				t.Errorf("asked %d times for what is not there", n)
+			}
+		})
+	}
+}

@@ -79,11 +79,16 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 	hook := providerdata.NewProviderData().WithConfigurations(
 		machineset.Rendered{Configs: map[string][]byte{"w-1": known}}).Talos.RebootFor
 
-	if fields, err := hook("w-1", []byte(newer)); err != nil || len(fields) > 0 {
+	if fields, err := hook("w-1", "v1.13.0", []byte(newer)); err != nil || len(fields) > 0 {
 		t.Errorf("a machine that runs it reboots for %q (%v)", fields, err)
 	}
 
-	if _, err := hook("w-1", []byte("machine: [")); err == nil {
+	// Talos 1.14 would not say that a reboot is missing.
+	if fields, err := hook("w-1", "v1.14.1", []byte(newer)); err != nil || len(fields) != 1 {
+		t.Errorf("a machine of Talos 1.14 that runs it reboots for %q (%v)", fields, err)
+	}
+
+	if _, err := hook("w-1", "v1.13.0", []byte("machine: [")); err == nil {
 		t.Error("what is no configuration at all is compared")
 	}
 }

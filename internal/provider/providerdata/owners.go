@@ -49,7 +49,7 @@ func clusterKey(secrets string) string {
 		return ""
 	}
 
-	return bundle.Mark()
+	return authorityOf(bundle)
 }
 
 func keysOf(of string, m cluster.Machine) []machineKey {

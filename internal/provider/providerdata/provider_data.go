@@ -55,9 +55,8 @@ type ProviderData struct {
 // NewProviderData is the provider data of a process before its configuration is known.
 func NewProviderData() *ProviderData {
 	return &ProviderData{
-		Policy: cluster.DefaultPolicy(),
-		Talos: talos.Options{Digest: machineconfig.Digest, Images: machineset.ImagesIn,
-			Keys: machineconfig.Keys},
+		Policy:            cluster.DefaultPolicy(),
+		Talos:             talos.Options{Digest: machineconfig.Digest, Images: machineset.ImagesIn},
 		Removals:          askForRemovals,
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
@@ -85,11 +84,11 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 	}
 
 	informed := *m
-	informed.Talos.RebootFor = func(machine string, active []byte) ([]string, error) {
-		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine])
+	informed.Talos.RebootFor = func(machine, version string, active []byte) ([]string, error) {
+		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine], version)
 		if errors.Is(err, machineconfig.ErrUnknownForm) {
 			// It is then applied without a reboot, which Talos refuses where it takes one
-			// (ApplyConfiguration in mode NO_REBOOT, Talos 1.13).
+			// (ApplyConfiguration in mode NO_REBOOT, up to Talos 1.13).
 			return nil, nil
 		}
 

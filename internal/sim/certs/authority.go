@@ -22,9 +22,7 @@ import (
 // Authority is a certificate authority with its key.
 type Authority struct {
 	Cert *x509.Certificate
-	// Accepted are the certificates, in PEM, of those whose clients are taken where it is a trustd that signs.
-	Accepted [][]byte
-	key      crypto.Signer
+	key  crypto.Signer
 }
 
 // LoadAuthority parses a CA of a machine configuration.

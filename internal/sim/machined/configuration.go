@@ -28,7 +28,11 @@ func (b *Boot) OSAuthority() *talosx509.PEMEncodedCertificateAndKey {
 
 // Discovery says whether the configuration lets machines see each other as members.
 func (b *Boot) Discovery() bool {
-	return !b.InMaintenance() && (len(b.Config().DiscoveryServiceConfigs()) > 0 || b.Config().Cluster().Discovery().Enabled())
+	if b.InMaintenance() {
+		return false
+	}
+
+	return len(b.Config().DiscoveryServiceConfigs()) > 0 || b.Config().Cluster().Discovery().Enabled()
 }
 
 // CNIReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.

@@ -3,6 +3,7 @@ package machined
 import (
 	"errors"
 	"os"
+	"slices"
 
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 
@@ -32,14 +33,18 @@ type Storage struct {
 	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
 	// overlay is on EPHEMERAL.
 	CNI bool
-	// enrolled: the kubelet's client certificate is on EPHEMERAL, signed by EnrolledBy.
-	Enrolled   bool
-	EnrolledBy []byte
+	// enrolled: the kubelet's client certificate is on EPHEMERAL.
+	Enrolled bool
 	// Images are what containerd pulled to EPHEMERAL.
 	Images images.Pulled
+	// Own are those of OwnVolumes that got partitions of their own at the installation.
+	Own map[string]bool
 	// meta is the values on META; no other partition's wipe touches them.
 	meta map[uint8]string
 }
+
+// OwnVolumes lie on EPHEMERAL unless a VolumeConfig gives them partitions (since Talos 1.14).
+var OwnVolumes = []string{"ETCD", "CRI", "KUBELET", "LOG"}
 
 // Upgrade makes next the default boot entry and keeps what runs as the other one. The
 // installer writes META by itself, past the running system, hence no resource follows.
@@ -96,13 +101,31 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 			case "STATE":
 				d.Config, d.NodeID = nil, ""
 			case "EPHEMERAL":
-				node, d.Etcd = d.Etcd, nil
 				snapshot, d.Snapshot = d.Snapshot, ""
-				d.Images = nil
-				d.CNI, d.Enrolled, d.EnrolledBy = false, false, nil
+				d.CNI = false
 			case "META":
 				d.Installed, d.meta = false, nil
 			}
+		}
+
+		wiped := func(volume string) bool {
+			return slices.Contains(labels, volume) || !d.Own[volume] && slices.Contains(labels, "EPHEMERAL") || whole
+		}
+
+		if wiped("ETCD") {
+			node, d.Etcd = d.Etcd, nil
+		}
+
+		if wiped("CRI") {
+			d.Images = nil
+		}
+
+		if wiped("KUBELET") {
+			d.Enrolled = false
+		}
+
+		if whole {
+			d.Own = nil
 		}
 
 		d.Dead = whole

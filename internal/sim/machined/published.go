@@ -149,7 +149,25 @@ func (b *Boot) publishSystemDisk() {
 		Modify(b, block.NewVolumeStatus(block.NamespaceName, label), func(r *block.VolumeStatus) {
 			r.TypedSpec().Phase = block.VolumePhaseReady
 			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, 4+i)
-			r.TypedSpec().ParentLocation = disk
+			r.TypedSpec().ParentLocation, r.TypedSpec().Type = disk, block.VolumeTypePartition
+		})
+	}
+
+	if !b.Since(1, 14) {
+		return
+	}
+
+	// Talos 1.14, block/internal/volumes/volumeconfig/system_volumes.go.
+	for i, label := range OwnVolumes {
+		Modify(b, block.NewVolumeStatus(block.NamespaceName, label), func(r *block.VolumeStatus) {
+			r.TypedSpec().Phase = block.VolumePhaseReady
+
+			if b.Disk.Own[label] {
+				r.TypedSpec().Location, r.TypedSpec().ParentLocation = fmt.Sprintf("%s%d", disk, 7+i), disk
+				r.TypedSpec().Type = block.VolumeTypePartition
+			} else {
+				r.TypedSpec().Type, r.TypedSpec().ParentID = block.VolumeTypeDirectory, "EPHEMERAL"
+			}
 		})
 	}
 }
@@ -208,7 +226,8 @@ func (b *Boot) publishCluster() {
 	cfg := b.Config()
 
 	Modify(b, clusterres.NewInfo(), func(r *clusterres.Info) {
-		r.TypedSpec().ClusterID, r.TypedSpec().ClusterName = cfg.DiscoveryIdentityConfig().ClusterID(), cfg.K8sClusterConfig().ClusterName()
+		r.TypedSpec().ClusterID = cfg.DiscoveryIdentityConfig().ClusterID()
+		r.TypedSpec().ClusterName = cfg.K8sClusterConfig().ClusterName()
 	})
 	Modify(b, k8s.NewNodename(k8s.NamespaceName, k8s.NodenameID), func(r *k8s.Nodename) {
 		r.TypedSpec().Nodename = b.Nodename()
