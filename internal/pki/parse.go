@@ -29,32 +29,22 @@ func Parse(data []byte) (*Bundle, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
 	}
 
-	parsed, rotated := &secrets.Bundle{}, &Bundle{}
+	parsed := &secrets.Bundle{}
 
 	// Each part is decoded by itself because the errors of the YAML library quote the value they could not
 	// decode, which would be a secret: the part is named instead.
 	root := document.Content[0]
 	for i := 0; i < len(root.Content); i += 2 {
-		name, value := root.Content[i].Value, root.Content[i+1]
-
-		known, err := rotated.decodePrevious(name, value)
-		if !known {
-			err = decodePart(parsed, name, value)
-		}
-
-		if err != nil {
+		if err := decodePart(parsed, root.Content[i].Value, root.Content[i+1]); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
 		}
 	}
 
-	if err := validate(parsed, rotated.checkPrevious()...); err != nil {
+	if err := validate(parsed); err != nil {
 		return nil, err
 	}
 
-	bundle := newBundle(parsed)
-	bundle.previous, bundle.rotated = rotated.previous, rotated.rotated
-
-	return bundle, nil
+	return newBundle(parsed), nil
 }
 
 // checkShape recognises the files that are most often mistaken for a secrets bundle.
@@ -132,9 +122,9 @@ func decodeCerts(into *secrets.Bundle, value *yaml.Node) error {
 	return nil
 }
 
-// validate reports everything that is wrong with s, each problem on a line of its own, after what is known already.
-func validate(s *secrets.Bundle, known ...error) error {
-	problems := append(missingParts(s), known...)
+// validate reports everything that is wrong with s, each problem on a line of its own.
+func validate(s *secrets.Bundle) error {
+	problems := missingParts(s)
 
 	if s.Certs != nil {
 		for _, authority := range authorityParts(s.Certs) {

@@ -221,7 +221,8 @@ func kubernetesScenarios() map[string]planScenario {
 		},
 		"kubernetes-unknown-refused": {
 			says:   "A Kubernetes that this version of the provider knows nothing of, on a Talos that may run it.",
-			before: running("v1.36.3", 1), after: with(running("v1.48.0", 1), "v1.14.0", "talos_version"),
+			before: running("v1.36.3", 1), after: with(with(running("v1.48.0", 1), "v1.15.0", "talos_version"), true,
+				"allow_untested"),
 		},
 	}
 }

@@ -101,12 +101,17 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 		},
 		"Talos version too old": {
 			config: with(baseControlPlane(), "v1.9.5", "talos_version"),
-			At:     `AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+			At:     `AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.14.x"},
 		},
 		"Talos version too new": {
-			config: with(baseControlPlane(), "v1.14.0", "talos_version"),
+			config: with(baseControlPlane(), "v1.15.0", "talos_version"),
 			At:     `AttributeName("talos_version")`,
-			says:   []string{"v1.14.0", "knows Talos up to v1.13", "newer release of this provider"}, warning: true,
+			says:   []string{`"v1.15.0"`, "v1.10 to v1.14", "allow_untested = true", "newer release of this provider"},
+		},
+		"Talos version that is too new and allowed": {
+			config: with(with(baseControlPlane(), "v1.15.0", "talos_version"), true, "allow_untested"),
+			At:     `AttributeName("talos_version")`,
+			says:   []string{"v1.15.0", "knows Talos up to v1.14", "newer release of this provider"}, warning: true,
 		},
 		"Kubernetes version of two numbers": {
 			config: with(baseControlPlane(), "1.35", "kubernetes_version"),
@@ -344,7 +349,7 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		},
 		"Talos version of a pool": {
 			config: with(baseCluster(), "v1.9.5", "workers", "batch", "talos_version"),
-			At:     batch + `.AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.13.x"},
+			At:     batch + `.AttributeName("talos_version")`, says: []string{`"v1.9.5"`, "v1.10.0 to v1.14.x"},
 		},
 		"Talos version of a pool older than the contract": {
 			config: with(baseCluster(), "v1.12.4", "workers", "batch", "talos_version"),

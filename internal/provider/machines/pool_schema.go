@@ -139,7 +139,7 @@ func talosVersionAttribute(of string) schema.StringAttribute {
 		Required:      true,
 		PlanModifiers: []planmodifier.String{tf.KeepVersion()},
 		MarkdownDescription: "Talos version " + of + ", such as `" + rollout.TalosExample + "`, with or without the " +
-			"`v`: " + machineset.SupportedTalos + "; a newer one is accepted with a warning. A change upgrades the machines " +
+			"`v`: " + machineset.SupportedTalos + "; a newer one needs `allow_untested`. A change upgrades the machines " +
 			"that run, one minor version after the other, each drained first and rebooted; the control planes one at a time.",
 	}
 }

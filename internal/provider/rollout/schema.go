@@ -29,6 +29,7 @@ type Changes struct {
 	Drain          types.Object `tfsdk:"drain"`
 	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
 	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
+	AllowUntested  types.Bool   `tfsdk:"allow_untested"`
 	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
 	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
 	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
@@ -73,7 +74,7 @@ func Attributes() map[string]schema.Attribute {
 				"timeout": schema.StringAttribute{
 					Optional:            true,
 					Validators:          []validator.String{positiveDuration},
-					MarkdownDescription: "Time for emptying one node, such as `90s` or `10m` (default `5m`).",
+					MarkdownDescription: "Time for emptying one node, such as `90s` (default `5m`).",
 				},
 				"on_timeout": schema.StringAttribute{
 					Optional: true,
@@ -90,15 +91,15 @@ func Attributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{talosVia},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`; at most one of each. Default: the newest that are known (" + knownReleases() + "), of others " +
+				"`[\"v1.12.6\"]`, one of each. Default: the newest that are known (" + knownReleases() + "), of others " +
 				"the first." + tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a verified " +
-				"snapshot of etcd before the first control plane goes out of service (default: none). The files hold every " +
-				"Secret of the cluster, and are never deleted by talosop." + tf.TerraformOnly,
+				"snapshot of etcd before a control plane goes down (default: none). They hold every " +
+				"Secret of the cluster, and talosop never deletes them." + tf.TerraformOnly,
 		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
@@ -106,18 +107,23 @@ func Attributes() map[string]schema.Attribute {
 				"as Talos supports it ([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default " +
 				"`false`)." + tf.TerraformOnly,
 		},
+		"allow_untested": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether `talos_version` may be newer than " + machineset.NewestTalos + " (default `false`)." +
+				tf.TerraformOnly,
+		},
 		"kubernetes_upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
 			Validators:  []validator.List{kubernetesVia},
-			MarkdownDescription: "Kubernetes releases to pass on upgrades of these machines across more than one " +
-				"minor version, such as `[\"v1.35.6\"]`; at most one of each, supported by `talos_version`. Default: the " +
+			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one " +
+				"minor version, such as `[\"v1.35.6\"]`, one of each. Default: the " +
 				"newest that are known (" + knownKubernetesReleases() + "), of others the first." + tf.TerraformOnly,
 		},
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
-				"changes, and uncordoned afterwards (default `false`)." + tf.TerraformOnly,
+				"changes (default `false`)." + tf.TerraformOnly,
 		},
 	}
 }
@@ -179,8 +185,8 @@ func Untold() Changes {
 
 	return Changes{
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
-		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), SnapshotFolder: types.StringNull(),
-		KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
+		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
+		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 	}
 }
 
@@ -190,6 +196,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 
 	p.Changes.Try = r.Text(m.ApplyMode) == applyTry
 	p.Changes.AllowDowngrade = r.Truth(m.AllowDowngrade, false)
+	p.Changes.AllowUntested = r.Truth(m.AllowUntested, false)
 	p.Changes.Snapshots = r.Text(m.SnapshotFolder)
 	p.Changes.DrainKubelet = r.Truth(m.DrainKubelet, false)
 
