@@ -53,8 +53,8 @@ func All(tb testing.TB) []CLI {
 	return clis
 }
 
-// One returns one of the CLIs of this machine for what is the provider's alone: always the same one for a test, and half
-// of the tests under each.
+// One returns one of the CLIs of this machine for what is the provider's alone: always the same one for a test, and
+// half of the tests under each.
 func One(tb testing.TB) CLI {
 	tb.Helper()
 

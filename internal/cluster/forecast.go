@@ -297,6 +297,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	}
 
 	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
+	state.Keys = step.Keys
 
 	if !fresh {
 		state.boot()

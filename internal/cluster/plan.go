@@ -208,7 +208,8 @@ func unready(want Spec, have Snapshot, s MachineState) string {
 // nodesBecomeReady is true when a node that is not Ready lacks something: Talos brings a
 // network, or somebody else brought one, which any node that is Ready proves.
 func nodesBecomeReady(want Spec, have Snapshot) bool {
-	return want.NodesBecomeReady || have.networked || slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Ready })
+	return want.NodesBecomeReady || have.networked ||
+		slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Ready })
 }
 
 // conditionName is the name in front of an unmet condition such as

@@ -16,12 +16,15 @@ type rollout struct {
 	upgrades map[string]Upgrade
 	// kubernetes is the version that configurations have where machines name no images.
 	kubernetes string
+	// keys are those that machines carry next.
+	keys keyPlan
 	// up and down are the hops that come first among upgrades and among downgrades.
 	up, down hop
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
-	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}, kubernetes: joinsWith(want, have)}
+	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}, kubernetes: joinsWith(want, have),
+		keys: planKeys(want, have)}
 
 	for _, m := range want.all() {
 		if upgrade, ok := upgradeOf(have, m, p); ok {
@@ -55,9 +58,11 @@ func (r rollout) changeOf(m Machine) (change Step, wait string) {
 // than wanted, or that has to boot with it once more.
 func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
+	keys := r.keys.next(m)
+
 	if leftEtcd(r.have, m) {
 		s.RebootFor = append(slices.Clone(s.RebootFor), "its etcd, which it left and joins again")
-	} else if s.ConfigDigest == m.ConfigDigest {
+	} else if s.ConfigDigest == m.ConfigDigest && s.Keys == keys {
 		return ApplyConfig{}, false
 	}
 
@@ -68,7 +73,7 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	step := ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes,
-		Try: r.policy.TryConfig,
+		Try: r.policy.TryConfig && s.Keys == keys, Keys: keys, Moves: r.keys.moves(m, keys),
 	}
 
 	if len(s.RebootFor) > 0 {

@@ -77,6 +77,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	d.step(ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
+		Keys: planKeys(want, have).next(m),
 	})
 }
 

@@ -68,7 +68,7 @@ func (r rollout) liveShares() map[string]*share {
 		sizes[m.Pool]++
 
 		s := r.have.Machines[m.Name]
-		if s.Access != Member || s.ConfigDigest != m.ConfigDigest {
+		if _, changes := r.configOf(m); s.Access != Member || changes {
 			continue
 		}
 

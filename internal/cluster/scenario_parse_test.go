@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 func lines(text string) [][]string {
@@ -51,6 +53,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			}
 		case "joins":
 			spec.Joins = true
+		case "rotates":
+			spec.Rotates = true
 		case "pods":
 			defaults.Container, defaults.InstallTarget = true, ""
 		case "no-cni":
@@ -124,6 +128,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 		switch key, value, _ := strings.Cut(setting, "="); key {
 		case "uuid":
 			m.UUID = value
+		case "ca":
+			m.Keys = keysOf(value)
 		case "meta":
 			m.Meta = parseMeta(t, value)
 		case "pool":
@@ -172,6 +178,13 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			t.Fatalf("unknown setting %q", setting)
 		}
 	}
+}
+
+// keysOf reads an authority, and what is accepted beside it, such as "new+old": the same of Talos and of Kubernetes, and
+// tokens of the same name.
+func keysOf(text string) rotation.Keys {
+	return rotation.ParseKeys(fmt.Sprintf("talos=%s kubernetes=%[1]s cluster-token=%s", text,
+		strings.SplitN(text, "+", 2)[0]))
 }
 
 func parseBudget(t *testing.T, text string) cluster.Budget {
@@ -331,6 +344,8 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 				node.Unschedulable = true
 			case "controlplane":
 				node.ControlPlane = true
+			case "ca":
+				node.Keys = keysOf(since)
 			default:
 				t.Fatalf("unknown mark %q", mark)
 			}
@@ -417,6 +432,10 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 
 func parseVersions(s *cluster.MachineState, key, value string) bool {
 	switch key {
+	case "ca":
+		s.Keys = keysOf(value)
+	case "kubernetes-ca":
+		s.Keys.Kubernetes = keysOf(value).Kubernetes
 	case "version":
 		s.TalosVersion = value
 	case "schematic":

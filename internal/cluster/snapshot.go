@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Snapshot is everything that was observed of a cluster at one time.
@@ -198,6 +200,8 @@ type MachineState struct {
 	ConfigDigest string
 	// Images are those of Kubernetes in the active configuration; nil when nobody asked.
 	Images Images
+	// Keys are those in the active configuration; zero when nobody asked.
+	Keys rotation.Keys
 	// Pulled is the version of Kubernetes whose images this run fetched on the machine.
 	Pulled string
 	// RebootFor lists the fields in which the active configuration differs from the
@@ -345,6 +349,8 @@ type Node struct {
 	ControlPlane   bool
 	KubeletVersion string
 	BootID         string
+	// Keys are those that the node says its machine carries; zero where it says nothing.
+	Keys rotation.Keys
 	// StaticPods is what Kubernetes shows of the control plane's pods on the node, by
 	// their names; nil when nobody asked.
 	StaticPods map[string]StaticPod

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Role is what a machine does in its cluster. The values are those of Talos's
@@ -67,6 +69,11 @@ type Spec struct {
 	// nodes then register and stay NotReady until something else installs one.
 	NodesBecomeReady bool
 
+	// Rotates is true for a cluster whose keys were turned over at some time: a machine may carry others than the wanted
+	// ones for a while. OtherHolders are the machines of other resources, as recorded: a forecast knows no others.
+	Rotates      bool
+	OtherHolders rotation.Cluster
+
 	// waiting are the machines that join once the one whose node has their name is out, control planes first; order is
 	// that of the others. Both are set in copies that a plan works with.
 	waiting []waitingMachine
@@ -100,6 +107,8 @@ type Machine struct {
 	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
 	// none of ConfigDigest. Nil leaves them alone.
 	Images Images
+	// Keys are the wanted keys. They are none of ConfigDigest either; zero leaves them alone.
+	Keys rotation.Keys
 	// Pool names the workers that share a budget; control planes have none.
 	Pool string
 	// PreviousAddress is where an earlier apply reached the machine, when Address

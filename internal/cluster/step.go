@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Step is one effect on one machine. Steps are small comparable values, so that
@@ -47,6 +49,9 @@ type ApplyConfig struct {
 	Try bool
 	// Container is set for a machine that is a pod.
 	Container bool
+	// Keys are those that the configuration carries, and Moves says what becomes of the former ones of a member.
+	Keys  rotation.Keys
+	Moves string
 	// Evacuation before a reboot.
 	Evacuation
 }
@@ -55,13 +60,18 @@ type ApplyConfig struct {
 func (s ApplyConfig) On() string { return s.Machine }
 
 func (s ApplyConfig) String() string {
+	moves := s.Moves
+	if moves != "" {
+		moves = ": " + moves
+	}
+
 	switch {
 	case s.Access == Member && s.Reboot != "":
-		return fmt.Sprintf("apply configuration to %s (%s for %s)", s.Machine, s.and(s.restart()), s.Reboot)
+		return fmt.Sprintf("apply configuration to %s (%s for %s)%s", s.Machine, s.and(s.restart()), s.Reboot, moves)
 	case s.Access == Member && s.Try:
-		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)", s.Machine)
+		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)%s", s.Machine, moves)
 	case s.Access == Member:
-		return fmt.Sprintf("apply configuration to %s (no reboot)", s.Machine)
+		return fmt.Sprintf("apply configuration to %s (no reboot)%s", s.Machine, moves)
 	}
 
 	joins := "joins as " + s.Role.String()

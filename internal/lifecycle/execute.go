@@ -83,8 +83,12 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 func (r *Runner) configure(ctx context.Context, o stepRun, s cluster.ApplyConfig) error {
 	m := o.on
 
-	config, err := r.configOf(o, s)
+	config, err := r.configOf(ctx, o, s)
 	if err != nil {
+		return err
+	}
+
+	if err := r.freshTokens(ctx, o, s); err != nil {
 		return err
 	}
 

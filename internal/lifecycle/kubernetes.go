@@ -8,13 +8,14 @@ import (
 	"maps"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // configOf is the configuration that a machine is given. Its images of Kubernetes are those
 // that a member has, since they only change in the order of an upgrade; where it names none, and
 // for a machine that joins, those of the version that the cluster runs.
-func (r *Runner) configOf(o stepRun, s cluster.ApplyConfig) ([]byte, error) {
+func (r *Runner) configOf(ctx context.Context, o stepRun, s cluster.ApplyConfig) ([]byte, error) {
 	config, ok := r.Configs[o.on.Name]
 	if !ok {
 		return nil, wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", o.on.Name))
@@ -30,7 +31,49 @@ func (r *Runner) configOf(o stepRun, s cluster.ApplyConfig) ([]byte, error) {
 		maps.Copy(images, o.images)
 	}
 
-	return r.withImages(config, images)
+	config, err := r.withImages(config, images)
+	if err != nil {
+		return nil, err
+	}
+
+	return r.withKeys(ctx, o, config, s)
+}
+
+// withKeys sets the keys of a step in a configuration, which has those that the machine is to have in the end.
+func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s cluster.ApplyConfig) ([]byte, error) {
+	if s.Keys == (rotation.Keys{}) || s.Keys == o.on.Keys {
+		return config, nil
+	}
+
+	if r.Keys == nil {
+		return nil, wait.Permanent(errors.New("no way to set keys in a configuration"))
+	}
+
+	var active []byte
+
+	if s.Access == cluster.Member {
+		var err error
+		if active, err = r.Fleet.Machine(o.on).Configuration(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	out, err := r.Keys(config, active, s.Keys)
+	if err != nil {
+		return nil, wait.Permanent(fmt.Errorf("set the keys in the configuration: %w", err))
+	}
+
+	return out, nil
+}
+
+// freshTokens restarts the kubelet of a machine whose pods are to get tokens of another service account key. It comes
+// before the configuration that says so: interrupted in between, it happens again.
+func (r *Runner) freshTokens(ctx context.Context, o stepRun, s cluster.ApplyConfig) error {
+	if s.Access != cluster.Member || o.have.Machines[s.Machine].Keys.PodTokens == s.Keys.PodTokens {
+		return nil
+	}
+
+	return r.Fleet.Machine(o.on).RestartKubelet(ctx)
 }
 
 // withImages sets images in a configuration.

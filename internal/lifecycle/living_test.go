@@ -19,6 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -41,6 +42,13 @@ func (s *site) writes(t *testing.T) *writer {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return s.writesAs(t, client)
+}
+
+// writesAs is writes with credentials of one's own.
+func (s *site) writesAs(t *testing.T, client pki.Credentials) *writer {
+	t.Helper()
 
 	ctx, stop := context.WithCancel(context.Background())
 	w := &writer{t: t, stop: stop, done: make(chan struct{})}

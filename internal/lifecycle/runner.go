@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // DefaultInterval is the pause between two observations of machines that are on
@@ -23,6 +24,9 @@ type Runner struct {
 	// Images sets images of Kubernetes in a configuration and leaves all else as it is; nil
 	// where none is ever set.
 	Images func(config []byte, images cluster.Images) ([]byte, error)
+	// Keys sets keys in a configuration and leaves all else as it is; active is the one that a member has, whose keys are
+	// at hand, too. nil where none is ever set.
+	Keys   func(config, active []byte, keys rotation.Keys) ([]byte, error)
 	Policy cluster.Policy
 	// Snapshots gets one of etcd before the first step of a run that takes a control plane
 	// out of service or out of etcd; nil takes none.

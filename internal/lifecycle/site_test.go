@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -27,9 +28,11 @@ func (f fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Mac
 
 // site is a set of simulated machines and what a user wants of them.
 type site struct {
-	t       testing.TB
-	sim     *sim.Simulator
-	bundle  *pki.Bundle
+	t      testing.TB
+	sim    *sim.Simulator
+	bundle *pki.Bundle
+	// former is the bundle that state had, while keys are turned over; else nil.
+	former  *pki.Bundle
 	want    cluster.Spec
 	configs map[string][]byte
 	policy  cluster.Policy
@@ -152,15 +155,17 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 		lock.Cluster, lock.Duration = fmt.Sprintf("%s %p", s.want.Endpoint, p), killedLock
 	}
 
-	admin, err := s.bundle.TalosClient([]string{"os:admin"}, time.Hour)
+	bundle := s.bundle.Knowing(s.former)
+
+	admin, err := bundle.TalosClient([]string{"os:admin"}, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
 	api, err := talos.NewFleet(talos.Options{
-		Credentials: talos.Credentials{CA: admin.CA, Cert: admin.Certificate, Key: admin.Key},
-		Digest:      machineconfig.Digest,
-		Images:      imagesOf,
+		Credentials: talosCredentials(admin), Keys: machineconfig.Keys,
+		Digest: machineconfig.Digest,
+		Images: imagesOf,
 		RebootFor: func(machine, version string, active []byte) ([]string, error) {
 			_, fields, err := machineconfig.NeedsReboot(active, s.configs[machine], version)
 
@@ -176,15 +181,20 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 
 	s.t.Cleanup(api.Close)
 
-	client, err := s.bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
+	client, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
+	var former []kubernetes.Options
+	for _, c := range client.Former {
+		former = append(former, kubernetes.Options{CA: c.CA, Cert: c.Certificate, Key: c.Key})
+	}
+
 	nodes, err := kubernetes.New(kubernetes.Options{
 		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key,
-		StaticPods: true,
-		Await:      cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
+		StaticPods: true, Former: former, Cluster: s.bundle.Mark(),
+		Await: cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -195,6 +205,9 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 		Images: func(config []byte, images cluster.Images) ([]byte, error) {
 			return machineconfig.WithImages(config, named(images))
 		},
+		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
+			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
+		},
 		Policy: s.policy, Interval: 100 * time.Millisecond,
 		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
 	}
@@ -204,6 +217,16 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	}
 
 	return runner
+}
+
+func talosCredentials(c pki.Credentials) talos.Credentials {
+	out := talos.Credentials{CA: c.CA, Cert: c.Certificate, Key: c.Key}
+
+	for _, former := range c.Former {
+		out.Former = append(out.Former, talosCredentials(former))
+	}
+
+	return out
 }
 
 // generous lets a machine take its time over an answer, which it needs on a loaded machine.

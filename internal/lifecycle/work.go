@@ -221,8 +221,8 @@ func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *o
 	return nil
 }
 
-// newSnapshot lets the run observe at once, and waits for that: what was seen before is no ground to take a machine out of
-// service.
+// newSnapshot lets the run observe at once, and waits for that: what was seen before is no ground to take a machine out
+// of service.
 func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
 	asked := time.Now()
 

@@ -47,6 +47,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	}
 
 	putSANs(main, m.CertSANs)
+	putAccepted(main, g.bundle, m.Role)
 
 	if cni := g.cluster.CNI.config(); cni != nil {
 		main.ClusterConfig.ClusterNetwork.CNI = cni

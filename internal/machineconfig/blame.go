@@ -36,7 +36,7 @@ func (g *Generator) blame(m Machine, problem string) error {
 // validWith says whether the configuration is valid with the patches of the scopes before the given one, and
 // the first n of that one.
 func (g *Generator) validWith(m Machine, scope, n int) bool {
-	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input}
+	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input, bundle: g.bundle}
 	lists := []*[]string{&shorter.cluster.Patches, &shorter.cluster.ProvidedPatches, &m.PoolPatches, &m.Patches,
 		&m.ProvidedPatches}
 

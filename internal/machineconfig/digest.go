@@ -27,6 +27,9 @@ var ErrNoDocuments = errors.New("no configuration documents")
 // image counts as one that is empty or not there, whatever the role of the machine. So WithImages never changes a
 // digest.
 //
+// Nor are the keys that can be turned over (see Keys): which of them a machine carries is compared by itself, too, and
+// WithKeys never changes a digest.
+//
 // It is meant for comparing what is wanted with what a machine has, both computed by the same build.
 func Digest(cfg []byte) (string, error) {
 	documents, err := load(cfg)
@@ -41,8 +44,13 @@ func Digest(cfg []byte) (string, error) {
 	var canonical []string
 
 	for _, document := range documents {
+		content := document.content
+		if document.id.kind == "" {
+			content = withoutKeys(content)
+		}
+
 		// encoding/json sorts the keys of maps.
-		encoded, err := json.Marshal(document.content)
+		encoded, err := json.Marshal(content)
 		if err != nil {
 			return "", fmt.Errorf("digest configuration: document %s: %w", document.id, errNotData)
 		}

@@ -267,7 +267,7 @@ func FuzzPatch(f *testing.F) {
 		m := testMachine(Worker)
 		m.Patches = []string{text}
 		// One that is kept remembers the patches.
-		fresh := &Generator{cluster: kept.cluster, contract: kept.contract, input: kept.input}
+		fresh := &Generator{cluster: kept.cluster, contract: kept.contract, input: kept.input, bundle: kept.bundle}
 
 		if err := ValidatePatch(text, "v1.13"); err != nil {
 			shows(t, "the error", err.Error(), secretsOf([]byte(text)))

@@ -26,6 +26,7 @@ type Generator struct {
 	cluster  Cluster
 	contract *config.VersionContract
 	input    *generate.Input
+	bundle   *pki.Bundle
 	patches  patchCache
 }
 
@@ -45,7 +46,7 @@ func NewGenerator(c Cluster, b *pki.Bundle) (*Generator, error) {
 		return nil, err
 	}
 
-	return &Generator{cluster: c, contract: contract, input: input}, nil
+	return &Generator{cluster: c, contract: contract, input: input, bundle: b}, nil
 }
 
 // Machine makes the configuration of one machine and checks it as Talos would. The bytes depend on the
@@ -71,6 +72,10 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 
 	encoded, err := documents.encode()
 	if err != nil {
+		return Config{}, err
+	}
+
+	if encoded, err = annotated(encoded, g.bundle); err != nil {
 		return Config{}, err
 	}
 

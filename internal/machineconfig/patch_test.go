@@ -555,7 +555,7 @@ func FuzzValidatePatch(f *testing.F) {
 			m := testMachine(Worker)
 			m.Patches = []string{text}
 
-			fresh := &Generator{cluster: generator.cluster, contract: generator.contract, input: generator.input}
+			fresh := &Generator{cluster: generator.cluster, contract: generator.contract, input: generator.input, bundle: generator.bundle}
 
 			config, err := fresh.Machine(m)
 			if err == nil {

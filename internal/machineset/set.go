@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Set is machines of one cluster: what a resource owns. That of a plan may have values in it
@@ -110,6 +111,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Kubernetes:       p.Kubernetes(recorded.Manifests),
 		RestoreFrom:      p.Restore.Asked(recorded.RestoredFrom),
 		RestoredAt:       recorded.RestoredAt,
+		Rotates:          files.Rotates,
 	}
 
 	for _, g := range p.Groups {
@@ -138,7 +140,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 
 		spec.Machines = append(spec.Machines, cluster.Machine{
 			Name: name, Role: m.Group.Role, Address: m.Address, UUID: uuid, ConfigDigest: files.Digests[name],
-			Images: files.Images[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
+			Images: files.Images[name], Keys: files.Keys[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
 			TalosVersion: m.Group.TalosVersion, Schematic: m.schematic(), Installer: m.installer(),
 			Reinstall: reinstalls(m, known),
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
@@ -252,6 +254,9 @@ type Rendered struct {
 	Digests map[string]string
 	// Images are those of Kubernetes in them.
 	Images map[string]cluster.Images
+	// Keys are those that they carry, and Rotates is whether any of them were turned over at some time.
+	Keys    map[string]rotation.Keys
+	Rotates bool
 	// Nodes are the names that they give to the Kubernetes nodes of the machines, where they give any.
 	Nodes map[string]string
 }
@@ -260,7 +265,7 @@ type Rendered struct {
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
-		Nodes: map[string]string{}}
+		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: len(bundle.Rotated()) > 0}
 
 	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
 	if err != nil {
@@ -269,7 +274,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 
 	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
-		out.Nodes[name] = config.NodeName
+		out.Nodes[name], out.Keys[name] = config.NodeName, config.Keys
 	})
 }
 
@@ -330,6 +335,7 @@ type renderedMachine struct {
 	machineconfig.Config
 
 	Images cluster.Images
+	Keys   rotation.Keys
 }
 
 // renderMachines renders the machines in the order of their names. Machines that
@@ -350,6 +356,10 @@ func (p Set) renderMachines(generator *machineconfig.Generator, use func(string,
 			config.Config, err = generator.Machine(p.Machines[name].Config)
 			if err == nil {
 				config.Images, err = ImagesIn(config.Bytes)
+			}
+
+			if err == nil {
+				config.Keys, err = machineconfig.Keys(config.Bytes)
 			}
 
 			if err != nil {

@@ -22,6 +22,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // clockSkew is how far the start of validity of everything signed here lies in the past. Machines compare it
@@ -33,6 +35,12 @@ const clockSkew = time.Hour
 // secrets. It prints without them. Make one with Generate, Parse or FromMachineConfig.
 type Bundle struct {
 	secrets *secrets.Bundle
+	// previous are the keys that the present ones took the place of and that are still accepted, and rotated the kinds
+	// that were ever turned over.
+	previous previous
+	rotated  []rotation.Kind
+	// others are bundles of the same cluster whose keys are known, too.
+	others []*Bundle
 }
 
 // Generate makes the secrets of a new cluster, in the newest shape Talos 1.10 to 1.13 understand: secretbox
@@ -59,10 +67,15 @@ func newBundle(s *secrets.Bundle) *Bundle {
 	return &Bundle{secrets: s}
 }
 
-// YAML encodes the bundle as `talosctl gen secrets` does. The result is deterministic, and parsing and
+// YAML encodes the bundle as `talosctl gen secrets` does, with the previous keys beside where there are any. The result is deterministic, and parsing and
 // encoding it again gives the same bytes. It contains every secret of the cluster.
 func (b *Bundle) YAML() ([]byte, error) {
-	encoded, err := yaml.Marshal(b.secrets)
+	var content any = b.secrets
+	if len(b.rotated) > 0 || len(b.Previous()) > 0 {
+		content = b.file()
+	}
+
+	encoded, err := yaml.Marshal(content)
 	if err != nil {
 		return nil, fmt.Errorf("encode secrets bundle: %w", err)
 	}

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	stdx509 "crypto/x509"
 	"errors"
 	"fmt"
@@ -15,13 +16,17 @@ import (
 // Credentials are what a client needs to prove itself and to recognise the server. They print without
 // their contents.
 type Credentials struct {
-	// CA is the PEM certificate of the authority that signed both sides.
+	// CA is the PEM certificate of the authority that signed both sides. While machines may accept another one, too, those
+	// of the others follow it.
 	CA []byte
 	// Certificate and Key are the client's, in PEM.
 	Certificate, Key []byte
 	// NotBefore lies an hour in the past, for servers whose clock runs behind, though never before the
 	// authority's own. NotAfter ends the lifetime that was asked for, or the authority's. Both are UTC.
 	NotBefore, NotAfter time.Time
+	// Former are the same client by the other authorities in CA, for servers whose own certificate one of them signed:
+	// such a server may not know the present one yet.
+	Former []Credentials
 }
 
 // TalosClient mints a client certificate for the Talos API of every machine of the cluster, offline. Roles
@@ -38,10 +43,11 @@ func (b *Bundle) TalosClient(roles []string, ttl time.Duration) (Credentials, er
 		return Credentials{}, errors.New("mint Talos client certificate: at least one role is needed")
 	}
 
-	credentials, err := b.mint(b.secrets.Certs.OS, ttl,
-		func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
-			return secrets.NewAdminCertificateAndKey(notBefore, b.secrets.Certs.OS, set, validity)
-		})
+	credentials, err := b.mintAll(b.everyTalosCA(), ttl, func(ca *talosx509.PEMEncodedCertificateAndKey) signer {
+		return func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+			return secrets.NewAdminCertificateAndKey(notBefore, ca, set, validity)
+		}
+	})
 	if err != nil {
 		return Credentials{}, fmt.Errorf("mint Talos client certificate: %w", err)
 	}
@@ -57,10 +63,8 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 		return Credentials{}, errors.New("mint Kubernetes client certificate: a user name is needed")
 	}
 
-	ca := b.secrets.Certs.K8s
-
-	credentials, err := b.mint(ca, ttl,
-		func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
+	credentials, err := b.mintAll(b.everyKubernetesCA(), ttl, func(ca *talosx509.PEMEncodedCertificateAndKey) signer {
+		return func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error) {
 			authority, err := talosx509.NewCertificateAuthorityFromCertificateAndKey(ca)
 			if err != nil {
 				return nil, err
@@ -79,7 +83,8 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 			}
 
 			return talosx509.NewCertificateAndKeyFromKeyPair(pair), nil
-		})
+		}
+	})
 	if err != nil {
 		return Credentials{}, fmt.Errorf("mint Kubernetes client certificate: %w", err)
 	}
@@ -88,6 +93,30 @@ func (b *Bundle) KubernetesClient(user string, groups []string, ttl time.Duratio
 }
 
 type signer func(notBefore time.Time, validity time.Duration) (*talosx509.PEMEncodedCertificateAndKey, error)
+
+// mintAll signs with each of the authorities, the present one first. Of the others, those that have ended are left out:
+// nobody takes what they signed.
+func (b *Bundle) mintAll(
+	authorities []*talosx509.PEMEncodedCertificateAndKey, ttl time.Duration,
+	by func(*talosx509.PEMEncodedCertificateAndKey) signer,
+) (Credentials, error) {
+	credentials, err := b.mint(authorities[0], ttl, by(authorities[0]))
+	if err != nil {
+		return Credentials{}, err
+	}
+
+	for _, ca := range authorities[1:] {
+		former, err := b.mint(ca, ttl, by(ca))
+		if err != nil {
+			continue
+		}
+
+		credentials.CA = append(bytes.Clone(credentials.CA), ca.Crt...)
+		credentials.Former = append(credentials.Former, former)
+	}
+
+	return credentials, nil
+}
 
 // mint fits the wanted lifetime into that of the authority and signs.
 func (b *Bundle) mint(ca *talosx509.PEMEncodedCertificateAndKey, ttl time.Duration, sign signer) (Credentials, error) {

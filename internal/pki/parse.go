@@ -29,22 +29,32 @@ func Parse(data []byte) (*Bundle, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
 	}
 
-	parsed := &secrets.Bundle{}
+	parsed, rotated := &secrets.Bundle{}, &Bundle{}
 
 	// Each part is decoded by itself because the errors of the YAML library quote the value they could not
 	// decode, which would be a secret: the part is named instead.
 	root := document.Content[0]
 	for i := 0; i < len(root.Content); i += 2 {
-		if err := decodePart(parsed, root.Content[i].Value, root.Content[i+1]); err != nil {
+		name, value := root.Content[i].Value, root.Content[i+1]
+
+		known, err := rotated.decodePrevious(name, value)
+		if !known {
+			err = decodePart(parsed, name, value)
+		}
+
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
 		}
 	}
 
-	if err := validate(parsed); err != nil {
+	if err := validate(parsed, rotated.checkPrevious()...); err != nil {
 		return nil, err
 	}
 
-	return newBundle(parsed), nil
+	bundle := newBundle(parsed)
+	bundle.previous, bundle.rotated = rotated.previous, rotated.rotated
+
+	return bundle, nil
 }
 
 // checkShape recognises the files that are most often mistaken for a secrets bundle.
@@ -122,9 +132,9 @@ func decodeCerts(into *secrets.Bundle, value *yaml.Node) error {
 	return nil
 }
 
-// validate reports everything that is wrong with s, each problem on a line of its own.
-func validate(s *secrets.Bundle) error {
-	problems := missingParts(s)
+// validate reports everything that is wrong with s, each problem on a line of its own, after what is known already.
+func validate(s *secrets.Bundle, known ...error) error {
+	problems := append(missingParts(s), known...)
 
 	if s.Certs != nil {
 		for _, authority := range authorityParts(s.Certs) {

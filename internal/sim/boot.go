@@ -34,9 +34,10 @@ type boot struct {
 	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
 
 	// Guarded by world.
-	cluster *cluster
-	trust   *certs.Authority // signs workers' certificates; set while trustd runs
-	kubeUp  *kube.Client     // set while the machine's kube-apiserver answers
+	cluster   *cluster
+	trust     *certs.Authority // signs workers' certificates; set while trustd runs
+	kubeUp    *kube.Client     // set while the machine's kube-apiserver answers
+	kubeTrust kubeTrust        // what it was started with
 }
 
 // newBoot prepares a boot from what is on the machine's disk.

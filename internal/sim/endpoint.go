@@ -320,7 +320,7 @@ func (b *boot) behindEndpoint() *kube.Client {
 
 	for _, other := range b.cluster.boots {
 		switch {
-		case other.kubeUp == nil:
+		case other.kubeUp == nil || !b.knows(other):
 		case virtual && !balanced && b.sim.endpoints.holders[at] != other:
 		case !virtual && b.sim.isMachine(host) && other.m.Address().String() != host:
 		default:

@@ -46,6 +46,9 @@ func (h host) Joined() bool                 { return h.b.cluster != nil }
 func (h host) Resolve(target string) string { return h.b.sim.resolve(target) }
 func (h host) Crash()                       { h.b.m.crash() }
 
+// Signer is the authority that certificates of kubelets are signed with; the world is held.
+func (h host) Signer() []byte { return h.b.kubernetesSigner() }
+
 func (h host) Trust() *certs.Authority {
 	if h.b.cluster == nil {
 		return nil

@@ -45,14 +45,14 @@ func (b *boot) servedKubernetes() *kube.Client {
 	prism := b.Config().K8sKubePrismConfig() != nil
 
 	switch {
-	case b.kubeUp != nil || b.ControlPlane() && !prism:
+	case b.kubeUp != nil && b.knows(b) || b.ControlPlane() && !prism:
 		return b.kubeUp
 	case !prism || !b.Discovery():
 		return b.behindEndpoint()
 	}
 
 	for _, other := range b.cluster.boots {
-		if other.kubeUp != nil {
+		if other.kubeUp != nil && b.knows(other) {
 			return other.kubeUp
 		}
 	}
@@ -73,14 +73,15 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return err
 	}
 
-	port := b.Config().K8sAPIServerConfig().APIPort()
+	cfg := b.Config()
+	port := cfg.K8sAPIServerConfig().APIPort()
 
 	own, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(b.m.Address().String(), strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("listen for Kubernetes: %w", err)
 	}
 
-	server, err := k.Serve(own, version)
+	server, err := k.Serve(own, version, cfg)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (b *boot) serveKubernetes(ctx context.Context, version string) error {
 		return nil // it is not wanted any more
 	}
 
-	b.World.Update(func() { b.kubeUp = client })
+	b.World.Update(func() { b.kubeUp, b.kubeTrust = client, trustIn(cfg) })
 	b.World.Logf("%s: Kubernetes API %s on %s", b.m.Name(), version, own.Addr())
 
 	<-ctx.Done()

@@ -5,13 +5,18 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Credentials are the two sides of mutual TLS in one cluster, each PEM encoded: the
 // CA that signs the machines' certificates, and a client certificate of the same CA
 // with its key. They print as a placeholder.
+//
+// While the CA of a cluster is turned over CA holds several, and Former are the credentials of the others: a machine is
+// shown a certificate of the CA that signed its own, which it accepts in any case.
 type Credentials struct {
 	CA, Cert, Key []byte
+	Former        []Credentials
 }
 
 // String hides the credentials.
@@ -30,6 +35,19 @@ func (c Credentials) empty() bool { return len(c.CA) == 0 && len(c.Cert) == 0 &&
 type identity struct {
 	roots *x509.CertPool
 	cert  *tls.Certificate
+	// former are those of the other CAs in roots.
+	former []identity
+}
+
+// certFor is the client certificate for a server that shows a chain of certificates.
+func (i identity) certFor(chain []*x509.Certificate, now time.Time) *tls.Certificate {
+	for _, other := range i.former {
+		if signedBy(other.roots, chain, now) == nil {
+			return other.cert
+		}
+	}
+
+	return i.cert
 }
 
 func (c Credentials) parse() (identity, error) {
@@ -47,5 +65,16 @@ func (c Credentials) parse() (identity, error) {
 		return identity{}, fmt.Errorf("read Talos API credentials: %w", err)
 	}
 
-	return identity{roots: roots, cert: &cert}, nil
+	id := identity{roots: roots, cert: &cert}
+
+	for _, former := range c.Former {
+		other, err := former.parse()
+		if err != nil {
+			return identity{}, err
+		}
+
+		id.former = append(id.former, other)
+	}
+
+	return id, nil
 }

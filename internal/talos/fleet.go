@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Options of a [Fleet]. The zero value of every field but Digest, Images and RebootFor
@@ -33,6 +34,8 @@ type Options struct {
 	// Images reads the images of Kubernetes from a machine configuration. Without it
 	// [cluster.MachineState] has no Images.
 	Images func(config []byte) (cluster.Images, error)
+	// Keys reads which keys a machine configuration carries. Without it [cluster.MachineState] has no Keys.
+	Keys func(config []byte) (rotation.Keys, error)
 	// RebootFor lists the fields for which a machine, given by its name and the version of
 	// Talos that it runs, has to reboot to go from its active configuration to the wanted one; none when it takes the
 	// change at once. It is asked when the digests of the two differ. Without it

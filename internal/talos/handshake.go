@@ -45,6 +45,8 @@ type gatekeeper struct {
 	fingerprints []string
 	now          func() time.Time
 	peer         peer
+	// chain is what a member showed.
+	chain []*x509.Certificate
 }
 
 // handshake does TLS over an established connection. Its errors are ErrForeign for
@@ -97,6 +99,8 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 	if g.identity.roots != nil {
 		switch err := g.signedByCA(state.PeerCertificates); {
 		case err == nil:
+			g.chain = state.PeerCertificates
+
 			return g.admitMember(leaf)
 		case isExpired(err):
 			return fmt.Errorf("%w: %w", ErrUnreachable, certificateError{validity(leaf), g.now()})
@@ -119,12 +123,16 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 // signedByCA verifies the chain without the name, so that a machine of this
 // cluster is told apart from a machine at an address its certificate lacks.
 func (g *gatekeeper) signedByCA(chain []*x509.Certificate) error {
+	return signedBy(g.identity.roots, chain, g.now())
+}
+
+func signedBy(roots *x509.CertPool, chain []*x509.Certificate, now time.Time) error {
 	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
 		intermediates.AddCert(c)
 	}
 
-	opts := x509.VerifyOptions{Roots: g.identity.roots, Intermediates: intermediates, CurrentTime: g.now()}
+	opts := x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: now}
 
 	_, err := chain[0].Verify(opts)
 
@@ -212,7 +220,7 @@ func (g *gatekeeper) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certif
 		return nil, foreignError("it has the certificate of maintenance mode and asks for a client certificate")
 	}
 
-	return g.identity.cert, nil
+	return g.identity.certFor(g.chain, g.now()), nil
 }
 
 // fingerprint is the base64 SHA-256 of the subject's public key info.

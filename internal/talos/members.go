@@ -78,9 +78,9 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 	return m.orSettled(ctx, s, s.etcdFailed(err), otherLeads)
 }
 
-// transferTimeout is how long a member is tried to be made the leader. Talos chooses the first other one, whether it runs
-// or not (Talos 1.13, internal/pkg/etcd/etcd.go: ForfeitLeadership). Raft gives up after one election timeout, a second,
-// but etcd waits until the request ends (etcd 3.6, server.MoveLeader).
+// transferTimeout is how long a member is tried to be made the leader. Talos chooses the first other one, whether it
+// runs or not (Talos 1.13, internal/pkg/etcd/etcd.go: ForfeitLeadership). Raft gives up after one election timeout, a
+// second, but etcd waits until the request ends (etcd 3.6, server.MoveLeader).
 const transferTimeout = 5 * time.Second
 
 // LeaveEtcd takes the machine's member out of etcd, stops it and deletes its data, after

@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Observe asks the machine what it is. It has no error: a machine that does not
@@ -288,6 +289,7 @@ func (m *Machine) configuration(
 
 	section = &parsed.section
 	out.Role, out.Images, out.ConfigDigest = section.role(), maps.Clone(parsed.images), parsed.digest
+	out.Keys = parsed.keys
 
 	return section, raw, nil
 }
@@ -346,6 +348,7 @@ type parsedConfig struct {
 	sum     [sha256.Size]byte
 	section machineSection
 	images  cluster.Images
+	keys    rotation.Keys
 	digest  string
 }
 
@@ -371,6 +374,12 @@ func (m *Machine) parse(raw []byte) (parsedConfig, error) {
 	if images := m.fleet.options.Images; images != nil {
 		if parsed.images, err = images(raw); err != nil {
 			return parsed, fmt.Errorf("find the images of Kubernetes in the machine configuration: %w", err)
+		}
+	}
+
+	if keys := m.fleet.options.Keys; keys != nil {
+		if parsed.keys, err = keys(raw); err != nil {
+			return parsed, fmt.Errorf("find the keys in the machine configuration: %w", err)
 		}
 	}
 

@@ -1,8 +1,8 @@
 // Package testenv says which tests run on every change (make test), and which only before a release (make test-all).
 //
-// Every behaviour has a test that runs on every change, in the lowest layer that can show it. What runs before a release
-// alone is what that test leaves out: the other CLI, every call of a matrix where a change takes samples, a long walk
-// through several behaviours that each have a shorter test.
+// Every behaviour has a test that runs on every change, in the lowest layer that can show it. What runs before a
+// release alone is what that test leaves out: the other CLI, every call of a matrix where a change takes samples, a
+// long walk through several behaviours that each have a shorter test.
 package testenv
 
 import (
@@ -17,8 +17,8 @@ const setting = "TALOSOP_TEST_EVERY_CALL"
 // Everything is whether this run leaves nothing out, as make test-all asks for.
 func Everything() bool { return os.Getenv(setting) != "" }
 
-// BeforeRelease skips a test unless everything runs. heldBy are the tests that run on every change and fail when what this
-// one is about breaks; TestBeforeRelease_isHeldElsewhere looks for them.
+// BeforeRelease skips a test unless everything runs. heldBy are the tests that run on every change and fail when what
+// this one is about breaks; TestBeforeRelease_isHeldElsewhere looks for them.
 func BeforeRelease(tb testing.TB, heldBy ...string) {
 	tb.Helper()
 

@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +35,11 @@ type Options struct {
 	Fallbacks []string
 	// CA of the cluster, and a client certificate of it with its key; PEM encoded.
 	CA, Cert, Key []byte
+	// Former are credentials of the other CAs in CA, while the CA of the cluster is turned over: of each only CA, Cert and
+	// Key are used, for servers whose own certificate that CA signed.
+	Former []Options
+	// Cluster is what tells the cluster from others; by default that is its CA.
+	Cluster string
 	// Limit is what is sent beside reads; nil is no limit.
 	Limit *Limit
 	// Port is where an API server listens on its own machine, 6443 by default (Talos:
@@ -121,14 +126,9 @@ type transport interface {
 func New(o Options) (*Client, error) {
 	o = o.withDefaults()
 
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(o.CA) {
-		return nil, errors.New("read Kubernetes API credentials: the CA holds no PEM certificate")
-	}
-
-	cert, err := tls.X509KeyPair(o.Cert, o.Key)
+	id, err := o.identity()
 	if err != nil {
-		return nil, fmt.Errorf("read Kubernetes API credentials: %w", err)
+		return nil, err
 	}
 
 	urls, err := o.urls()
@@ -136,12 +136,11 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 
-	c := &Client{Options: o.withoutCredentials(), Cluster: fmt.Sprintf("%x", sha256.Sum256(o.CA)),
-		ValidUntil: cert.Leaf.NotAfter}
+	c := &Client{Options: o.withoutCredentials(),
+		Cluster: cmp.Or(o.Cluster, fmt.Sprintf("%x", sha256.Sum256(o.CA))), ValidUntil: id.cert.Leaf.NotAfter}
 	c.connect = func(base string) *Server {
-		return &Server{URL: base, http: newTransport(o,
-			&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}),
-			certificate: func(ctx context.Context) (cluster.Certificate, error) { return shown(ctx, o, base, roots) }}
+		return &Server{URL: base, http: id.transport(o),
+			certificate: func(ctx context.Context) (cluster.Certificate, error) { return shown(ctx, o, base, id.roots) }}
 	}
 
 	for _, u := range urls {
@@ -178,7 +177,7 @@ func (c *Client) restConfig() *rest.Config {
 
 // withoutCredentials are options that may be kept.
 func (o Options) withoutCredentials() Options {
-	o.CA, o.Cert, o.Key = nil, nil, nil
+	o.CA, o.Cert, o.Key, o.Former = nil, nil, nil, nil
 
 	return o
 }

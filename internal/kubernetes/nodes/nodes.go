@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -84,6 +85,7 @@ func Of(node *corev1.Node) cluster.Node {
 		ControlPlane:   controlPlane,
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 		BootID:         node.Status.NodeInfo.BootID,
+		Keys:           rotation.ParseKeys(node.Annotations[rotation.Annotation]),
 	}
 
 	out.CordonedAt, out.CordonedBy = markOf(node)

@@ -166,7 +166,7 @@ func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alo
 	silence := newSilenceTimer(m, func() { cancel(errNoAPI) })
 
 	lock := t.API.Lock(kubernetes.LockOptions{
-		Cluster: t.Bundle.Authorities()[0].Fingerprint, Lease: BackupLease, Name: "backup of " + t.Archive.Cluster,
+		Cluster: t.Bundle.Mark(), Lease: BackupLease, Name: "backup of " + t.Archive.Cluster,
 		Asked: silence.asked,
 	})
 

@@ -63,7 +63,7 @@ func (s *session) render() error {
 	maps.Copy(s.runner.Configs, files.Configs)
 
 	for i, m := range s.want.Machines {
-		s.want.Machines[i].ConfigDigest = files.Digests[m.Name]
+		s.want.Machines[i].ConfigDigest, s.want.Machines[i].Keys = files.Digests[m.Name], files.Keys[m.Name]
 	}
 
 	return nil

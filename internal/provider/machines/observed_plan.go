@@ -9,8 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// forecastObserved is what a plan says of observed: what no step can change stays, and only the rest is unknown. machines is
-// nil when it is not known yet what the plan does.
+// forecastObserved is what a plan says of observed: what no step can change stays, and only the rest is unknown.
+// machines is nil when it is not known yet what the plan does.
 func forecastObserved(prior types.Map, machines map[string]machineset.MachineForecast) types.Map {
 	if machines == nil || prior.IsNull() {
 		return types.MapUnknown(ObservedType())

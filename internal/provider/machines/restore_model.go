@@ -48,8 +48,8 @@ func (p *writtenSet) unlock(ctx context.Context, config tfsdk.Config) diag.Diagn
 	return append(diags, r.Diags...)
 }
 
-// refuseLocked refuses a snapshot that a plan restores and that what the configuration gives does not open, as far as its
-// name says. One that was restored before is not opened.
+// refuseLocked refuses a snapshot that a plan restores and that what the configuration gives does not open, as far as
+// its name says. One that was restored before is not opened.
 func refuseLocked(
 	ctx context.Context, planned func(context.Context) (writtenSet, diag.Diagnostics), before CommonModel,
 	config tfsdk.Config,

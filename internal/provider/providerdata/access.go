@@ -35,7 +35,17 @@ func TalosCredentials(ctx context.Context, bundle *pki.Bundle, roles []string) (
 
 	c, err := bundle.TalosClient(roles, lifetime(ctx))
 
-	return talos.Credentials{CA: c.CA, Cert: c.Certificate, Key: c.Key}, err
+	return talosCredentials(c), err
+}
+
+func talosCredentials(c pki.Credentials) talos.Credentials {
+	out := talos.Credentials{CA: c.CA, Cert: c.Certificate, Key: c.Key}
+
+	for _, former := range c.Former {
+		out.Former = append(out.Former, talosCredentials(former))
+	}
+
+	return out
 }
 
 // FleetOf is the Talos APIs of machines, with credentials for this operation; Close has to be called.
@@ -80,7 +90,14 @@ func KubernetesOf(
 		options.Fallbacks = append(options.Fallbacks, other.Address)
 	}
 
+	options.Cluster = bundle.Mark()
 	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
+
+	for _, former := range credentials.Former {
+		options.Former = append(options.Former,
+			kubernetes.Options{CA: former.CA, Cert: former.Certificate, Key: former.Key})
+	}
+
 	options.Limit = LimitOf(access.Kubernetes)
 
 	return kubernetes.New(options)

@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// founders are the machines on which runs of a process began the etcd of their cluster, by the fingerprint of its CA:
+// founders are the machines on which runs of a process began the etcd of their cluster, by the mark of its secrets:
 // two resources of one apply that both say bootstrap = true must not make two. It is safe for concurrent use.
 type founders struct {
 	mu sync.Mutex
@@ -17,7 +17,7 @@ type founders struct {
 
 // Of is what the runs on one cluster share.
 func (f *founders) Of(bundle *pki.Bundle) lifecycle.Founding {
-	return founding{f, bundle.Authorities()[0].Fingerprint}
+	return founding{f, bundle.Mark()}
 }
 
 type founding struct {

@@ -49,7 +49,7 @@ func clusterKey(secrets string) string {
 		return ""
 	}
 
-	return authorityOf(bundle)
+	return bundle.Mark()
 }
 
 func keysOf(of string, m cluster.Machine) []machineKey {

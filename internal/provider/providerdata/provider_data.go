@@ -55,8 +55,9 @@ type ProviderData struct {
 // NewProviderData is the provider data of a process before its configuration is known.
 func NewProviderData() *ProviderData {
 	return &ProviderData{
-		Policy:            cluster.DefaultPolicy(),
-		Talos:             talos.Options{Digest: machineconfig.Digest, Images: machineset.ImagesIn},
+		Policy: cluster.DefaultPolicy(),
+		Talos: talos.Options{Digest: machineconfig.Digest, Images: machineset.ImagesIn,
+			Keys: machineconfig.Keys},
 		Removals:          askForRemovals,
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,

@@ -17,7 +17,7 @@ type secretsUse struct {
 	mu sync.Mutex
 	// planned is whether the plan makes new secrets.
 	planned bool
-	// kept is which machines go on running, in words, by the authority of their Talos API and by their resource.
+	// kept is which machines go on running, in words, by the mark of their secrets and by their resource.
 	kept map[string]map[string]string
 }
 
@@ -79,7 +79,5 @@ func (m *ProviderData) KeptMachines(bundle *pki.Bundle) []string {
 	m.secrets.mu.Lock()
 	defer m.secrets.mu.Unlock()
 
-	return slices.Sorted(maps.Values(m.secrets.kept[authorityOf(bundle)]))
+	return slices.Sorted(maps.Values(m.secrets.kept[bundle.Mark()]))
 }
-
-func authorityOf(bundle *pki.Bundle) string { return bundle.Authorities()[0].Fingerprint }

@@ -53,9 +53,9 @@ func (s Snapshot) Validate() finding.List {
 	return diags
 }
 
-// RefuseLocked refuses a snapshot that is to be restored and whose name says that it is encrypted, where nothing is given
-// that opens it, and one whose name says that it is not, where something is. name is parsed from its key, and from is
-// what it is called.
+// RefuseLocked refuses a snapshot that is to be restored and whose name says that it is encrypted, where nothing is
+// given that opens it, and one whose name says that it is not, where something is. name is parsed from its key, and
+// from is what it is called.
 func (s Snapshot) RefuseLocked(name backup.Name, from string) finding.List {
 	switch given := s.opener(); {
 	case !name.Encrypted && given != "":

@@ -69,12 +69,19 @@ func (s *Server) configuredTLS(issuer *certs.Authority, validity time.Duration) 
 	}
 
 	clients := x509.NewCertPool()
-	if ca := security.IssuingCA(); ca != nil {
+
+	for _, ca := range issuer.Accepted { // of a worker these decide, and not its configuration
+		clients.AppendCertsFromPEM(ca)
+	}
+
+	if ca := security.IssuingCA(); ca != nil && s.ControlPlane() {
 		clients.AppendCertsFromPEM(ca.Crt)
 	}
 
-	for _, ca := range security.AcceptedCAs() {
-		clients.AppendCertsFromPEM(ca.Crt)
+	if s.ControlPlane() {
+		for _, ca := range security.AcceptedCAs() {
+			clients.AppendCertsFromPEM(ca.Crt)
+		}
 	}
 
 	return &tls.Config{

@@ -103,6 +103,10 @@ func (s *Server) dialTarget(ctx context.Context, target string) (context.Context
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Cert)
 
+	for _, accepted := range s.Config().Machine().Security().AcceptedCAs() {
+		roots.AppendCertsFromPEM(accepted.Crt)
+	}
+
 	backoffs := backoff.DefaultConfig
 	backoffs.MaxDelay = 15 * time.Second
 

@@ -22,7 +22,9 @@ import (
 // Authority is a certificate authority with its key.
 type Authority struct {
 	Cert *x509.Certificate
-	key  crypto.Signer
+	// Accepted are the certificates, in PEM, of those whose clients are taken where it is a trustd that signs.
+	Accepted [][]byte
+	key      crypto.Signer
 }
 
 // LoadAuthority parses a CA of a machine configuration.

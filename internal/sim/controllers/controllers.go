@@ -4,8 +4,11 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"sync"
 
+	talosconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
@@ -88,6 +91,19 @@ func (c *Controllers) Render() {
 	}
 }
 
+// kubeletSecrets names the state of what the kubelet is given to find its cluster (Talos 1.13, secrets/kubelet.go).
+func kubeletSecrets(cfg talosconfig.Config) string {
+	sum := sha256.New()
+
+	for _, ca := range cfg.K8sAPIServerCAConfig().AcceptedCAs() {
+		sum.Write(ca.Crt)
+	}
+
+	sum.Write([]byte(cfg.Cluster().Token().ID() + cfg.Cluster().Token().Secret()))
+
+	return hex.EncodeToString(sum.Sum(nil)[:4])
+}
+
 // publishKubelet writes what the kubelet runs with (Talos 1.13, k8s/kubelet_spec.go); a
 // change restarts it.
 func (c *Controllers) publishKubelet() {
@@ -114,5 +130,6 @@ func (c *Controllers) publishKubelet() {
 		return
 	}
 
-	c.kubelet.Want(kubelet.Image(), version)
+	c.kubelet.Want(kubelet.Image(), version+kubeletSecrets(c.Config()))
+	c.Spawn(c.kubelet.Annotate)
 }

@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -198,8 +200,7 @@ func (c *Controllers) publishStaticPod(
 		return
 	}
 
-	// There are no secrets that could change here.
-	annotations[constants.AnnotationStaticPodSecretsVersion] = "1"
+	annotations[constants.AnnotationStaticPodSecretsVersion] = secretsVersion(c.Config())
 	pod := staticPod(id, image, args, annotations)
 
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
@@ -212,6 +213,20 @@ func (c *Controllers) publishStaticPod(
 	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id),
 		func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
 	c.kubelet.SetStaticPod(id, pod)
+}
+
+// secretsVersion names the state of the keys that static pods work with: a change makes new pods (Talos 1.13,
+// k8s/render_secrets_static_pod.go).
+func secretsVersion(cfg talosconfig.Config) string {
+	sum := sha256.New()
+
+	for _, ca := range slices.Concat(cfg.K8sAPIServerCAConfig().AcceptedCAs(), cfg.K8sAggregatorCAConfig().AcceptedCAs()) {
+		sum.Write(ca.Crt)
+	}
+
+	sum.Write(cfg.K8sServiceAccountConfig().IssuingKey().Key)
+
+	return hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
 // staticPod is Talos's static pod without volumes and probes, and with no flags but those

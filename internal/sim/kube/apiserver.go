@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
@@ -207,7 +208,7 @@ func texts[T fmt.Stringer](values []T) []string {
 }
 
 // Serve implements Backend.
-func (k *realKube) Serve(l net.Listener, version string) (Server, error) {
+func (k *realKube) Serve(l net.Listener, version string, _ config.Provider) (Server, error) {
 	process, err := k.use(version)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())

@@ -46,7 +46,11 @@ type Backend interface {
 	// An implementation may let several of them share one process per minor version, as
 	// long as each answers /version with what runs behind it. An error means that there
 	// is no such kube-apiserver; the static pod crashes then.
-	Serve(l net.Listener, version string) (Server, error)
+	//
+	// cfg is the configuration of the machine: the server has a certificate of the authority of Kubernetes that it issues
+	// with, and takes those of clients of every one that it accepts. Real processes are shared and keep what the first
+	// machine has.
+	Serve(l net.Listener, version string, cfg config.Provider) (Server, error)
 	Close() error
 }
 

@@ -28,44 +28,17 @@ type standIn struct {
 	site    Site
 	Store   *objects.Store
 	healthy func() bool // of etcd
-	tls     *tls.Config
-	clients *x509.CertPool
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 }
 
 // NewStandIn implements backends.kube.
 func NewStandIn(site Site, group any) (Backend, error) {
-	cluster := site.Config.K8sAPIServerCAConfig()
-
-	ca, err := certs.LoadAuthority(cluster.IssuingCA())
-	if err != nil {
-		return nil, fmt.Errorf("load Kubernetes CA: %w", err)
-	}
-
-	s := &standIn{
-		site: site, Store: objects.NewStore(), clients: x509.NewCertPool(),
-		healthy: func() bool { return true },
-	}
-
-	s.clients.AddCert(ca.Cert)
-
-	for _, accepted := range cluster.AcceptedCAs() {
-		s.clients.AppendCertsFromPEM(accepted.Crt)
-	}
+	s := &standIn{site: site, Store: objects.NewStore(), healthy: func() bool { return true }}
 
 	if c, ok := group.(*etcd.ModelCluster); ok {
 		s.Store = c.Store
 		s.healthy = c.Led
-	}
-
-	s.tls = &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequestClientCert,
-		NextProtos: []string{"h2", "http/1.1"},
-		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
-		GetCertificate: certificates(site, ca, append(site.Config.K8sAPIServerConfig().CertSANs(),
-			site.Config.K8sClusterConfig().ClusterEndpoint().Hostname())),
 	}
 
 	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
@@ -142,8 +115,8 @@ func (s *standIn) Close() error {
 	return nil
 }
 
-// authenticate verifies the client certificate against the Kubernetes CA.
-func (s *standIn) authenticate(r *http.Request) (user string, groups []string, ok bool) {
+// authenticate verifies the client certificate against the authorities of Kubernetes that the machine accepts.
+func (s *StandInServer) authenticate(r *http.Request) (user string, groups []string, ok bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return "", nil, false
 	}

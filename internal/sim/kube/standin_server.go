@@ -3,6 +3,8 @@ package kube
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"k8s.io/client-go/rest"
 
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
@@ -28,13 +32,36 @@ type StandInServer struct {
 	*standIn
 
 	version string
+	tls     *tls.Config
+	clients *x509.CertPool
 	stopOwn func()
 	stopped atomic.Bool
 }
 
 // Serve implements Backend: every version is served alike and answers with itself.
-func (s *standIn) Serve(l net.Listener, version string) (Server, error) {
-	server := &StandInServer{standIn: s, version: version}
+func (s *standIn) Serve(l net.Listener, version string, cfg config.Provider) (Server, error) {
+	cluster := cfg.K8sAPIServerCAConfig()
+
+	ca, err := certs.LoadAuthority(cluster.IssuingCA())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("load Kubernetes CA: %w", err), l.Close())
+	}
+
+	server := &StandInServer{standIn: s, version: version, clients: x509.NewCertPool()}
+	server.clients.AddCert(ca.Cert)
+
+	for _, accepted := range cluster.AcceptedCAs() {
+		server.clients.AppendCertsFromPEM(accepted.Crt)
+	}
+
+	server.tls = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequestClientCert,
+		NextProtos: []string{"h2", "http/1.1"},
+		// Addresses join and leave, so each gets a certificate of its own when it is asked for.
+		GetCertificate: certificates(s.site, ca, append(cfg.K8sAPIServerConfig().CertSANs(),
+			cfg.K8sClusterConfig().ClusterEndpoint().Hostname())),
+	}
 	server.stopOwn = server.Also(l)
 
 	return server, nil

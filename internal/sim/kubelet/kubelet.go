@@ -39,6 +39,8 @@ type Host interface {
 	EtcdUp() bool
 	Signed() bool
 	LaterRuns() bool
+	// Signer is the authority that it signs with.
+	Signer() []byte
 	// Outlive runs something that the end of the boot does not end.
 	Outlive(f func())
 	// CordonTimeout is how long cordoning the node may take.
@@ -120,6 +122,8 @@ func (kl *Kubelet) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 
 // keepNode does for the node what a kubelet of a version does until ctx ends.
 func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
+	kl.forgetCertificate()
+
 	if kl.enrol(ctx) != nil || timing.Pause(ctx, kl.Delays.NodeRegister) != nil {
 		return
 	}

@@ -33,8 +33,9 @@ type Storage struct {
 	// cni: a pod network that Talos did not bring wrote its configuration to /etc/cni, whose
 	// overlay is on EPHEMERAL.
 	CNI bool
-	// enrolled: the kubelet's client certificate is on EPHEMERAL.
-	Enrolled bool
+	// enrolled: the kubelet's client certificate is on EPHEMERAL, signed by EnrolledBy.
+	Enrolled   bool
+	EnrolledBy []byte
 	// Images are what containerd pulled to EPHEMERAL.
 	Images images.Pulled
 	// Own are those of OwnVolumes that got partitions of their own at the installation.
@@ -121,7 +122,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 		}
 
 		if wiped("KUBELET") {
-			d.Enrolled = false
+			d.Enrolled, d.EnrolledBy = false, nil
 		}
 
 		if whole {

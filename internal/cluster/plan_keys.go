@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// keyPlan decides which keys machines carry next, by what all machines of the cluster carry.
+type keyPlan struct {
+	want Spec
+	have Snapshot
+	all  rotation.Cluster
+	// blind is true while nobody says which machines there are beside those of the spec.
+	blind bool
+}
+
+func planKeys(want Spec, have Snapshot) keyPlan {
+	k := keyPlan{want: want, have: have}
+
+	if want.Rotates {
+		k.all = holders(want, have).Distinct()
+		k.blind = !have.Kubernetes.Reachable && hasEtcd(want, have)
+	}
+
+	return k
+}
+
+// holders are the machines of a cluster, as far as they are known: its own members, the nodes of others and, in a
+// forecast, what was recorded of these.
+func holders(want Spec, have Snapshot) rotation.Cluster {
+	var all rotation.Cluster
+
+	own := map[string]bool{}
+
+	for _, m := range slices.Concat(want.all(), want.Removed) {
+		s := have.Machines[m.Name]
+		node, _ := have.NodeOf(m)
+		own[node.Name] = true
+
+		keys := s.Keys
+		if s.Access != Member {
+			keys = node.Keys // what it had when it was last heard of
+		}
+
+		if s.Access == Member || node.Name != "" {
+			all = append(all, rotation.Holder{Name: m.Name, ControlPlane: m.Role == ControlPlane, Keys: keys,
+				Settled: NotReady(want, have, m) == "" && s.Busy == ""})
+		}
+	}
+
+	for _, n := range have.Kubernetes.Nodes {
+		if !own[n.Name] {
+			all = append(all, rotation.Holder{Name: n.Name, ControlPlane: n.ControlPlane, Keys: n.Keys, Settled: n.Ready})
+		}
+	}
+
+	return append(all, want.OtherHolders...)
+}
+
+// next are the keys that a machine carries after its next change.
+func (k keyPlan) next(m Machine) rotation.Keys {
+	has := k.have.Machines[m.Name].Keys
+
+	switch member := k.have.Machines[m.Name].Access == Member; {
+	case m.Keys == (rotation.Keys{}) || member && has == (rotation.Keys{}):
+		return has // nobody asked
+	case !k.want.Rotates:
+		return m.Keys
+	case !member:
+		return k.all.Next(rotation.Keys{}, m.Keys, m.Role == ControlPlane)
+	case k.blind:
+		return has
+	default:
+		return k.all.Next(has, m.Keys, m.Role == ControlPlane)
+	}
+}
+
+// moves says what becomes of the keys of a member.
+func (k keyPlan) moves(m Machine, next rotation.Keys) string {
+	return strings.Join(rotation.Changes(k.have.Machines[m.Name].Keys, next), ", ")
+}
+
+// KeysPending names the machines of others for which machines of the spec do not carry the wanted keys yet; none while
+// the spec itself has something to do about it, or nothing is left to be done.
+func KeysPending(want Spec, have Snapshot) []string {
+	want, have = want.ordered(), have.indexed()
+	k := planKeys(want, have)
+
+	for _, m := range want.all() {
+		if s := have.Machines[m.Name]; s.Access == Member && s.Keys != m.Keys && k.next(m) == s.Keys {
+			return slices.DeleteFunc(holders(want, have).InTheWay(m.Keys), func(name string) bool {
+				_, own := want.Find(name)
+
+				return own
+			})
+		}
+	}
+
+	return nil
+}
+
+// HoldersOf are the machines of other resources among the nodes of a cluster, to be recorded.
+func HoldersOf(want Spec, have Snapshot) rotation.Cluster {
+	want.OtherHolders = nil
+
+	return slices.DeleteFunc(holders(want.ordered(), have.indexed()), func(h rotation.Holder) bool {
+		_, own := want.Find(h.Name)
+
+		return own
+	})
+}

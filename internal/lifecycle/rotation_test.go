@@ -1,0 +1,232 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// becomes gives the site another bundle, as a plan does: state keeps the one before until the run is over.
+func (s *site) becomes(b *pki.Bundle) {
+	s.t.Helper()
+
+	s.former, s.bundle, s.want.Rotates = s.bundle, b, true
+
+	for i, m := range s.want.Machines {
+		config := s.render(m.Role)
+
+		keys, err := machineconfig.Keys(config.Bytes)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+
+		s.configs[m.Name] = config.Bytes
+		s.want.Machines[i].ConfigDigest, s.want.Machines[i].Keys = config.Digest, keys
+	}
+}
+
+// turnOver gives the site new keys.
+func (s *site) turnOver(kinds ...rotation.Kind) {
+	s.t.Helper()
+
+	turned, err := s.bundle.Rotate(kinds...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	s.becomes(turned)
+}
+
+// carriesWhatIsWanted checks the end of a rotation: every machine has the wanted keys, its node tells them, none
+// booted, and nothing is left to be done.
+func (s *site) carriesWhatIsWanted() {
+	s.t.Helper()
+
+	s.sim.ForgetCalls()
+
+	result, err := s.runner().Converge(bounded(s.t), s.want)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	if changes := s.changes(); len(changes) > 0 {
+		s.t.Errorf("a second run makes %v", changes)
+	}
+
+	for _, m := range s.want.Machines {
+		if got := result.Snapshot.Machines[m.Name].Keys; got != m.Keys {
+			s.t.Errorf("%s carries %s, want %s", m.Name, got, m.Keys)
+		}
+
+		if node, ok := result.Snapshot.NodeOf(m); !ok || !node.Ready || node.Keys != m.Keys {
+			s.t.Errorf("the node of %s is ready: %t, and tells %s, want %s", m.Name, node.Ready, node.Keys, m.Keys)
+		}
+
+		if boots := s.sim.Machine(m.Name).Boots(); boots != s.boots[m.Name] {
+			s.t.Errorf("%s booted %d times more", m.Name, boots-s.boots[m.Name])
+		}
+	}
+}
+
+// refuses checks that no API server takes a client.
+func (w *writer) refuses() {
+	w.t.Helper()
+	w.stop()
+	<-w.done
+
+	for i, api := range w.clients {
+		_, err := api.ConfigMaps("default").List(bounded(w.t), metav1.ListOptions{})
+		if err == nil || !apierrors.IsUnauthorized(err) && !strings.Contains(err.Error(), "connection refused") {
+			w.t.Errorf("server %d answers former credentials: %v", i, err)
+		}
+	}
+}
+
+// clientOf is a client of Kubernetes that trusts every authority that the site knows, with a certificate of the present
+// one or of the former one.
+func (s *site) clientOf(former bool) pki.Credentials {
+	s.t.Helper()
+
+	client, err := s.bundle.Knowing(s.former).KubernetesClient("writer", []string{"system:masters"}, time.Hour)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	if former {
+		client.Certificate, client.Key = client.Former[0].Certificate, client.Former[0].Key
+	}
+
+	return client
+}
+
+func newRotation(t *testing.T) *site {
+	t.Helper()
+
+	s := newSite(t, 3, 1, sim.Options{})
+	s.create()
+
+	s.boots = map[string]int{}
+	for _, m := range s.sim.Machines() {
+		s.boots[m.Name()] = m.Boots()
+	}
+
+	s.sim.ForgetCalls()
+
+	return s
+}
+
+func TestRotation_ofEveryKeyWhileAClientWrites(t *testing.T) {
+	t.Parallel()
+
+	s := newRotation(t)
+	s.turnOver(rotation.Kinds()...)
+
+	old := s.writesAs(t, s.clientOf(true))
+	old.progress()
+	s.converge()
+	old.progress() // its certificate is accepted beside the new ones
+	s.carriesWhatIsWanted()
+
+	if lost := old.lost(); len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged writes are lost", len(lost), len(old.acked))
+	}
+
+	s.becomes(s.bundle.WithoutPrevious())
+
+	fresh := s.writesAs(t, s.clientOf(false))
+	fresh.progress()
+	s.converge()
+	fresh.progress()
+	s.carriesWhatIsWanted()
+	s.former = nil // state has forgotten it
+	s.carriesWhatIsWanted()
+	old.refuses()
+}
+
+// rotationFailPoints bounds how many calls of a rotation go wrong: each of the ways comes once in three rotations.
+const rotationFailPoints = 3
+
+// rotations are the two applies of a rotation, by what the second one finds of the first one.
+func rotations() map[string]func(*site) {
+	return map[string]func(*site){
+		"turn over": func(s *site) { s.turnOver(rotation.Kinds()...) },
+		"drop": func(s *site) {
+			s.turnOver(rotation.Kinds()...)
+			s.converge()
+			s.becomes(s.bundle.WithoutPrevious())
+		},
+		// The bundle lost the former keys before any machine was touched: state had them.
+		"all at once": func(s *site) {
+			s.turnOver(rotation.Kinds()...)
+			before := s.former
+			s.becomes(s.bundle.WithoutPrevious())
+			s.former = before
+		},
+	}
+}
+
+func TestRotation_survivesFailures(t *testing.T) {
+	t.Parallel()
+
+	for name, change := range rotations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			undisturbed := newRotation(t)
+			change(undisturbed)
+			undisturbed.sim.ForgetCalls()
+			undisturbed.converge()
+
+			// How often a machine gets a configuration later on depends on who is ready first.
+			points := slices.DeleteFunc(undisturbed.points(), func(p point) bool { return p.n > 2 })
+			undisturbed.carriesWhatIsWanted()
+			t.Logf("calls that change machines: %v", points)
+
+			for i, at := range some(points, rotationFailPoints) {
+				for _, way := range inTurn(i, disturbances()) {
+					t.Run(fmt.Sprintf("%s at %s", way.name, at), func(t *testing.T) {
+						s := newRotation(t)
+						change(s)
+						s.sim.ForgetCalls()
+
+						w := s.writesAs(t, s.clientOf(false))
+						way.disturb(s, at, converge)
+						s.converge()
+						w.progress()
+						s.carriesWhatIsWanted()
+					})
+				}
+			}
+		})
+	}
+}
+
+// A machine that is to carry a key which neither the secrets nor the machine have is sent nothing.
+func TestRotation_withoutTheKeyOfTheOthers(t *testing.T) {
+	t.Parallel()
+
+	s := newRotation(t)
+	s.turnOver(rotation.TalosCA)
+	s.becomes(s.bundle.WithoutPrevious())
+	s.former = nil
+
+	_, err := s.runner().Converge(bounded(t), s.want)
+	if err == nil {
+		t.Fatal("machines of a key that nobody has were changed")
+	}
+
+	if changes := s.changes(); len(changes) > 0 {
+		t.Errorf("machines got %v", changes)
+	}
+
+}

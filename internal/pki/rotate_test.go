@@ -1,0 +1,196 @@
+package pki
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+func encoded(t *testing.T, b *Bundle) string {
+	t.Helper()
+
+	text, err := b.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+func turned(t *testing.T, b *Bundle, kinds ...rotation.Kind) *Bundle {
+	t.Helper()
+
+	out, err := b.Rotate(kinds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return out
+}
+
+func fingerprintsOf(b *Bundle) map[string]string {
+	out := map[string]string{}
+	for _, a := range b.Authorities() {
+		out[a.Name] = a.Fingerprint
+	}
+
+	return out
+}
+
+func TestRotate_exchangesOneKindAndKeepsTheFormerKey(t *testing.T) {
+	before := testBundle(t)
+
+	for _, kind := range rotation.Kinds() {
+		after := turned(t, before, kind)
+
+		if got := after.Previous(); !slices.Equal(got, []rotation.Kind{kind}) || !slices.Equal(got, after.Rotated()) {
+			t.Errorf("%s: previous %v, rotated %v", kind, got, after.Rotated())
+		}
+
+		if after.Mark() != before.Mark() || !slices.EqualFunc(after.RecordKeys(), before.RecordKeys(), bytes.Equal) {
+			t.Errorf("%s: the cluster is another one now", kind)
+		}
+
+		was, is := before.Keyring(), after.Keyring()
+		for name, pair := range map[string][2][]string{
+			string(rotation.ServiceAccountKey): {was.ServiceAccount, is.ServiceAccount},
+			string(rotation.ClusterToken):      {was.BootstrapToken, is.BootstrapToken},
+		} {
+			if changed := pair[0][0] != pair[1][0]; changed != (name == string(kind)) {
+				t.Errorf("%s: %s changed: %t", kind, name, changed)
+			} else if changed && !slices.Contains(pair[1], pair[0][0]) {
+				t.Errorf("%s: the former one is gone", kind)
+			}
+		}
+
+		for name, changes := range map[string]bool{"talos": kind == rotation.TalosCA,
+			"kubernetes": kind == rotation.KubernetesCA, "aggregator": kind == rotation.AggregatorCA, "etcd": false} {
+			if changed := fingerprintsOf(before)[name] != fingerprintsOf(after)[name]; changed != changes {
+				t.Errorf("%s: the authority %s changed: %t", kind, name, changed)
+			}
+		}
+
+		again, err := Parse([]byte(encoded(t, after)))
+		if err != nil || encoded(t, again) != encoded(t, after) {
+			t.Errorf("%s: parsed and encoded again it differs: %v", kind, err)
+		}
+
+		if _, err := again.Rotate(kind); !errors.Is(err, ErrRotating) {
+			t.Errorf("%s: a second rotation while the former key is accepted: %v", kind, err)
+		}
+
+		dropped := again.WithoutPrevious()
+		if len(dropped.Previous()) > 0 || strings.Contains(encoded(t, dropped), "previous") ||
+			!slices.Equal(dropped.Rotated(), []rotation.Kind{kind}) {
+			t.Errorf("%s: without previous: %v", kind, dropped.Previous())
+		}
+
+		turned(t, dropped, kind)
+	}
+}
+
+func TestYAML_bundleThatWasNeverTurnedOverStaysAsTalosctlWritesIt(t *testing.T) {
+	if text := encoded(t, testBundle(t)); strings.Contains(text, "previous") || strings.Contains(text, "rotated") {
+		t.Error("it has parts that talosctl does not write")
+	}
+}
+
+// talosctl reads the file with LoadBundle.
+func TestYAML_talosctlReadsABundleWithPreviousKeys(t *testing.T) {
+	after := turned(t, testBundle(t), rotation.Kinds()...)
+	path := filepath.Join(t.TempDir(), "secrets.yaml")
+
+	if err := os.WriteFile(path, []byte(encoded(t, after)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	loaded, err := secrets.LoadBundle(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := loaded.Validate(config.TalosVersionCurrent); err != nil {
+		t.Fatal(err)
+	}
+
+	if !bytes.Equal(loaded.Certs.OS.Crt, after.Keyring().Talos[0].Crt) {
+		t.Error("talosctl does not take the present key")
+	}
+}
+
+func TestParse_namesWhatIsWrongWithPreviousKeys(t *testing.T) {
+	text := encoded(t, turned(t, testBundle(t), rotation.TalosCA, rotation.ClusterToken))
+	_, part, _ := strings.Cut(text, "previous:")
+	_, key, _ := strings.Cut(part, "key: ")
+	key, _, _ = strings.Cut(key, "\n")
+
+	for name, c := range map[string]struct{ text, want string }{
+		"key":   {strings.Replace(text, key, "", 1), "previous.certs.os: key is missing"},
+		"shape": {text + "\n  surplus: x\n", ""},
+		"token": {strings.Replace(text, "    bootstraptoken: ", "    bootstraptoken: no-dot-", 2), ""},
+	} {
+		if name == "token" {
+			before, after, _ := strings.Cut(text, "previous:")
+			c.text = before + "previous:" + strings.Replace(after, ".", "", 1)
+			c.want = "previous.bootstraptoken is not of the form <id>.<secret>"
+		}
+
+		if name == "shape" {
+			c.text, c.want = strings.Replace(text, "previous:\n", "previous:\n    surplus: x\n", 1),
+				"previous (line "
+		}
+
+		_, err := Parse([]byte(c.text))
+		if !errors.Is(err, ErrInvalidBundle) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestClients_trustAndHaveBothAuthorities(t *testing.T) {
+	before := testBundle(t)
+	after := turned(t, before, rotation.TalosCA, rotation.KubernetesCA)
+
+	talos, err := after.TalosClient([]string{"os:admin"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	kubernetes, err := after.KubernetesClient("somebody", nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, c := range map[string]Credentials{"talos": talos, "kubernetes": kubernetes} {
+		if bytes.Count(c.CA, []byte("BEGIN CERTIFICATE")) != 2 || len(c.Former) != 1 {
+			t.Fatalf("%s: %d authorities, %d former clients", name, bytes.Count(c.CA, []byte("BEGIN")), len(c.Former))
+		}
+
+		verify(t, c)
+		verify(t, c.Former[0])
+	}
+
+	// What state had before goes on working beside a bundle that lacks it.
+	known := after.WithoutPrevious().Knowing(before)
+	if c, err := known.TalosClient([]string{"os:admin"}, time.Hour); err != nil || len(c.Former) != 1 {
+		t.Errorf("with the bundle before: %d former clients, %v", len(c.Former), err)
+	}
+
+	if encoded(t, known) != encoded(t, after.WithoutPrevious()) {
+		t.Error("the file has the keys of another bundle")
+	}
+
+	if other := after.Knowing(otherBundle(t)); other != after {
+		t.Error("the keys of another cluster are taken")
+	}
+}

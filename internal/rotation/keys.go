@@ -1,0 +1,174 @@
+package rotation
+
+import (
+	"slices"
+	"strings"
+)
+
+// Annotation is on the nodes of machines of a cluster whose keys were turned over: which keys they carry. Talos puts it
+// there from the configuration that has the keys.
+const Annotation = "talosop.dev/keys"
+
+// Kind is a key of a cluster that can be turned over.
+type Kind string
+
+// The kinds, in the words that users read. The token of machines (machine.token, for trustd) is none of them: Talos takes
+// another one with a reboot alone (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
+const (
+	TalosCA           Kind = "Talos CA"
+	KubernetesCA      Kind = "Kubernetes CA"
+	AggregatorCA      Kind = "aggregator CA"
+	ServiceAccountKey Kind = "service account key"
+	ClusterToken      Kind = "cluster token"
+)
+
+// Kinds are all of them, in the order in which they are named.
+func Kinds() []Kind {
+	return []Kind{TalosCA, KubernetesCA, AggregatorCA, ServiceAccountKey, ClusterToken}
+}
+
+// Keys are the keys that a machine carries, by their identifiers. They are comparable, and no secrets.
+type Keys struct {
+	Talos, Kubernetes Trust
+	// Aggregator and ServiceAccount are empty on workers.
+	Aggregator, ServiceAccount string
+	ClusterToken               string
+	// PodTokens is the service account key that the tokens of the machine's pods are of; empty while that key was never
+	// turned over.
+	PodTokens string
+}
+
+// Trust is one certificate authority as a machine carries it. On a worker, which signs nothing, Issuing is the one that
+// its own certificates are signed with.
+type Trust struct {
+	Issuing  string
+	Accepted Set
+}
+
+// Trusts is whether certificates of an authority are taken.
+func (t Trust) Trusts(id string) bool { return id != "" && (t.Issuing == id || t.Accepted.Has(id)) }
+
+// all are the authorities whose certificates are taken.
+func (t Trust) all() Set { return t.Accepted.With(t.Issuing) }
+
+// Set is a set of identifiers, sorted and separated by plus signs.
+type Set string
+
+// SetOf is the set of some identifiers; empty ones are left out.
+func SetOf(ids ...string) Set {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
+	slices.Sort(ids)
+
+	return Set(strings.Join(slices.Compact(ids), "+"))
+}
+
+// IDs are the identifiers, sorted.
+func (s Set) IDs() []string {
+	if s == "" {
+		return nil
+	}
+
+	return strings.Split(string(s), "+")
+}
+
+// Has is whether an identifier is in the set.
+func (s Set) Has(id string) bool { return slices.Contains(s.IDs(), id) }
+
+// With is the set with others.
+func (s Set) With(ids ...string) Set { return SetOf(append(s.IDs(), ids...)...) }
+
+// Without is the set without others.
+func (s Set) Without(ids ...string) Set {
+	return SetOf(slices.DeleteFunc(s.IDs(), func(id string) bool { return slices.Contains(ids, id) })...)
+}
+
+// within is what two sets have in common.
+func (s Set) within(other Set) Set {
+	return SetOf(slices.DeleteFunc(s.IDs(), func(id string) bool { return !other.Has(id) })...)
+}
+
+// String is how a node shows what its machine carries; see [ParseKeys].
+func (k Keys) String() string {
+	var parts []string
+
+	for _, f := range k.fields() {
+		value := *f.issuing
+		if f.accepted != nil && *f.accepted != "" {
+			value += "+" + string(*f.accepted)
+		}
+
+		if value != "" {
+			parts = append(parts, f.name+"="+value)
+		}
+	}
+
+	return strings.Join(parts, " ")
+}
+
+// ParseKeys reads what [Keys.String] writes. Words that it does not know are passed over: a newer release wrote them.
+// Nothing that is known gives keys of which nothing is known.
+func ParseKeys(text string) Keys {
+	var keys Keys
+
+	for word := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(word, "=")
+
+		for _, f := range keys.fields() {
+			if f.name != name {
+				continue
+			}
+
+			issuing, accepted, _ := strings.Cut(value, "+")
+
+			*f.issuing = issuing
+			if f.accepted != nil {
+				*f.accepted = SetOf(strings.Split(accepted, "+")...)
+			}
+		}
+	}
+
+	return keys
+}
+
+type field struct {
+	name     string
+	kind     Kind
+	issuing  *string
+	accepted *Set
+}
+
+func (k *Keys) fields() []field {
+	return []field{
+		{"talos", TalosCA, &k.Talos.Issuing, &k.Talos.Accepted},
+		{"kubernetes", KubernetesCA, &k.Kubernetes.Issuing, &k.Kubernetes.Accepted},
+		{"aggregator", AggregatorCA, &k.Aggregator, nil},
+		{"service-account", ServiceAccountKey, &k.ServiceAccount, nil},
+		{"cluster-token", ClusterToken, &k.ClusterToken, nil},
+		{"pod-tokens", "", &k.PodTokens, nil},
+	}
+}
+
+// Changes says what a machine goes through that carries one set of keys and gets another one, a phrase for each kind.
+func Changes(from, to Keys) []string {
+	var changes []string
+
+	before, after := from.fields(), to.fields()
+
+	for i, b := range before {
+		a := after[i]
+
+		switch {
+		case *a.issuing != *b.issuing && a.kind == "":
+			changes = append(changes, "restart the kubelet for tokens of the new "+string(ServiceAccountKey))
+		case *a.issuing != *b.issuing && *b.issuing != "":
+			changes = append(changes, "use new "+string(a.kind))
+		case a.accepted == nil || *a.accepted == *b.accepted:
+		case len(a.accepted.Without(b.accepted.IDs()...)) > 0:
+			changes = append(changes, "accept new "+string(a.kind))
+		default:
+			changes = append(changes, "drop former "+string(a.kind))
+		}
+	}
+
+	return changes
+}
