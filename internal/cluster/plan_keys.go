@@ -56,7 +56,14 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 		}
 	}
 
-	return append(all, want.OtherHolders...)
+	all = append(all, want.OtherHolders...)
+
+	// Resources of workers follow those of their control planes, which are through then.
+	if len(want.OtherHolders) > 0 && !want.OwnsControlPlane() && len(want.Machines) > 0 {
+		return all.Advanced(want.Machines[0].Keys)
+	}
+
+	return all
 }
 
 // next are the keys that a machine carries after its next change.

@@ -95,7 +95,7 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 		}
 
 		f.Texts = maps.Clone(f.Texts)
-		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldNodeName,
+		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys, FieldNodeName,
 			FieldMemberID, FieldKubeletVersion, FieldKubernetes, FieldImages, FieldDrift, FieldTalosVersion, FieldSchematic,
 			FieldInstaller, FieldAddress, FieldRestoredAt)
 

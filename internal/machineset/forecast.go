@@ -120,13 +120,21 @@ func (f Forecast) with(
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
-		!p.Restores(recorded.RestoredFrom)
+		!p.Restores(recorded.RestoredFrom) && !p.turnsKeysOver(prior)
 
 	if len(f.Operations) == 0 && !f.Idle {
 		f.Operations = []string{lookAgain}
 	}
 
 	return f
+}
+
+// turnsKeysOver is whether the keys of a cluster are others than state has. What other resources do with their machines
+// meanwhile decides what can be done: only the apply knows, and it needs the keys of both.
+func (p Set) turnsKeysOver(prior Set) bool {
+	planned, err := pki.Parse([]byte(p.Secrets))
+
+	return err == nil && prior.Secrets != "" && !sameBundle(planned, prior.Secrets)
 }
 
 // unseenImages reports whether a member was not seen with its images of Kubernetes yet.
@@ -145,7 +153,7 @@ func (p Set) Members(recorded PriorState) []cluster.Machine {
 // do or to wait for after that. files is the configurations that are wanted.
 func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision) {
 	want := p.Spec(r, files)
-	want.OtherControlPlanes = p.OtherControlPlanes()
+	want.OtherControlPlanes, want.OtherHolders = p.OtherControlPlanes(), p.Holders
 
 	if p.TakesCluster() && want.RestoreFrom == "" {
 		want.OtherControlPlanes = p.AskedBeforeEtcd(r)

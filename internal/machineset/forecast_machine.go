@@ -25,6 +25,7 @@ const (
 	FieldBootID         Field = "boot_id"
 	FieldKubeletVersion Field = "kubelet_version"
 	FieldConfigDigest   Field = "config_digest"
+	FieldKeys           Field = "keys"
 	FieldMemberID       Field = "member_id"
 	FieldNodeName       Field = "node_name"
 	FieldAddress        Field = "address"
@@ -153,7 +154,7 @@ func (f *MachineForecast) add(step cluster.Step) {
 
 func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 	f.Anew = f.Anew || s.Access != cluster.Member
-	f.Open = append(f.Open, FieldConfigDigest)
+	f.Open = append(f.Open, FieldConfigDigest, FieldKeys)
 
 	if s.Reboot != "" {
 		f.Open = append(f.Open, FieldBootID)

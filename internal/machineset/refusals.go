@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -37,7 +38,7 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		return finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}
 
-	if sameBundle(planned, prior.Secrets) {
+	if sameBundle(planned, prior.Secrets) || followsRotation(planned, prior.Secrets) {
 		return nil
 	}
 
@@ -56,6 +57,18 @@ func (p Set) newSecrets(prior Set) finding.Finding {
 		"Give the old secrets back: "+where,
 		"To make the cluster anew with other secrets, `taint` every resource with its machines; the plan of -replace is "+
 			"refused all the same")
+}
+
+// followsRotation is whether secrets are those of the same cluster with keys that were turned over, be it all of them:
+// what never changes is the same.
+func followsRotation(planned *pki.Bundle, other string) bool {
+	prior, err := pki.Parse([]byte(other))
+	if err != nil || len(planned.Rotated()) == 0 {
+		return false
+	}
+
+	return planned.Mark() == prior.Mark() && planned.Authority("etcd").Fingerprint == prior.Authority("etcd").Fingerprint &&
+		slices.EqualFunc(planned.RecordKeys(), prior.RecordKeys(), bytes.Equal)
 }
 
 func sameBundle(bundle *pki.Bundle, other string) bool {

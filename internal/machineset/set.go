@@ -33,6 +33,10 @@ type Set struct {
 	Groups   []*Group
 	Settings machineconfig.Cluster
 	Secrets  string
+	// FormerSecrets are those that state has, in an update: machines may still carry their keys, or begin to carry them.
+	FormerSecrets string
+	// Holders are the machines of other resources, by the keys that they were last seen to carry.
+	Holders rotation.Cluster
 	// Provided is true when the secrets are those that the provider was given.
 	Provided bool
 	// RecordedSecrets is the digest of the secrets with which the machines of a state were last read.
@@ -89,6 +93,21 @@ type Machine struct {
 	Ordinal int
 	Image   string
 	Pod     workload.PodSpec
+}
+
+// Bundle is the secrets of the set, which know those that state has.
+func (p Set) Bundle() (*pki.Bundle, error) {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil || p.FormerSecrets == "" {
+		return bundle, err
+	}
+
+	former, err := pki.Parse([]byte(p.FormerSecrets))
+	if err != nil {
+		return bundle, nil // what can be done without is done
+	}
+
+	return bundle.Knowing(former), nil
 }
 
 // Names returns the names of the machines in order.

@@ -48,6 +48,35 @@ func (c Cluster) InTheWay(wanted Keys) []string {
 	return names
 }
 
+// Advanced is the cluster once its control planes carry what they can while all others stay as they are. wanted is what is
+// wanted of workers.
+func (c Cluster) Advanced(wanted Keys) Cluster {
+	out := slices.Clone(c)
+
+	for range 3 * len(out) { // moves, one machine after the other
+		moved := false
+
+		for i, h := range out {
+			if !h.ControlPlane {
+				continue
+			}
+
+			own := wanted
+			own.Aggregator, own.ServiceAccount, own.PodTokens = h.Keys.Aggregator, h.Keys.ServiceAccount, h.Keys.PodTokens
+
+			if next := out.Next(h.Keys, own, true); next != h.Keys {
+				out[i].Keys, moved = next, true
+			}
+		}
+
+		if !moved {
+			break
+		}
+	}
+
+	return out
+}
+
 // Next are the keys that a machine carries after its next change: has, or what is one safe move nearer to wanted.
 //
 // For a machine that is no part of the cluster yet has is zero; it begins with what the others work with. The machine

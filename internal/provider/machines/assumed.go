@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -44,8 +45,16 @@ func (r *machinesResource[M, P]) assumed(
 		p.Set = p.Located()
 	}
 
+	// Keys that the same plan turns over are the only thing that is not known: which they are changes nothing of it.
+	turned, turns := r.RotationOf(p.Secrets)
+	if turns {
+		p.Secrets = turned
+	}
+
 	known, found := planUpdate(ctx, p, prior, P(&likely).life(), P(&state).life(), cluster.DefaultPolicy())
-	f, found = asked.Assuming(f, known, found, open, len(newcomers) == len(open))
+	onlySecrets := turns && !slices.ContainsFunc(open, func(at string) bool { return !strings.HasSuffix(at, "secrets") })
+
+	f, found = asked.Assuming(f, known, found, open, len(newcomers) == len(open) || onlySecrets)
 
 	return f, found, diags
 }

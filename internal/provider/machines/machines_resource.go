@@ -385,6 +385,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
+	resp.Diagnostics.Append(p.recordHolders(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -412,7 +413,9 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	}
 
 	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
-		return append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
+		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
+
+		return append(diags, p.recordHolders(ctx, resp.Private, want, have)...)
 	}
 
 	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
@@ -450,6 +453,7 @@ func (r *machinesResource[M, P]) Update(
 		return
 	}
 
+	p.FormerSecrets = prior.Secrets
 	result := plan
 
 	if !P(&plan).life().idle() {
@@ -464,6 +468,8 @@ func (r *machinesResource[M, P]) Update(
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
 		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
+		resp.Diagnostics.Append(tf.Diagnostics(warnOfPendingKeys(done.want, done.result.Snapshot))...)
+		resp.Diagnostics.Append(p.recordHolders(ctx, resp.Private, done.want, done.result.Snapshot)...)
 
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Recorded reads what state knows. The receiver is a model of state, and p the set
@@ -78,6 +79,7 @@ func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cl
 		UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
 		Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
 		NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
+		Keys:       rotation.ParseKeys(o.Keys.ValueString()),
 		RestoredAt: tf.TimeIn(o.RestoredAt),
 	}
 
@@ -151,6 +153,7 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"uuid":            tf.TextOrNull(s.UUID),
 		"boot_id":         tf.TextOrNull(s.BootID),
 		"config_digest":   tf.TextOrNull(s.ConfigDigest),
+		"keys":            tf.TextOrNull(s.Keys.String()),
 		"node_name":       tf.TextOrNull(s.NodeName),
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),

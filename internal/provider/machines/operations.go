@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -147,6 +148,7 @@ func updateMachines(
 	}
 
 	done := converge(ctx, m, p, recorded)
+	done.err = cmp.Or(done.err, keysLeftBehind(done))
 
 	if done.halted() {
 		remains, more := remaining(ctx, m, p.Set, done, state)

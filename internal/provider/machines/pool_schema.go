@@ -79,6 +79,7 @@ type observedModel struct {
 	BootID         types.String `tfsdk:"boot_id"`
 	KubeletVersion types.String `tfsdk:"kubelet_version"`
 	ConfigDigest   types.String `tfsdk:"config_digest"`
+	Keys           types.String `tfsdk:"keys"`
 	MemberID       types.String `tfsdk:"member_id"`
 	NodeName       types.String `tfsdk:"node_name"`
 	Address        types.String `tfsdk:"address"`
@@ -255,6 +256,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
 				"config_digest": tf.ToldByResource(
 					"Digest of the active configuration, independent of the order of its documents."),
+				"keys": tf.ToldByResource("Ids of its keys."),
 				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
 				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot, " +

@@ -198,6 +198,7 @@ func ConfiguredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last at
 	values["stage"] = types.StringValue(cmp.Or(string(s.Stage), string(cluster.StageUnknown)))
 	values["ready"] = types.BoolValue(false)
 	values["config_digest"] = tf.TextOrNull(sent.Digest)
+	values["keys"] = tf.TextOrNull(sent.Keys.String())
 
 	if s.UUID != "" {
 		values["uuid"] = types.StringValue(s.UUID)

@@ -31,11 +31,13 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 // recall reads what private state knows of the surroundings of a set: which host cluster has its machines, and where
 // control planes of other resources are.
 func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	diags := p.recallHolders(ctx, private)
+
 	if p.Host != nil {
-		return tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)
+		return append(diags, tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)...)
 	}
 
-	return p.recallOthers(ctx, private)
+	return append(diags, p.recallOthers(ctx, private)...)
 }
 
 // keepsConnection is whether two sets are of machines that are reached by the same settings, as far as resources have

@@ -9,11 +9,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // openSession prepares an operation on a set that is fully known. render says whether
@@ -22,7 +24,7 @@ func openSession(
 	ctx context.Context, m *providerdata.ProviderData, access pki.Access, p machineset.Set,
 	recorded machineset.PriorState, render bool,
 ) (*session, error) {
-	bundle, err := pki.Parse([]byte(p.Secrets))
+	bundle, err := p.Bundle()
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +51,9 @@ func openSession(
 
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
+		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
+			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
+		},
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),

@@ -9,19 +9,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // secretsUse is what the resources of a process tell each other about secrets. The CLIs plan and apply in processes of
 // their own, in an order that follows from references alone: what is not known here may be true all the same.
 type secretsUse struct {
 	mu sync.Mutex
-	// planned is whether the plan makes new secrets.
-	planned bool
+	// planned is whether the plan makes new secrets, and rotations what it turns over of others, by their mark.
+	planned   bool
+	rotations map[string][]rotation.Kind
 	// kept is which machines go on running, in words, by the mark of their secrets and by their resource.
 	kept map[string]map[string]string
 }
 
-func newSecretsUse() *secretsUse { return &secretsUse{kept: map[string]map[string]string{}} }
+func newSecretsUse() *secretsUse {
+	return &secretsUse{kept: map[string]map[string]string{}, rotations: map[string][]rotation.Kind{}}
+}
 
 // PlanSecrets takes note of whether new secrets are planned and not made yet.
 func (m *ProviderData) PlanSecrets(planned bool) {
@@ -45,6 +49,40 @@ func (m *ProviderData) SecretsPlanned() bool {
 	defer m.secrets.mu.Unlock()
 
 	return m.secrets.planned
+}
+
+// PlanRotation takes note of which keys are planned to be turned over and are not yet.
+func (m *ProviderData) PlanRotation(mark string, kinds []rotation.Kind) {
+	if m == nil {
+		return
+	}
+
+	m.secrets.mu.Lock()
+	defer m.secrets.mu.Unlock()
+
+	m.secrets.rotations[mark] = kinds
+}
+
+// RotationOf is the secrets with the keys turned over that are planned to be, which nobody will ever use; false where
+// none are.
+func (m *ProviderData) RotationOf(secrets string) (string, bool) {
+	bundle, err := pki.Parse([]byte(secrets))
+	if m == nil || err != nil {
+		return "", false
+	}
+
+	m.secrets.mu.Lock()
+	kinds := m.secrets.rotations[bundle.Mark()]
+	m.secrets.mu.Unlock()
+
+	turned, err := bundle.Rotate(kinds...)
+	if err != nil || len(kinds) == 0 {
+		return "", false
+	}
+
+	text, err := turned.YAML()
+
+	return string(text), err == nil
 }
 
 // KeepMachines takes note of whether the machines of a resource go on running after a plan or an apply.

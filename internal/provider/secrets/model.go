@@ -17,7 +17,14 @@ type secretsModel struct {
 	Bundle      types.String `tfsdk:"bundle"`
 	Authorities types.Map    `tfsdk:"authorities"`
 
-	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
+	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
+	Rotate             types.Object `tfsdk:"rotate"`
+}
+
+// rotateTypes are those of the attributes of rotate.
+var rotateTypes = map[string]attr.Type{
+	"talos_ca": types.StringType, "kubernetes_ca": types.StringType, "aggregator_ca": types.StringType,
+	"service_account_key": types.StringType, "cluster_token": types.StringType,
 }
 
 // guarded is whether the secrets must stay; a state that says nothing of it says yes.
@@ -53,5 +60,6 @@ func secretsOf(bundle *pki.Bundle, protection types.Bool) (secretsModel, error) 
 		Authorities: types.MapValueMust(authorityType, authorities),
 
 		DeletionProtection: protection,
+		Rotate:             types.ObjectNull(rotateTypes),
 	}, nil
 }

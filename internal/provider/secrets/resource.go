@@ -55,8 +55,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys, " +
-			"generated once, when the resource is created, and by no later change of a version or a name. Only replacing " +
-			"the resource generates others, and the machines of the old ones then refuse to talk to talosop: " +
+			"generated once, when the resource is created, and by no later change of a version or a name; `rotate` turns " +
+			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse to talk to talosop: " +
 			"`deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
 			"state for the life of the cluster: protect the state, and keep a copy of the bundle " +
 			"([guide](../guides/credentials.md)).",
@@ -69,6 +69,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 					"applied; `state rm` and `removed` with `destroy = false` never call the provider and cannot be refused. " +
 					"Default: `true`." + tf.TerraformOnly,
 			},
+			"rotate": rotateAttribute(),
 			"id": schema.StringAttribute{
 				Computed:            true,
 				PlanModifiers:       unchanged,
@@ -125,6 +126,8 @@ func (r *secretsResource) ModifyPlan(
 	case req.State.Raw.IsNull():
 		r.PlanSecrets(true)
 		resp.Diagnostics.Append(planReplace(ctx, req.Private)...)
+	default:
+		r.planUpdate(ctx, req, resp)
 	}
 }
 
@@ -167,7 +170,8 @@ func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 
 	r.PlanSecrets(false)
-	resp.Diagnostics.Append(storeSecrets(ctx, bundle, plan.DeletionProtection, &resp.State, resp.Private)...)
+	resp.Diagnostics.Append(
+		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
 
 // Read derives what is shown from the bundle in state; there is nothing else to ask.
@@ -194,17 +198,30 @@ func (r *secretsResource) Read(ctx context.Context, req resource.ReadRequest, re
 	}
 
 	resp.Diagnostics.Append(
-		storeSecrets(ctx, bundle, types.BoolValue(state.guarded()), &resp.State, resp.Private)...)
+		storeSecrets(ctx, bundle, types.BoolValue(state.guarded()), state.Rotate, &resp.State, resp.Private)...)
 }
 
-// Update changes nothing but the protection, the only argument there is.
+// Update changes the protection, and turns keys over or drops the former ones.
 func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan secretsModel
+	var plan, state secretsModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, plan.DeletionProtection)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	resp.State.Raw = req.Plan.Raw
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	bundle, diags := turn(tf.MaskSecrets(ctx, state.Bundle.ValueString()), plan, state)
+	resp.Diagnostics.Append(diags...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	r.PlanRotation(bundle.Mark(), nil)
+	resp.Diagnostics.Append(
+		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
 
 // Delete forgets the secrets, unless they are guarded: the plan of one that is tainted cannot see that. The machines
@@ -239,20 +256,23 @@ func (r *secretsResource) ImportState(
 		return
 	}
 
-	resp.Diagnostics.Append(storeSecrets(ctx, bundle, types.BoolValue(true), &resp.State, resp.Private)...)
+	resp.Diagnostics.Append(storeSecrets(
+		ctx, bundle, types.BoolValue(true), types.ObjectNull(rotateTypes), &resp.State, resp.Private)...)
 }
 
 // clusterIDKey mirrors cluster_id in private state, for the messages about a replacement.
 const clusterIDKey = "cluster_id"
 
 func storeSecrets(
-	ctx context.Context, bundle *pki.Bundle, protection types.Bool, state *tfsdk.State, private tf.PrivateStore,
+	ctx context.Context, bundle *pki.Bundle, protection types.Bool, rotate types.Object, state *tfsdk.State,
+	private tf.PrivateStore,
 ) diag.Diagnostics {
 	model, err := secretsOf(bundle, protection)
 	if err != nil {
 		return diag.Diagnostics{tf.Bug("a valid secrets bundle could not be encoded: " + err.Error())}
 	}
 
+	model.Rotate = rotate
 	diags := state.Set(tf.MaskSecrets(ctx, model.Bundle.ValueString()), model)
 	diags.Append(tf.StoreProtection(ctx, private, protection)...)
 

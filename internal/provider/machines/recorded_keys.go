@@ -1,0 +1,95 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// Which keys the machines of other resources carry is in private state: what a plan can do while keys are turned over
+// depends on it.
+
+// holdersKey is where private state holds them.
+const holdersKey = "other_keys"
+
+// recordedHolder is a machine of another resource.
+type recordedHolder struct {
+	Name         string `json:"name"`
+	ControlPlane bool   `json:"control_plane,omitempty"`
+	Keys         string `json:"keys,omitempty"`
+}
+
+// recordHolders stores what nodes of other resources say of their keys, while Kubernetes tells them.
+func (p writtenSet) recordHolders(
+	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
+) diag.Diagnostics {
+	if !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	holders := []recordedHolder{}
+	for _, h := range cluster.HoldersOf(want, have) {
+		holders = append(holders, recordedHolder{h.Name, h.ControlPlane, h.Keys.String()})
+	}
+
+	return tf.StorePrivate(ctx, private, holdersKey, holders)
+}
+
+// recallHolders reads them.
+func (p *writtenSet) recallHolders(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
+	var holders []recordedHolder
+
+	diags := tf.ReadPrivate(ctx, private, holdersKey, &holders)
+
+	for _, h := range holders {
+		p.Holders = append(p.Holders, rotation.Holder{Name: h.Name, ControlPlane: h.ControlPlane, Settled: true,
+			Keys: rotation.ParseKeys(h.Keys)})
+	}
+
+	return diags
+}
+
+// warnOfPendingKeys says what a rotation waits for that this resource cannot do.
+func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
+	names := cluster.KeysPending(want, have)
+	if len(names) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Keys are turned over in part", finding.Report{
+		Now: []string{"the machines of this resource carry what is safe beside these nodes: " + finding.Describe(names)},
+		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, because " +
+			"no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
+	}.String())}
+}
+
+// keysLeftBehind is the error of an update after which machines still work with keys that the secrets of the plan do not
+// have: state keeps those that it has, which know them.
+func keysLeftBehind(done run) error {
+	if done.err != nil || !done.want.Rotates {
+		return nil
+	}
+
+	var names []string
+
+	for _, m := range done.want.Machines {
+		s := done.result.Snapshot.Machines[m.Name]
+		if s.Access == cluster.Member && (!m.Keys.Talos.Trusts(s.Keys.Talos.Issuing) ||
+			m.Role == cluster.ControlPlane && !m.Keys.Kubernetes.Trusts(s.Keys.Kubernetes.Issuing)) {
+			names = append(names, m.Name)
+		}
+	}
+
+	if len(names) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%s still work with the former keys, because other machines of the cluster do not accept the new "+
+		"ones yet: apply the resources of these, and then this one again", finding.Describe(names))
+}

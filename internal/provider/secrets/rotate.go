@@ -1,0 +1,176 @@
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// rotateModel is the triggers of new keys.
+type rotateModel struct {
+	TalosCA           types.String `tfsdk:"talos_ca"`
+	KubernetesCA      types.String `tfsdk:"kubernetes_ca"`
+	AggregatorCA      types.String `tfsdk:"aggregator_ca"`
+	ServiceAccountKey types.String `tfsdk:"service_account_key"`
+	ClusterToken      types.String `tfsdk:"cluster_token"`
+}
+
+// triggers are the texts by what they turn over.
+func (m rotateModel) triggers() map[rotation.Kind]types.String {
+	return map[rotation.Kind]types.String{
+		rotation.TalosCA: m.TalosCA, rotation.KubernetesCA: m.KubernetesCA, rotation.AggregatorCA: m.AggregatorCA,
+		rotation.ServiceAccountKey: m.ServiceAccountKey, rotation.ClusterToken: m.ClusterToken,
+	}
+}
+
+func rotateAttribute() schema.SingleNestedAttribute {
+	trigger := func(key, beside string) schema.StringAttribute {
+		return schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Any text; another one makes a new " + key + "." + beside,
+		}
+	}
+
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Turns keys over: where a text is set, or changed, on secrets that are there, the next apply " +
+			"makes that key anew, and the machines work with it and accept the former one. The plan after that drops the " +
+			"former key. See the [guide](../guides/credentials.md#turn-keys-over).",
+		Attributes: map[string]schema.Attribute{
+			"talos_ca":      trigger("authority of the Talos API", ""),
+			"kubernetes_ca": trigger("authority of Kubernetes", ""),
+			"aggregator_ca": trigger("authority of the aggregation layer", ""),
+			"service_account_key": trigger("key that signs service account tokens", " Talos up to 1.13 accepts one at a "+
+				"time: requests of pods are refused for minutes, until every API server has it and kubelets were restarted."),
+			"cluster_token": trigger("token that nodes join Kubernetes with", ""),
+		},
+	}
+}
+
+// turned lists what a plan turns over: what has another text than state has, or one where state has none.
+func turned(ctx context.Context, plan, state secretsModel) (kinds []rotation.Kind, unknown bool, diags diag.Diagnostics) {
+	var wanted, had rotateModel
+
+	if plan.Rotate.IsUnknown() {
+		return nil, true, nil
+	}
+
+	for from, into := range map[*types.Object]*rotateModel{&plan.Rotate: &wanted, &state.Rotate: &had} {
+		if !from.IsNull() {
+			diags.Append(from.As(ctx, into, basetypes.ObjectAsOptions{})...)
+		}
+	}
+
+	texts, before := wanted.triggers(), had.triggers()
+
+	for _, kind := range rotation.Kinds() {
+		switch text := texts[kind]; {
+		case text.IsUnknown():
+			unknown = true
+		case !text.IsNull() && text.ValueString() != before[kind].ValueString():
+			kinds = append(kinds, kind)
+		}
+	}
+
+	return kinds, unknown, diags
+}
+
+// planUpdate says what becomes of the bundle: new keys are not known before the apply, and former ones go with the first
+// plan that turns nothing over.
+func (r *secretsResource) planUpdate(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var plan, state secretsModel
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	kinds, unknown, diags := turned(ctx, plan, state)
+	resp.Diagnostics.Append(diags...)
+
+	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
+	if err != nil || diags.HasError() {
+		return // the refresh says so
+	}
+
+	switch {
+	case unknown || len(kinds) > 0:
+		resp.Diagnostics.Append(tf.Diagnostics(refuseSecondRotation(bundle, kinds))...)
+		r.PlanRotation(bundle.Mark(), kinds)
+
+		plan.Bundle, plan.Authorities = types.StringUnknown(), types.MapUnknown(authorityType)
+	case len(bundle.Previous()) > 0:
+		next, err := secretsOf(bundle.WithoutPrevious(), plan.DeletionProtection)
+		if err != nil {
+			resp.Diagnostics.Append(tf.Bug("a valid secrets bundle could not be encoded: " + err.Error()))
+
+			return
+		}
+
+		plan.Bundle, plan.Authorities = next.Bundle, next.Authorities
+	default:
+		return
+	}
+
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// refuseSecondRotation refuses to turn over a key whose former one is still accepted: machines may carry no other one.
+func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.List {
+	var under []string
+
+	for _, kind := range kinds {
+		if slices.Contains(bundle.Previous(), kind) {
+			under = append(under, "the "+string(kind))
+		}
+	}
+
+	if len(under) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Refused(finding.Root("rotate"), "A key is being turned over already",
+		fmt.Sprintf("%s was turned over, and the former one is still accepted", strings.Join(under, ", ")),
+		"Machines may carry a key of which nothing would be left",
+		"Give `rotate` the text that it had and apply once more, which drops the former key; then turn it over again")}
+}
+
+// turn is the bundle after an apply.
+func turn(ctx context.Context, plan, state secretsModel) (*pki.Bundle, diag.Diagnostics) {
+	kinds, _, diags := turned(ctx, plan, state)
+
+	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
+	if err != nil || diags.HasError() {
+		return nil, append(diags, tf.Unable("read", "secrets", finding.Report{Cause: []string{fmt.Sprint(err)}}))
+	}
+
+	if len(kinds) == 0 {
+		return bundle.WithoutPrevious(), diags
+	}
+
+	turned, err := bundle.Rotate(kinds...)
+	if err != nil {
+		diags.AddAttributeError(path.Root("rotate"), "Unable to turn keys over", err.Error())
+
+		return nil, diags
+	}
+
+	return turned, diags
+}
