@@ -151,7 +151,7 @@ func number(text string) any {
 	return float
 }
 
-// linePattern finds the last line that an error names: the one before it is where the construct began.
+// linePattern finds the last line that a text names: the one before it is where the construct began.
 var linePattern = regexp.MustCompile(`^.*line (\d+)`)
 
 // problems are what the parsers may say: texts of libyaml, which hold nothing of the document, and how
@@ -185,6 +185,26 @@ var problems = []struct{ text, reason string }{
 	{"invalid base64", "a value that is not what its tag (!!binary) says"},
 }
 
+// lineOf is the line of a document that an error is about, and 0 where it names none. Of the parsers, go-yaml 4 has
+// it as a number; the others have it in the text before what they found.
+func lineOf(err error, before string) int {
+	if load := (*nodes.LoadError)(nil); errors.As(err, &load) {
+		return load.Mark.Line
+	}
+
+	line := linePattern.FindStringSubmatch(before)
+	if line == nil {
+		return 0
+	}
+
+	number, err := strconv.Atoi(line[1])
+	if err != nil {
+		return 0 // more digits than an int has
+	}
+
+	return number
+}
+
 // documentError says what a parser found without what it quotes, since that may be a secret.
 func documentError(err error) error {
 	found := &Error{Reason: "is not YAML that Helm can read"}
@@ -199,11 +219,7 @@ func documentError(err error) error {
 			continue
 		}
 
-		found.Reason = problem.reason
-
-		if line := linePattern.FindStringSubmatch(before); line != nil {
-			found.Line, _ = strconv.Atoi(line[1])
-		}
+		found.Reason, found.Line = problem.reason, lineOf(err, before)
 
 		break
 	}

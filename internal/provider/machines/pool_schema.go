@@ -240,8 +240,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"its values; one that was never reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"address": tf.ToldByResource("Address at which the machine was reached."),
-				"stage": tf.ToldByResource("Stage of the machine in the words of Talos: `maintenance`, `installing`, `booting`, " +
-					"`running`, …"),
+				"stage":   tf.ToldByResource("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reported the machine as ready.",
@@ -256,7 +255,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
 				"config_digest": tf.ToldByResource(
 					"Digest of the active configuration, independent of the order of its documents."),
-				"keys": tf.ToldByResource("Ids of its keys."),
+				"keys":      tf.ToldByResource("Ids of the keys that it has."),
 				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
 				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
 				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot, " +
