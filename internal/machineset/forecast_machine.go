@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Field is a field of what is recorded of a machine.
@@ -123,6 +124,10 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 		open = append(open, FieldNodeName)
 	}
 
+	if known.Keys == (rotation.Keys{}) {
+		open = append(open, FieldKeys)
+	}
+
 	if known.NodeName == "" {
 		open = append(open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
 	}
@@ -154,7 +159,11 @@ func (f *MachineForecast) add(step cluster.Step) {
 
 func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 	f.Anew = f.Anew || s.Access != cluster.Member
-	f.Open = append(f.Open, FieldConfigDigest, FieldKeys)
+	f.Open = append(f.Open, FieldConfigDigest)
+
+	if s.Moves != "" {
+		f.Open = append(f.Open, FieldKeys)
+	}
 
 	if s.Reboot != "" {
 		f.Open = append(f.Open, FieldBootID)

@@ -82,6 +82,7 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 
 	for name, digest := range files.Digests {
 		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", textsBy(files.Images[name]))
+		state = seen(t, state, name, "keys", files.Keys[name].String())
 	}
 
 	return state
