@@ -20,8 +20,8 @@ import (
 )
 
 // ErrKeysElsewhere says that keys cannot be turned over because the configuration has them in documents of Talos 1.14.
-var ErrKeysElsewhere = errors.New("this version of talosop does not turn over keys of Kubernetes in configurations of " +
-	"the version contract v1.14 or newer")
+var ErrKeysElsewhere = errors.New("this version of talosop does not turn over keys of Kubernetes in configurations " +
+	"of the version contract v1.14 or newer")
 
 // ErrKeyUnknown says that a machine is to carry a key that nobody has.
 var ErrKeyUnknown = errors.New("a key that is needed is neither in the secrets nor on the machine")
@@ -254,19 +254,8 @@ func (s *keySource) putTrust(
 	root *yaml.Node, issuing, accepted []string, has, want rotation.Trust, signs bool,
 ) error {
 	if has.Issuing != want.Issuing {
-		pair, ok := s.authorities[want.Issuing]
-		if !ok || signs && pair["key"] == "" {
-			return fmt.Errorf("%s: %w", strings.Join(issuing, "."), ErrKeyUnknown)
-		}
-
-		if err := putScalar(root, append(slices.Clone(issuing), "crt"), pair["crt"]); err != nil {
+		if err := s.putIssuing(root, issuing, want.Issuing, signs); err != nil {
 			return err
-		}
-
-		if signs {
-			if err := putScalar(root, append(slices.Clone(issuing), "key"), pair["key"]); err != nil {
-				return err
-			}
 		}
 	}
 
@@ -274,12 +263,30 @@ func (s *keySource) putTrust(
 		return nil
 	}
 
+	return s.putAccepted(root, accepted, want.Accepted)
+}
+
+func (s *keySource) putIssuing(root *yaml.Node, at []string, id string, signs bool) error {
+	pair, ok := s.authorities[id]
+	if !ok || signs && pair["key"] == "" {
+		return fmt.Errorf("%s: %w", strings.Join(at, "."), ErrKeyUnknown)
+	}
+
+	err := putScalar(root, append(slices.Clone(at), "crt"), pair["crt"])
+	if err != nil || !signs {
+		return err
+	}
+
+	return putScalar(root, append(slices.Clone(at), "key"), pair["key"])
+}
+
+func (s *keySource) putAccepted(root *yaml.Node, at []string, ids rotation.Set) error {
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 
-	for _, id := range want.Accepted.IDs() {
+	for _, id := range ids.IDs() {
 		pair, ok := s.authorities[id]
 		if !ok {
-			return fmt.Errorf("%s: %w", strings.Join(accepted, "."), ErrKeyUnknown)
+			return fmt.Errorf("%s: %w", strings.Join(at, "."), ErrKeyUnknown)
 		}
 
 		element := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
@@ -290,7 +297,7 @@ func (s *keySource) putTrust(
 		list.Content = append(list.Content, element)
 	}
 
-	return putNode(root, accepted, list)
+	return putNode(root, at, list)
 }
 
 // putNode sets a value in a section that is there; an empty list takes its key away.
@@ -330,11 +337,13 @@ func putAccepted(main *v1alpha1.Config, b *pki.Bundle, role Role) {
 	talos, kubernetes := b.Accepted()
 
 	if len(talos) > 0 {
-		main.MachineConfig.MachineAcceptedCAs = append(main.MachineConfig.MachineAcceptedCAs, &talosx509.PEMEncodedCertificate{Crt: talos})
+		main.MachineConfig.MachineAcceptedCAs = append(main.MachineConfig.MachineAcceptedCAs,
+			&talosx509.PEMEncodedCertificate{Crt: talos})
 	}
 
 	if len(kubernetes) > 0 && role == ControlPlane {
-		main.ClusterConfig.ClusterAcceptedCAs = append(main.ClusterConfig.ClusterAcceptedCAs, &talosx509.PEMEncodedCertificate{Crt: kubernetes})
+		main.ClusterConfig.ClusterAcceptedCAs = append(main.ClusterConfig.ClusterAcceptedCAs,
+			&talosx509.PEMEncodedCertificate{Crt: kubernetes})
 	}
 }
 

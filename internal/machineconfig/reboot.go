@@ -18,8 +18,8 @@ import (
 // fields of a newer Talos than this build knows.
 var ErrUnknownForm = errors.New("the main document has fields this build does not know")
 
-// rebootRules say which fields of the main document a running machine takes as they are. All others need a reboot, those
-// of a later machinery library included.
+// rebootRules say which fields of the main document a running machine takes as they are. All others need a reboot,
+// those of a later machinery library included.
 type rebootRules struct {
 	top, machine, features []string
 	// decidedHere is set where Talos itself does not say what waits for a reboot.

@@ -375,7 +375,8 @@ func TestReadBudget_numbersAndShares(t *testing.T) {
 	}
 }
 
-// Control planes of other resources are asked for etcd where none of the own ones has it, or a snapshot is to be restored.
+// Control planes of other resources are asked for etcd where none of the own ones has it, or a snapshot is to be
+// restored.
 func TestSet_askedBeforeEtcd(t *testing.T) {
 	t.Parallel()
 

@@ -54,8 +54,8 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 	return r, out
 }
 
-// talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration comes
-// after an upgrade and before a downgrade (cluster, changeOf).
+// talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration
+// comes after an upgrade and before a downgrade (cluster, changeOf).
 func (p Set) talosAtChange(name string, state cluster.MachineState) string {
 	now, running := machineconfig.ReadTalosVersion(state.TalosVersion)
 
@@ -84,7 +84,9 @@ func (r PriorState) reconfigured(files Rendered) []string {
 // comparison lists what changes from one configuration to another, and the fields that take a reboot for it. drift is
 // where the machine differs from the first one: those places change too, unless the second configuration has changed
 // there as well and may be what the machine has.
-func comparison(before, after []byte, drift []machineconfig.Place, talos string) ([]machineconfig.Change, []string, error) {
+func comparison(
+	before, after []byte, drift []machineconfig.Place, talos string,
+) ([]machineconfig.Change, []string, error) {
 	changes, err := machineconfig.Diff(before, after)
 	if err != nil {
 		return nil, nil, err

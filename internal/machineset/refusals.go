@@ -67,7 +67,8 @@ func followsRotation(planned *pki.Bundle, other string) bool {
 		return false
 	}
 
-	return planned.Mark() == prior.Mark() && planned.Authority("etcd").Fingerprint == prior.Authority("etcd").Fingerprint &&
+	return planned.Mark() == prior.Mark() &&
+		planned.Authority("etcd").Fingerprint == prior.Authority("etcd").Fingerprint &&
 		slices.EqualFunc(planned.RecordKeys(), prior.RecordKeys(), bytes.Equal)
 }
 

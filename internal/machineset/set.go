@@ -104,7 +104,7 @@ func (p Set) Bundle() (*pki.Bundle, error) {
 
 	former, err := pki.Parse([]byte(p.FormerSecrets))
 	if err != nil {
-		return bundle, nil // what can be done without is done
+		return nil, fmt.Errorf("the secrets in state: %w", err)
 	}
 
 	return bundle.Knowing(former), nil

@@ -18,8 +18,8 @@ type Single struct {
 	WithCluster bool
 }
 
-// RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is made first: what makes the
-// cluster waits for a Kubernetes API there, and the machine for the cluster.
+// RefuseEndpoint refuses a new machine whose own address is the endpoint of a cluster that is made first: what makes
+// the cluster waits for a Kubernetes API there, and the machine for the cluster.
 func (p Set) RefuseEndpoint() finding.List {
 	endpoint, err := url.Parse(p.Settings.Endpoint)
 	if err != nil || p.Single == nil || !p.Single.WithCluster || p.Single.Bootstrap {

@@ -67,8 +67,8 @@ func newBundle(s *secrets.Bundle) *Bundle {
 	return &Bundle{secrets: s}
 }
 
-// YAML encodes the bundle as `talosctl gen secrets` does, with the previous keys beside where there are any. The result is deterministic, and parsing and
-// encoding it again gives the same bytes. It contains every secret of the cluster.
+// YAML encodes the bundle as `talosctl gen secrets` does, with the previous keys beside where there are any. The result
+// is deterministic, and parsing and encoding it again gives the same bytes. It contains every secret of the cluster.
 func (b *Bundle) YAML() ([]byte, error) {
 	var content any = b.secrets
 	if len(b.rotated) > 0 || len(b.Previous()) > 0 {

@@ -184,7 +184,8 @@ func (b *Bundle) copy() *Bundle {
 
 // everyOf lists what a bundle has of one kind, the present one first, those that took its place in others last.
 func (b *Bundle) everyOf(
-	of func(*secrets.Certs) *talosx509.PEMEncodedCertificateAndKey, former func(previous) *talosx509.PEMEncodedCertificateAndKey,
+	of func(*secrets.Certs) *talosx509.PEMEncodedCertificateAndKey,
+	former func(previous) *talosx509.PEMEncodedCertificateAndKey,
 ) []*talosx509.PEMEncodedCertificateAndKey {
 	var all []*talosx509.PEMEncodedCertificateAndKey
 
@@ -210,8 +211,8 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 		func(p previous) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
 }
 
-// Accepted are the certificates, in PEM, of the authorities of the Talos API and of Kubernetes that the present ones took
-// the place of and that machines still accept; none where they are the only ones.
+// Accepted are the certificates, in PEM, of the authorities of the Talos API and of Kubernetes that the present ones
+// took the place of and that machines still accept; none where they are the only ones.
 func (b *Bundle) Accepted() (talos, kubernetes []byte) {
 	if pair := b.previous.Certs.OS; pair != nil {
 		talos = pair.Crt

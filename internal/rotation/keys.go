@@ -12,8 +12,8 @@ const Annotation = "talosop.dev/keys"
 // Kind is a key of a cluster that can be turned over.
 type Kind string
 
-// The kinds, in the words that users read. The token of machines (machine.token, for trustd) is none of them: Talos takes
-// another one with a reboot alone (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
+// The kinds, in the words that users read. The token of machines (machine.token, for trustd) is none of them: Talos
+// takes another one with a reboot alone (Talos 1.13, machined/pkg/runtime/v1alpha1, CanApplyImmediate).
 const (
 	TalosCA           Kind = "Talos CA"
 	KubernetesCA      Kind = "Kubernetes CA"

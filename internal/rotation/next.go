@@ -48,8 +48,8 @@ func (c Cluster) InTheWay(wanted Keys) []string {
 	return names
 }
 
-// Advanced is the cluster once its control planes carry what they can while all others stay as they are. wanted is what is
-// wanted of workers.
+// Advanced is the cluster once its control planes carry what they can while all others stay as they are. wanted is what
+// is wanted of workers.
 func (c Cluster) Advanced(wanted Keys) Cluster {
 	out := slices.Clone(c)
 

@@ -86,7 +86,7 @@ func (m *Machine) restartContainer(ctx context.Context, s *session, refusal erro
 	}
 
 	err = m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
-		Mode: machineapi.ApplyConfigurationRequest_REBOOT})
+		Mode: machineapi.ApplyConfigurationRequest_REBOOT}) //nolint:staticcheck // the only way in containers up to Talos 1.13
 	if err != nil && !s.ambiguous(err) {
 		return final(err)
 	}

@@ -62,8 +62,8 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 }
 
 // ownVolumes are what lies on EPHEMERAL unless it was given a partition when the machine was installed (Talos 1.14,
-// block/internal/volumes/volumeconfig/system_volumes.go). Without that of etcd a machine that is wiped keeps its member's
-// data, and can never be bootstrapped again.
+// block/internal/volumes/volumeconfig/system_volumes.go). Without that of etcd a machine that is wiped keeps its
+// member's data, and can never be bootstrapped again.
 var ownVolumes = []string{"ETCD", "CRI", "KUBELET", "LOG"}
 
 // partitionsToWipe are the partitions of a machine that hold anything of its cluster.

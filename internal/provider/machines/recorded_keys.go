@@ -64,15 +64,15 @@ func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 
 	return finding.List{finding.Warn("Keys are turned over in part", finding.Report{
 		Now: []string{"the machines of this resource carry what is safe beside these nodes: " + finding.Describe(names)},
-		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, because " +
-			"no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
+		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, " +
+			"because no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
 	}.String())}
 }
 
-// keysLeftBehind is the error of an update after which machines still work with keys that the secrets of the plan do not
-// have: state keeps those that it has, which know them.
+// keysLeftBehind is the error of an update after which machines still work with keys that the secrets of the plan do
+// not have: state keeps those that it has, which know them.
 func keysLeftBehind(done run) error {
-	if done.err != nil || !done.want.Rotates {
+	if !done.want.Rotates {
 		return nil
 	}
 

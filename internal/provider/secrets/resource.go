@@ -56,8 +56,8 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The secrets of one cluster: its certificate authorities, tokens and encryption keys, " +
 			"generated once, when the resource is created, and by no later change of a version or a name; `rotate` turns " +
-			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse to talk to talosop: " +
-			"`deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
+			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse " +
+			"to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
 			"state for the life of the cluster: protect the state, and keep a copy of the bundle " +
 			"([guide](../guides/credentials.md)).",
 		Attributes: map[string]schema.Attribute{

@@ -61,7 +61,9 @@ func rotateAttribute() schema.SingleNestedAttribute {
 }
 
 // turned lists what a plan turns over: what has another text than state has, or one where state has none.
-func turned(ctx context.Context, plan, state secretsModel) (kinds []rotation.Kind, unknown bool, diags diag.Diagnostics) {
+func turned(
+	ctx context.Context, plan, state secretsModel,
+) (kinds []rotation.Kind, unknown bool, diags diag.Diagnostics) {
 	var wanted, had rotateModel
 
 	if plan.Rotate.IsUnknown() {
@@ -88,8 +90,8 @@ func turned(ctx context.Context, plan, state secretsModel) (kinds []rotation.Kin
 	return kinds, unknown, diags
 }
 
-// planUpdate says what becomes of the bundle: new keys are not known before the apply, and former ones go with the first
-// plan that turns nothing over.
+// planUpdate says what becomes of the bundle: new keys are not known before the apply, and former ones go with the
+// first plan that turns nothing over.
 func (r *secretsResource) planUpdate(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {

@@ -46,7 +46,8 @@ func TestPod_isAMachine(t *testing.T) {
 	// The container exits: another container in the same pod.
 	s.call(c, "dev-cp-0", func(ctx context.Context, t *client.Client) error {
 		_, err := t.ApplyConfiguration(ctx,
-			&machine.ApplyConfigurationRequest{Data: c.config, Mode: machine.ApplyConfigurationRequest_REBOOT})
+			&machine.ApplyConfigurationRequest{Data: c.config,
+				Mode: machine.ApplyConfigurationRequest_REBOOT}) //nolint:staticcheck // what Talos 1.13 takes
 
 		return err
 	})

@@ -71,7 +71,9 @@ func (c *Cluster) configure() error {
 			return fmt.Errorf("read the secrets of %s: %w", m.Name(), err)
 		}
 
-		return c.prepare(bundle, parsed.K8sClusterConfig().ClusterName(), parsed.K8sClusterConfig().ClusterEndpoint().String())
+		of := parsed.K8sClusterConfig()
+
+		return c.prepare(bundle, of.ClusterName(), of.ClusterEndpoint().String())
 	}
 
 	return errNoControlPlane
