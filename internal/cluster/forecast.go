@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // Assume builds the snapshot that a Terraform plan works with: what the state
@@ -325,7 +327,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 // configuration, as far as the model has them.
 func (s *Snapshot) run(m Machine) {
 	images := s.Machines[m.Name].Images
-	version, known := ImageVersion(images[Kubelet])
+	version, known := kubenames.ImageVersion(images[Kubelet])
 	node, ok := s.NodeOf(m)
 
 	for i := range s.Kubernetes.Nodes {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
@@ -32,7 +34,7 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 			}
 		}
 
-		if version, _ := cluster.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy &&
+		if version, _ := kubenames.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy &&
 			have.Machines[up.Machine].Pulled != version {
 			broken = append(broken, fmt.Sprintf("%q before the images were pulled", step))
 		}
@@ -92,7 +94,7 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 
 // randomNode is the node, and the member of etcd, of a machine that is in the cluster.
 func randomNode(random *rand.Rand, m cluster.Machine, s cluster.MachineState, have *cluster.Snapshot) {
-	version, _ := cluster.ImageVersion(s.Images[cluster.Kubelet])
+	version, _ := kubenames.ImageVersion(s.Images[cluster.Kubelet])
 	node := cluster.Node{
 		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == cluster.ControlPlane,
 		KubeletVersion: version,

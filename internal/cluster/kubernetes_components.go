@@ -1,6 +1,12 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+)
 
 // image is the one that a component of a machine has to reach now; empty where it has none,
 // or nobody knows what it has.
@@ -9,7 +15,7 @@ func (u kubernetesUpgrade) image(m Machine, c Component) string {
 		return ""
 	}
 
-	return ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
+	return kubenames.ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
 }
 
 // has is the image of a component in the configuration that a machine has.
@@ -48,10 +54,10 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 
 	version, known := u.version(m, c)
 	if u.back {
-		return known && older(u.target, version)
+		return known && versions.Older(u.target, version)
 	}
 
-	return known && minorsBetween(version, u.target) > 0
+	return known && versions.MinorsBetween(version, u.target) > 0
 }
 
 // unseen reports whether nothing can show that a component runs before the API server of its
@@ -69,7 +75,7 @@ func (u kubernetesUpgrade) newer() bool {
 
 		version, known := u.version(m, c)
 
-		return known && older(u.target, version)
+		return known && versions.Older(u.target, version)
 	})
 }
 
@@ -77,7 +83,7 @@ func (u kubernetesUpgrade) newer() bool {
 // configuration leaves it to Talos, by what is seen to run.
 func (u kubernetesUpgrade) version(m Machine, c Component) (version string, known bool) {
 	image := u.has(m, c)
-	if version, known = ImageVersion(image); known {
+	if version, known = kubenames.ImageVersion(image); known {
 		return version, true
 	}
 
@@ -87,11 +93,11 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 	case !ok:
 		return "", false
 	case c == Kubelet:
-		return ReleaseOf(node.KubeletVersion)
+		return kubenames.ReleaseOf(node.KubeletVersion)
 	case image != "":
 		return "", false
 	default:
-		return ImageVersion(node.StaticPods[string(c)].Image)
+		return kubenames.ImageVersion(node.StaticPods[string(c)].Image)
 	}
 }
 
@@ -107,8 +113,8 @@ func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 	case !ok:
 		return !u.have.Kubernetes.Reachable
 	case c == Kubelet:
-		version, known := ImageVersion(image)
-		running, told := ReleaseOf(node.KubeletVersion)
+		version, known := kubenames.ImageVersion(image)
+		running, told := kubenames.ReleaseOf(node.KubeletVersion)
 
 		return !known || !told || running == version
 	case node.StaticPods == nil:

@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // manifestsLeft reports whether the manifests of the version that is being reached have to be
@@ -11,7 +13,7 @@ import (
 func (u kubernetesUpgrade) manifestsLeft() bool {
 	synced := cmp.Or(u.have.Kubernetes.Manifests, u.want.Kubernetes.Manifests)
 
-	behind := synced != "" && synced != u.target && (u.final || minorsBetween(synced, u.target) > 0)
+	behind := synced != "" && synced != u.target && (u.final || versions.MinorsBetween(synced, u.target) > 0)
 
 	if !u.want.OwnsControlPlane() || !behind && !u.proxyStale() {
 		return false
@@ -19,13 +21,13 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 
 	for _, m := range u.want.sorted(ControlPlane) {
 		version, known := u.version(m, KubeAPIServer)
-		if known && minorsBetween(version, u.target) != 0 {
+		if known && versions.MinorsBetween(version, u.target) != 0 {
 			return false
 		}
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := node.apiServer(); known && minorsBetween(api, u.target) > 0 {
+		if api, known := node.apiServer(); known && versions.MinorsBetween(api, u.target) > 0 {
 			return false
 		}
 	}
@@ -93,11 +95,11 @@ func (u kubernetesUpgrade) oldestTalos() string {
 	version := ""
 
 	for _, m := range u.want.controlPlanes() {
-		version = oldest(version, u.have.Machines[m.Name].TalosVersion)
+		version = versions.Oldest(version, u.have.Machines[m.Name].TalosVersion)
 	}
 
 	for _, s := range u.have.Peers {
-		version = oldest(version, s.TalosVersion)
+		version = versions.Oldest(version, s.TalosVersion)
 	}
 
 	return version

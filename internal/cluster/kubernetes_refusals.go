@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, pass
@@ -40,7 +44,7 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 				return
 			}
 
-			if !known && minorsBetween(lowest, u.target) > 1 {
+			if !known && versions.MinorsBetween(lowest, u.target) > 1 {
 				d.refuse(m.Name, fmt.Sprintf("Kubernetes %s runs, and the image of %s, %s, does not say what it has to pass on "+
 					"the way to %s",
 					lowest, c, u.has(m, c), u.target),
@@ -58,14 +62,14 @@ func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	lowest, of := "", ""
 
 	for _, m := range u.want.sorted(ControlPlane) {
-		if version, known := ImageVersion(m.Images[KubeAPIServer]); known && (lowest == "" || older(version, lowest)) {
+		if version, known := kubenames.ImageVersion(m.Images[KubeAPIServer]); known && (lowest == "" || versions.Older(version, lowest)) {
 			lowest, of = version, m.Name
 		}
 	}
 
 	for _, m := range u.want.all() {
 		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
-			if version, known := ImageVersion(m.Images[c]); known && minorsBetween(lowest, version) > 0 && u.changes(m, c) {
+			if version, known := kubenames.ImageVersion(m.Images[c]); known && versions.MinorsBetween(lowest, version) > 0 && u.changes(m, c) {
 				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c,
 					version, of, lowest),
 					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
@@ -96,9 +100,9 @@ func (u kubernetesUpgrade) span(counts func(Machine, Component) bool) span {
 
 			s.allowed = s.allowed && m.AllowDowngrade
 
-			s.lowest = oldest(s.lowest, version)
+			s.lowest = versions.Oldest(s.lowest, version)
 
-			if s.highest == "" || older(s.highest, version) {
+			if s.highest == "" || versions.Older(s.highest, version) {
 				s.highest = version
 			}
 		}
@@ -118,12 +122,12 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	})
 
 	switch {
-	case minorsBetween(u.target, all.highest) > 1, minorsBetween(u.target, base.lowest) > 0 && !u.silent():
+	case versions.MinorsBetween(u.target, all.highest) > 1, versions.MinorsBetween(u.target, base.lowest) > 0 && !u.silent():
 		// No upgrade that is under way leaves more than one minor version to take back.
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version",
 			cmp.Or(all.highest, base.lowest), u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+" or later")
-	case older(u.target, base.lowest) && !u.silent() && !base.allowed:
+	case versions.Older(u.target, base.lowest) && !u.silent() && !base.allowed:
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is older", base.lowest, u.target),
 			"Set kubernetes_version to "+cmp.Or(all.highest, base.highest)+
 				" or later, or allow_downgrade to go back to an older patch release")
@@ -132,7 +136,7 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 
 // pinned reports whether a component is wanted with another version than the cluster's.
 func (u kubernetesUpgrade) pinned(m Machine, c Component) bool {
-	version, known := ImageVersion(m.Images[c])
+	version, known := kubenames.ImageVersion(m.Images[c])
 
 	return !known || version != u.target
 }
@@ -150,15 +154,15 @@ func (u kubernetesUpgrade) silent() bool {
 // gap says why a component cannot pass each minor version on its way: there is no release of
 // one, or its image cannot be named at one.
 func (u kubernetesUpgrade) gap(m Machine, c Component, version string) string {
-	for at := version; minorsBetween(at, u.target) > 1; {
-		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return minorsBetween(at, via) == 1 })
+	for at := version; versions.MinorsBetween(at, u.target) > 1; {
+		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return versions.MinorsBetween(at, via) == 1 })
 		if i < 0 {
 			return fmt.Sprintf("%s runs %s, and no release between it and %s is known that is one minor version later than %s",
 				c, version, u.target, at)
 		}
 
 		via := u.want.Kubernetes.Via[i]
-		if got, ok := ImageVersion(ImageAt(m.Images[c], u.target, via)); !ok || got != via {
+		if got, ok := kubenames.ImageVersion(kubenames.ImageAt(m.Images[c], u.target, via)); !ok || got != via {
 			return fmt.Sprintf("%s runs %s, and its image %s does not say what it is called at %s, which it has to pass on "+
 				"its way", c, version, m.Images[c], via)
 		}

@@ -3,6 +3,10 @@ package cluster
 import (
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // kubeletSkew is how many minor versions a kubelet may be behind an API server.
@@ -11,24 +15,24 @@ const kubeletSkew = 3
 // skewed says which part of the cluster, of another resource, has to follow before a
 // component of a control plane goes on.
 func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
-	to, ok := ImageVersion(u.image(m, c))
+	to, ok := kubenames.ImageVersion(u.image(m, c))
 	if c != KubeAPIServer || !ok {
 		return ""
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if minorsBetween(node.KubeletVersion, to) > kubeletSkew {
+		if versions.MinorsBetween(node.KubeletVersion, to) > kubeletSkew {
 			return fmt.Sprintf("node %s runs kubelet %s, and kube-apiserver %s supports none that is more than %d minor "+
 				"versions older; where it is another resource's that waits for this one, go %d minor versions at a time", node.Name,
 				node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 
-		if u.back && !node.ControlPlane && minorsBetween(to, node.KubeletVersion) > 0 {
+		if u.back && !node.ControlPlane && versions.MinorsBetween(to, node.KubeletVersion) > 0 {
 			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name,
 				node.KubeletVersion)
 		}
 
-		if api, known := node.apiServer(); known && minorsBetween(api, to) > 1 {
+		if api, known := node.apiServer(); known && versions.MinorsBetween(api, to) > 1 {
 			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version "+
 				"apart", node.Name, api)
 		}
@@ -51,7 +55,7 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 	}
 
 	return slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool {
-		return ours[n.Name] || minorsBetween(n.KubeletVersion, version) <= kubeletSkew
+		return ours[n.Name] || versions.MinorsBetween(n.KubeletVersion, version) <= kubeletSkew
 	})
 }
 
@@ -59,13 +63,13 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 // become. Where the control planes are the spec's own they went first, and those of other resources,
 // which may wait for this resource, are not waited for.
 func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
-	to, known := ImageVersion(u.image(m, Kubelet))
+	to, known := kubenames.ImageVersion(u.image(m, Kubelet))
 	if u.want.OwnsControlPlane() || !known {
 		return ""
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := node.apiServer(); known && minorsBetween(api, to) > 0 {
+		if api, known := node.apiServer(); known && versions.MinorsBetween(api, to) > 0 {
 			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
 		}
 	}
@@ -76,7 +80,7 @@ func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
 // joinsWith is the version that a machine is configured with, as far as its configuration says
 // nothing else, when the cluster runs an older one than is wanted; else empty.
 func joinsWith(want Spec, have Snapshot) string {
-	if running := KubernetesRunning(want, have); older(running, want.Kubernetes.Version) {
+	if running := KubernetesRunning(want, have); versions.Older(running, want.Kubernetes.Version) {
 		return running
 	}
 
@@ -91,14 +95,14 @@ func KubernetesRunning(want Spec, have Snapshot) string {
 
 	for _, m := range want.sorted(ControlPlane) {
 		if s := have.Machines[m.Name]; s.Access == Member {
-			version, _ := ImageVersion(s.Images[KubeAPIServer])
-			lowest = oldest(lowest, version)
+			version, _ := kubenames.ImageVersion(s.Images[KubeAPIServer])
+			lowest = versions.Oldest(lowest, version)
 		}
 	}
 
 	for _, node := range have.Kubernetes.Nodes {
 		version, _ := node.apiServer()
-		lowest = oldest(lowest, version)
+		lowest = versions.Oldest(lowest, version)
 	}
 
 	return lowest

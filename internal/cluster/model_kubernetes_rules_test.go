@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
@@ -17,7 +19,7 @@ var inOrder = []cluster.Component{
 // release is the version of the path that an image belongs to: an image that names no
 // version belongs to the last one.
 func (j *judge) release(image string) string {
-	version, ok := cluster.ImageVersion(image)
+	version, ok := kubenames.ImageVersion(image)
 	if ok && slices.Contains(j.want.Kubernetes.Via, version) {
 		return version
 	}
@@ -284,7 +286,7 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 	}
 
 	with := cmp.Or(step.Kubernetes, j.want.Kubernetes.Version)
-	if _, tagged := cluster.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) &&
+	if _, tagged := kubenames.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) &&
 		minor(with) > minor(lowest) {
 		j.fail("%q with Kubernetes %s, and the oldest API server is %s", step, with, lowest)
 	}

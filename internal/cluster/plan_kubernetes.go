@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // The order of an upgrade of Kubernetes within one minor version, as Talos's own upgrade-k8s
@@ -75,7 +79,7 @@ func newKubernetesUpgrade(want Spec, have Snapshot, p Policy) (u kubernetesUpgra
 
 	for _, version := range append(slices.Clone(want.Kubernetes.Via), want.Kubernetes.Version) {
 		u.target, u.final = version, version == want.Kubernetes.Version
-		if !u.final && minorsBetween(version, want.Kubernetes.Version) <= 0 {
+		if !u.final && versions.MinorsBetween(version, want.Kubernetes.Version) <= 0 {
 			continue
 		}
 
@@ -288,11 +292,11 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 // from its kubelet, without the API (Talos 1.13, runtime/machine_status.go staticPodsCheck).
 func (u kubernetesUpgrade) mends(m Machine, c Component) bool {
 	from, known := u.version(m, c)
-	to, ok := ImageVersion(u.image(m, c))
+	to, ok := kubenames.ImageVersion(u.image(m, c))
 	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet,
 		func(unmet string) bool { return conditionName(unmet) == "staticPods" })
 
-	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && minorsBetween(from, to) <= 0
+	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
 // beyondCure says what a machine lacks that no image of Kubernetes brings back.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -24,8 +26,8 @@ func TestImageAt_replacesTheVersion(t *testing.T) {
 		{"my.reg/v1.36.3/kubelet:v1.36.3", "my.reg/v1.36.3/kubelet:v1.35.4"},     // in the path, too
 		{"", ""},
 	} {
-		if got := cluster.ImageAt(c.image, "v1.36.3", "v1.35.4"); got != c.want {
-			t.Errorf("ImageAt(%q) = %q, want %q", c.image, got, c.want)
+		if got := kubenames.ImageAt(c.image, "v1.36.3", "v1.35.4"); got != c.want {
+			t.Errorf("kubenames.ImageAt(%q) = %q, want %q", c.image, got, c.want)
 		}
 	}
 }
@@ -43,8 +45,8 @@ func TestImageVersion_ofReferences(t *testing.T) {
 		{"my.reg/kubelet@sha256:aa", "", false},
 		{"", "", false},
 	} {
-		if got, ok := cluster.ImageVersion(c.image); got != c.version || ok != c.ok {
-			t.Errorf("ImageVersion(%q) = %q, %v, want %q, %v", c.image, got, ok, c.version, c.ok)
+		if got, ok := kubenames.ImageVersion(c.image); got != c.version || ok != c.ok {
+			t.Errorf("kubenames.ImageVersion(%q) = %q, %v, want %q, %v", c.image, got, ok, c.version, c.ok)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // What is different about machines that are pods of a host cluster. The host cluster stands
@@ -38,11 +40,11 @@ func startsWanted(m Machine, s MachineState) bool { return m.Container && s.Curr
 // passed is true for a release that a machine has before it no more, because of the Talos that
 // ran in it last.
 func passed(m Machine, s MachineState, via Release) bool {
-	if older(m.TalosVersion, via.Version) {
-		return older(s.TalosVersion, via.Version)
+	if versions.Older(m.TalosVersion, via.Version) {
+		return versions.Older(s.TalosVersion, via.Version)
 	}
 
-	return older(via.Version, s.TalosVersion)
+	return versions.Older(via.Version, s.TalosVersion)
 }
 
 // replacement replaces the pod of a container for what [Machine.Replace] says.

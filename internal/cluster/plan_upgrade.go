@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/blang/semver/v4"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // upgradeOf is the next upgrade of a machine that runs: to another version, minor by
@@ -61,7 +59,7 @@ func (r *rollout) findHops() {
 		s := r.have.Machines[m.Name]
 
 		if upgrade, ok := r.upgrades[m.Name]; ok {
-			r.reach(upgrade.To, older(upgrade.To, upgrade.From), m.Name+" runs "+upgrade.To)
+			r.reach(upgrade.To, versions.Older(upgrade.To, upgrade.From), m.Name+" runs "+upgrade.To)
 		}
 
 		if done := s.Upgraded.Version; done != "" {
@@ -88,7 +86,7 @@ func (r *rollout) findHops() {
 				continue
 			}
 
-			r.reach(via.Version, older(m.TalosVersion, via.Version), m.Name+" answers, which may not run "+via.Version+" yet")
+			r.reach(via.Version, versions.Older(m.TalosVersion, via.Version), m.Name+" answers, which may not run "+via.Version+" yet")
 		}
 	}
 }
@@ -96,9 +94,9 @@ func (r *rollout) findHops() {
 // reach notes a version that a machine has to reach.
 func (r *rollout) reach(version string, down bool, until string) {
 	switch {
-	case down && (r.down.target == "" || minorsBetween(r.down.target, version) > 0):
+	case down && (r.down.target == "" || versions.MinorsBetween(r.down.target, version) > 0):
 		r.down = hop{version, until}
-	case !down && (r.up.target == "" || minorsBetween(r.up.target, version) < 0):
+	case !down && (r.up.target == "" || versions.MinorsBetween(r.up.target, version) < 0):
 		r.up = hop{version, until}
 	}
 }
@@ -106,9 +104,9 @@ func (r *rollout) reach(version string, down bool, until string) {
 // before says what has to happen before an upgrade, because other machines are one minor
 // version behind; empty when nothing has to.
 func (r rollout) before(upgrade Upgrade) string {
-	first, ahead := r.up, minorsBetween(r.up.target, upgrade.To)
-	if older(upgrade.To, upgrade.From) {
-		first, ahead = r.down, minorsBetween(upgrade.To, r.down.target)
+	first, ahead := r.up, versions.MinorsBetween(r.up.target, upgrade.To)
+	if versions.Older(upgrade.To, upgrade.From) {
+		first, ahead = r.down, versions.MinorsBetween(upgrade.To, r.down.target)
 	}
 
 	// What nobody knows to be old, and does not run, waits for nobody.
@@ -134,7 +132,7 @@ func nextRelease(m Machine, from string) (r Release, ok bool) {
 		return final, m.TalosVersion != ""
 	}
 
-	minors := minorsBetween(from, m.TalosVersion)
+	minors := versions.MinorsBetween(from, m.TalosVersion)
 	if minors >= -1 && minors <= 1 {
 		return final, true
 	}
@@ -145,7 +143,7 @@ func nextRelease(m Machine, from string) (r Release, ok bool) {
 	}
 
 	for _, via := range m.Via {
-		if minorsBetween(from, via.Version) == step {
+		if versions.MinorsBetween(from, via.Version) == step {
 			return via, true
 		}
 	}
@@ -153,77 +151,10 @@ func nextRelease(m Machine, from string) (r Release, ok bool) {
 	return Release{}, false
 }
 
-// farApart stands for versions that no number of minors lies between.
-const farApart = 1 << 16
-
-// minorsBetween counts minor versions from one to another; 0 when either is no version
-// that can be compared, farApart across major versions.
-func minorsBetween(from, to string) int {
-	a, errA := parse(from)
-	b, errB := parse(to)
-
-	switch {
-	case from == to:
-		return 0
-	case errA != nil || errB != nil:
-		return 0
-	case a.Major < b.Major:
-		return farApart
-	case a.Major > b.Major:
-		return -farApart
-	default:
-		return int(b.Minor) - int(a.Minor) //nolint:gosec // minor versions are small
-	}
-}
-
-var errNoVersion = errors.New("no version")
-
-// parse reads a version. That of a release is read without detours, since a forecast
-// compares those of every machine in every round.
-func parse(version string) (semver.Version, error) {
-	var (
-		numbers [3]uint64
-		at      int
-	)
-
-	if version == "" {
-		return semver.Version{}, errNoVersion
-	}
-
-	for _, c := range strings.TrimPrefix(version, "v") {
-		switch {
-		case c == '.' && at < len(numbers)-1:
-			at++
-		case c >= '0' && c <= '9' && numbers[at] < farApart:
-			numbers[at] = numbers[at]*10 + uint64(c-'0')
-		default:
-			return semver.ParseTolerant(version)
-		}
-	}
-
-	return semver.Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
-}
-
-// older reports whether a version comes before another; false when they cannot be
-// compared.
-func older(a, b string) bool {
-	va, errA := parse(a)
-	vb, errB := parse(b)
-
-	return errA == nil && errB == nil && va.LT(vb)
-}
-
-// oldest is the older one of two versions; an empty one is none.
-func oldest(a, b string) string {
-	if a == "" || b != "" && older(b, a) {
-		return b
-	}
-
-	return a
-}
-
 // downgrades reports whether the machine is to run an older Talos.
-func downgrades(m Machine, s MachineState) bool { return older(m.TalosVersion, s.TalosVersion) }
+func downgrades(m Machine, s MachineState) bool {
+	return versions.Older(m.TalosVersion, s.TalosVersion)
+}
 
 // refuseUpgrades names the upgrades that cannot or must not be made.
 func refuseUpgrades(want Spec, have Snapshot, d *Decision) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
@@ -114,7 +116,7 @@ func runs(want cluster.Spec, have *cluster.Snapshot, name string, c cluster.Comp
 		switch {
 		case n.Name != name:
 		case c == cluster.Kubelet:
-			n.KubeletVersion, _ = cluster.ImageVersion(image)
+			n.KubeletVersion, _ = kubenames.ImageVersion(image)
 		case c.StaticPod():
 			if n.StaticPods == nil {
 				n.StaticPods = map[string]cluster.StaticPod{}

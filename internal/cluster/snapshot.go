@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -362,7 +364,7 @@ func (n Node) HeldBack() bool { return n.Cordoned && n.Unschedulable }
 
 // apiServer is the version of the API server on the node, by the image of its pod.
 func (n Node) apiServer() (version string, known bool) {
-	return ImageVersion(n.StaticPods[string(KubeAPIServer)].Image)
+	return kubenames.ImageVersion(n.StaticPods[string(KubeAPIServer)].Image)
 }
 
 // StaticPod is a pod of the control plane as Kubernetes shows it.

@@ -1,6 +1,12 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+)
 
 // PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
 // any component changes. It is safe to repeat.
@@ -36,8 +42,8 @@ type UpgradeComponent struct {
 func (s UpgradeComponent) On() string { return s.Machine }
 
 func (s UpgradeComponent) String() string {
-	from, known := ImageVersion(s.From)
-	to, ok := ImageVersion(s.Image)
+	from, known := kubenames.ImageVersion(s.From)
+	to, ok := kubenames.ImageVersion(s.Image)
 
 	text := fmt.Sprintf("upgrade %s on %s: %s -> %s", s.Component, s.Machine, from, to)
 
@@ -46,7 +52,7 @@ func (s UpgradeComponent) String() string {
 		text = fmt.Sprintf("await %s on %s: %s", s.Component, s.Machine, s.Image)
 	case !known || !ok || from == to:
 		text = fmt.Sprintf("change the image of %s on %s to %s", s.Component, s.Machine, s.Image)
-	case older(to, from):
+	case versions.Older(to, from):
 		text = fmt.Sprintf("take %s on %s back: %s -> %s", s.Component, s.Machine, from, to)
 	}
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/go-kubernetes/kubernetes/upgrade"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
-
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 // Reasons for which a version of Kubernetes cannot follow another; the FieldErrors of CheckKubernetesUpgrade and
@@ -252,7 +252,7 @@ func CheckImagesFollow(images map[string]string, to KubernetesVersion, path []Ku
 
 	for _, component := range slices.Sorted(maps.Keys(images)) {
 		image := images[component]
-		if cluster.ImageAt(image, to.String(), path[0].String()) != image {
+		if kubenames.ImageAt(image, to.String(), path[0].String()) != image {
 			continue
 		}
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -174,7 +176,7 @@ func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
 	f.Components[FieldImages][s.Component] = s.Image
 
-	version, known := cluster.ImageVersion(s.Image)
+	version, known := kubenames.ImageVersion(s.Image)
 
 	switch {
 	case s.Component == cluster.KubeProxy:

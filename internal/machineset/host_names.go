@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -37,7 +39,7 @@ func (p Set) WithNames(recorded Record) Set {
 
 		// One that lost its configuration joins anew, under the name that is wanted by now.
 		if m.OwnHostname || known.Access == cluster.Maintenance || !machineconfig.IsHostName(node) ||
-			node == cluster.NodeNameOf(m.Config.Hostname, false) {
+			node == kubenames.NodeName(m.Config.Hostname, false) {
 			continue
 		}
 

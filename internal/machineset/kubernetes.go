@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -22,7 +24,7 @@ func RunningOn(node cluster.Node) map[cluster.Component]string {
 	}
 
 	for name, pod := range node.StaticPods {
-		if version, ok := cluster.ImageVersion(pod.Image); ok && cluster.Component(name).StaticPod() {
+		if version, ok := kubenames.ImageVersion(pod.Image); ok && cluster.Component(name).StaticPod() {
 			running[cluster.Component(name)] = version
 		}
 	}
@@ -35,8 +37,8 @@ func runningOtherwise(images cluster.Images, running map[cluster.Component]strin
 	other := map[cluster.Component]string{}
 
 	for c, version := range running {
-		release, told := cluster.ReleaseOf(version)
-		if named, known := cluster.ImageVersion(images[c]); told && known && release != named {
+		release, told := kubenames.ReleaseOf(version)
+		if named, known := kubenames.ImageVersion(images[c]); told && known && release != named {
 			other[c] = release
 		}
 	}
@@ -120,8 +122,8 @@ func podsOf(images cluster.Images, other map[cluster.Component]string) map[strin
 	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
 		pod := cluster.StaticPod{Image: images[c], Ready: true}
 
-		if named, known := cluster.ImageVersion(images[c]); known && other[c] != "" {
-			pod.Image = cluster.ImageAt(images[c], named, other[c])
+		if named, known := kubenames.ImageVersion(images[c]); known && other[c] != "" {
+			pod.Image = kubenames.ImageAt(images[c], named, other[c])
 		}
 
 		pods[string(c)] = pod
@@ -192,7 +194,7 @@ func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
 	var versions []string
 
 	for _, m := range want.Machines {
-		if version, ok := cluster.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok &&
+		if version, ok := kubenames.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok &&
 			m.Role == cluster.ControlPlane {
 			versions = append(versions, version)
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -82,7 +84,7 @@ func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPa
 
 // follows reports whether an image is that of a version, rather than pinned to another one.
 func follows(image string, version machineconfig.KubernetesVersion) bool {
-	named, known := cluster.ImageVersion(image)
+	named, known := kubenames.ImageVersion(image)
 
 	return known && compareVersions(named, version.String()) == 0
 }
@@ -109,7 +111,7 @@ func (r PriorState) kubernetesOn(
 	for _, c := range []cluster.Component{
 		cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
 	} {
-		text, known := cluster.ImageVersion(state.Images[c])
+		text, known := kubenames.ImageVersion(state.Images[c])
 		if !known {
 			text = r.Kubernetes[machine][c]
 		}

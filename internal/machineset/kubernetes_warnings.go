@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -31,7 +33,7 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy,
 			cluster.Kubelet} {
 			image := files.Images[name][c]
-			version, known := cluster.ImageVersion(image)
+			version, known := kubenames.ImageVersion(image)
 
 			limit, because := p.limitOf(c, files)
 			if !known || limit == "" || !laterMinor(version, limit) || recorded.Machines[name].Images[c] == image {
@@ -68,7 +70,7 @@ func (p Set) limitOf(c cluster.Component, files Rendered) (limit, because string
 	}
 
 	for _, name := range p.Names() {
-		if api, known := cluster.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known &&
+		if api, known := kubenames.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known &&
 			(limit == "" || compareVersions(api, limit) < 0) {
 			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
 		}
@@ -138,8 +140,8 @@ func warnOfTakenBack(way KubernetesPath, steps []cluster.Step) finding.List {
 
 	for _, step := range steps {
 		s, ok := step.(cluster.UpgradeComponent)
-		from, known := cluster.ImageVersion(s.From)
-		to, named := cluster.ImageVersion(s.Image)
+		from, known := kubenames.ImageVersion(s.From)
+		to, named := kubenames.ImageVersion(s.Image)
 
 		if ok && known && named && compareVersions(to, from) < 0 {
 			lines = append(lines, fmt.Sprintf("%s of %s: %s -> %s", s.Component, s.Machine, from, to))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -140,8 +142,8 @@ func summaryOf(lines int, steps []cluster.Step) string {
 		case cluster.Upgrade:
 			talos.pass(s.From, s.To)
 		case cluster.UpgradeComponent:
-			from, _ := cluster.ImageVersion(s.From)
-			to, _ := cluster.ImageVersion(s.Image)
+			from, _ := kubenames.ImageVersion(s.From)
+			to, _ := kubenames.ImageVersion(s.Image)
 			kubernetes.pass(from, to)
 		case cluster.Reset:
 			leaving = append(leaving, s.Machine)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -428,8 +430,8 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 	}
 
 	meant := images[cluster.Kubelet]
-	version, _ := cluster.ImageVersion(meant)
-	other := cluster.ImageAt(meant, version, version+"-slim")
+	version, _ := kubenames.ImageVersion(meant)
+	other := kubenames.ImageAt(meant, version, version+"-slim")
 	s.byHand(t, bundle, s.workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
 
 	empty, plan := w.PlanIsEmpty()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -33,7 +35,7 @@ type peer struct {
 
 // nodeName is the name of the machine's Kubernetes node; empty when the certificate names no host. With
 // kubelet.registerWithFQDN the domain stays.
-func (p peer) nodeName(withDomain bool) string { return cluster.NodeNameOf(p.fqdn, withDomain) }
+func (p peer) nodeName(withDomain bool) string { return kubenames.NodeName(p.fqdn, withDomain) }
 
 // gatekeeper judges one server certificate. It stands in for the verification of
 // crypto/tls, because two kinds of servers are welcome and are told apart during

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
@@ -41,7 +43,7 @@ func (s *session) staticPods(ctx context.Context) (map[string]string, error) {
 		// Pods that the user adds to machine.pods have no such annotations, and no
 		// configuration of the control plane.
 		if _, ours := manifest.Metadata.Annotations[constants.AnnotationStaticPodConfigVersion]; ours {
-			pods[manifest.Metadata.Name] = cluster.StaticPodStamp(manifest.Metadata.Annotations)
+			pods[manifest.Metadata.Name] = kubenames.StaticPodStamp(manifest.Metadata.Annotations)
 		}
 	}
 

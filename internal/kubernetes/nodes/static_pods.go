@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) err
 			pods[p.Spec.NodeName] = map[string]cluster.StaticPod{}
 		}
 
-		pod := cluster.StaticPod{Stamp: cluster.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
+		pod := cluster.StaticPod{Stamp: kubenames.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
 		if len(p.Spec.Containers) > 0 {
 			pod.Image = p.Spec.Containers[0].Image
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,7 +39,7 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component clu
 	}
 
 	a := &awaited{upgrade: u, node: node, component: component, image: image}
-	a.version, _ = cluster.ImageVersion(image)
+	a.version, _ = kubenames.ImageVersion(image)
 
 	observe := a.kubelet
 	if component.StaticPod() {
@@ -227,7 +229,7 @@ func (u *Upgrade) steadies(container string) {
 // isVersion reports whether a component that tells a version is the one that is waited for:
 // what comes after the patch is the builder's.
 func (a *awaited) isVersion(told string) bool {
-	release, ok := cluster.ReleaseOf(told)
+	release, ok := kubenames.ReleaseOf(told)
 
 	return a.version == "" || ok && release == a.version
 }

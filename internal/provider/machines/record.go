@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -112,7 +114,7 @@ func (r run) manifests(before types.String) types.String {
 
 	for _, step := range r.result.Done {
 		if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
-			if from, known := cluster.ImageVersion(s.From); known {
+			if from, known := kubenames.ImageVersion(s.From); known {
 				return types.StringValue(from) // it was there before this run
 			}
 		}

@@ -1,10 +1,10 @@
-package cluster
+package kubenames
 
 import "strings"
 
-// NodeNameOf derives the name of the Kubernetes node of a machine from its host name the way Talos does
+// NodeName derives the name of the Kubernetes node of a machine from its host name the way Talos does
 // (NodenameController, Talos 1.13): without its domain, unless the kubelet registers with it, and made to fit RFC 1123.
-func NodeNameOf(hostname string, withDomain bool) string {
+func NodeName(hostname string, withDomain bool) string {
 	if !withDomain {
 		hostname, _, _ = strings.Cut(hostname, ".")
 	}

@@ -1,12 +1,12 @@
-package cluster_test
+package kubenames_test
 
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
-func TestNodeNameOf(t *testing.T) {
+func TestNodeName_fromHostNames(t *testing.T) {
 	t.Parallel()
 
 	for hostname, want := range map[string][2]string{
@@ -16,7 +16,7 @@ func TestNodeNameOf(t *testing.T) {
 		"_x":         {"x", "x"},
 		"W-1.a.test": {"w-1", "w-1.a.test"},
 	} {
-		got := [2]string{cluster.NodeNameOf(hostname, false), cluster.NodeNameOf(hostname, true)}
+		got := [2]string{kubenames.NodeName(hostname, false), kubenames.NodeName(hostname, true)}
 		if got != want {
 			t.Errorf("the nodes of %q are %q, want %q", hostname, got, want)
 		}
