@@ -62,14 +62,16 @@ func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	lowest, of := "", ""
 
 	for _, m := range u.want.sorted(ControlPlane) {
-		if version, known := kubenames.ImageVersion(m.Images[KubeAPIServer]); known && (lowest == "" || versions.Older(version, lowest)) {
+		version, known := kubenames.ImageVersion(m.Images[KubeAPIServer])
+		if known && (lowest == "" || versions.Older(version, lowest)) {
 			lowest, of = version, m.Name
 		}
 	}
 
 	for _, m := range u.want.all() {
 		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
-			if version, known := kubenames.ImageVersion(m.Images[c]); known && versions.MinorsBetween(lowest, version) > 0 && u.changes(m, c) {
+			version, known := kubenames.ImageVersion(m.Images[c])
+			if known && versions.MinorsBetween(lowest, version) > 0 && u.changes(m, c) {
 				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c,
 					version, of, lowest),
 					"Name both images by the same version of Kubernetes, or leave the version to kubernetes_version")
@@ -122,7 +124,8 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	})
 
 	switch {
-	case versions.MinorsBetween(u.target, all.highest) > 1, versions.MinorsBetween(u.target, base.lowest) > 0 && !u.silent():
+	case versions.MinorsBetween(u.target, all.highest) > 1,
+		versions.MinorsBetween(u.target, base.lowest) > 0 && !u.silent():
 		// No upgrade that is under way leaves more than one minor version to take back.
 		d.refuse("", fmt.Sprintf("Kubernetes %s runs, and %s is wanted: Kubernetes cannot go back to an older minor version",
 			cmp.Or(all.highest, base.lowest), u.target),

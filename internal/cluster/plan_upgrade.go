@@ -86,7 +86,8 @@ func (r *rollout) findHops() {
 				continue
 			}
 
-			r.reach(via.Version, versions.Older(m.TalosVersion, via.Version), m.Name+" answers, which may not run "+via.Version+" yet")
+			r.reach(via.Version, versions.Older(m.TalosVersion, via.Version),
+				m.Name+" answers, which may not run "+via.Version+" yet")
 		}
 	}
 }
