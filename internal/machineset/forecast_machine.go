@@ -126,7 +126,7 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 		open = append(open, FieldNodeName)
 	}
 
-	if known.Keys == (rotation.Keys{}) {
+	if known.ConfigDigest != "" && known.Keys == (rotation.Keys{}) { // another build read the configuration
 		open = append(open, FieldKeys)
 	}
 
