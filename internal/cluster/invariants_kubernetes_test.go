@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // kubernetesInvariants: no component changes beside anything else that happens, while any

@@ -3,9 +3,8 @@ package cluster
 import (
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // image is the one that a component of a machine has to reach now; empty where it has none,

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, pass

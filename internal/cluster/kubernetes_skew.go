@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // kubeletSkew is how many minor versions a kubelet may be behind an API server.

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // What must never happen in an upgrade of Kubernetes.

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // The order of an upgrade of Kubernetes within one minor version, as Talos's own upgrade-k8s

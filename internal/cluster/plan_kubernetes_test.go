@@ -4,11 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 func TestImageAt_replacesTheVersion(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 

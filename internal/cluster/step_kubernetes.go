@@ -3,9 +3,8 @@ package cluster
 import (
 	"fmt"
 
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
-
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // PullImages makes a machine fetch the images of Kubernetes that it is going to run, before

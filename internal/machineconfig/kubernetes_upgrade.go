@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/go-kubernetes/kubernetes/upgrade"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // Reasons for which a version of Kubernetes cannot follow another; the FieldErrors of CheckKubernetesUpgrade and

@@ -3,14 +3,14 @@ package machineconfig
 import (
 	"fmt"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // settle lets generated defaults give way to what the patches set. It runs after the patches, because a

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // peer is what the handshake told about the machine at the other end.
