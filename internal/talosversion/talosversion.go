@@ -17,6 +17,9 @@ type Release struct {
 	// EtcdMinor is the minor version of etcd 3 that control planes run unless another image is configured
 	// (DefaultEtcdVersion of the machinery of that release). No etcd reads the data of a newer minor version.
 	EtcdMinor uint64
+	// Stepwise is whether an upgrade pulls, installs and boots by calls of their own, LifecycleService and ImageService
+	// (since Talos 1.13).
+	Stepwise bool
 	// NeverReboots is whether ApplyConfiguration neither reboots nor refuses what takes a reboot, so that nobody but the
 	// client knows that one is missing (since Talos 1.14, machined/internal/server/v1alpha1, ApplyConfiguration).
 	NeverReboots bool
@@ -34,8 +37,8 @@ var releases = []Release{
 	{Minor: 10, Patch: 9, EtcdMinor: 5},
 	{Minor: 11, Patch: 6, EtcdMinor: 6},
 	{Minor: 12, Patch: 12, EtcdMinor: 6},
-	{Minor: 13, Patch: 9, EtcdMinor: 6},
-	{Minor: 14, Patch: 1, EtcdMinor: 7, NeverReboots: true, OwnVolumes: true, PullsOnce: true},
+	{Minor: 13, Patch: 9, EtcdMinor: 6, Stepwise: true},
+	{Minor: 14, Patch: 1, EtcdMinor: 7, Stepwise: true, NeverReboots: true, OwnVolumes: true, PullsOnce: true},
 }
 
 // Oldest and Newest are the bounds of what is known.
