@@ -239,6 +239,10 @@ func (s scene) killAtRequest(t *testing.T, b *bucketServer, request int, f fault
 		}
 	})
 
+	// A proxy of its own: a request that the killed process sent may be read after its death, and must not be passed on
+	// as one of the run that follows.
+	proxy := b.AnotherProxy(t)
+	s.to = proxy.URL
 	cmd, _ := s.start(t, "take", s.snapshot, "")
 	ended := make(chan error, 1)
 
@@ -261,6 +265,7 @@ func (s scene) killAtRequest(t *testing.T, b *bucketServer, request int, f fault
 	}
 
 	<-ended
+	proxy.Close()
 	b.failing(nil)
 	left(t, s.Scratch, 0)
 

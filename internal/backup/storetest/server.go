@@ -86,11 +86,7 @@ func New(t testing.TB) *Server {
 		}
 	}
 
-	b.Proxy = httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
-	b.Proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are meant to fail
-	b.Proxy.StartTLS()
-	t.Cleanup(b.Proxy.Close)
-
+	b.Proxy = b.AnotherProxy(t)
 	b.roots = x509.NewCertPool()
 	b.roots.AddCert(b.Proxy.Certificate())
 	b.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Proxy.Certificate().Raw}))
@@ -128,6 +124,19 @@ func New(t testing.TB) *Server {
 	b.await(t)
 
 	return b
+}
+
+// AnotherProxy starts a proxy with the same faults and the same certificate, until it is closed or the test ends. Its
+// Close returns when every request that reached it has been dealt with.
+func (b *Server) AnotherProxy(t testing.TB) *httptest.Server {
+	t.Helper()
+
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(b.serve))
+	proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that are meant to fail
+	proxy.StartTLS()
+	t.Cleanup(proxy.Close)
+
+	return proxy
 }
 
 // ports that were handed out by this process.
