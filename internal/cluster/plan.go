@@ -42,7 +42,9 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseKubernetes(want, have, d)
 	refuseLastRemoval(want, have, d)
 
-	if len(d.Refusals) > 0 {
+	awaitRolledBack(want, have, d)
+
+	if len(d.Refusals) > 0 || len(d.Holds) > 0 {
 		return
 	}
 

@@ -168,6 +168,7 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 		_, known := nextRelease(m, s.TalosVersion)
 
 		switch {
+		case rolledBack(s) && NotReady(want, have, m) != "": // awaitRolledBack
 		case rolledBack(s) && m.Container:
 			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its "+
 				"tag says",
@@ -196,6 +197,22 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 
 // PlatformContainer is Talos's name of the platform without a disk.
 const PlatformContainer = "container"
+
+// awaitRolledBack waits for the machines that did not come back with what they were upgraded to: the run ends once they
+// work, so that their nodes are given back, and nothing else is begun before.
+func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.all() {
+		s := have.Machines[m.Name]
+		if s.Access != Member || !rolledBack(s) {
+			continue
+		}
+
+		if reason := NotReady(want, have, m); reason != "" {
+			d.hold(m.Name, "came back from the upgrade to %s with %s, and %s", described(s.Upgraded.Version, ""),
+				described(s.TalosVersion, ""), reason)
+		}
+	}
+}
 
 // rolledBack is true for a machine that booted since this run upgraded it, and does not
 // run what it was upgraded to.
