@@ -67,7 +67,7 @@ func (p Set) mayBeExchanged(machines map[string]MachineForecast) []string {
 	var lines []string
 
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		if p.Machines[name].AnyHardware && !machines[name].Anew {
+		if p.Machines[name].AnyHardware && !machines[name].Anew && !machines[name].Joins {
 			lines = append(lines, name+" is reset and leaves if its uuid turns out to be another one")
 		}
 	}

@@ -3,7 +3,6 @@ package machineset
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +23,7 @@ const (
 	FieldSchematic      Field = "schematic"
 	FieldInstaller      Field = "installer"
 	FieldUUID           Field = "uuid"
+	FieldPlatform       Field = "platform"
 	FieldBootID         Field = "boot_id"
 	FieldKubeletVersion Field = "kubelet_version"
 	FieldConfigDigest   Field = "config_digest"
@@ -36,12 +36,16 @@ const (
 	FieldKubernetes     Field = "kubernetes"
 	FieldRestoredAt     Field = "etcd_restored_at"
 	FieldPodDigest      Field = "pod_digest"
+	FieldPeerAddress    Field = "peer_address"
+	FieldHostnameUnset  Field = "hostname_unset"
 )
 
 // MachineForecast is what a plan says of what will be recorded of one machine: what it does not name stays as it is.
 type MachineForecast struct {
-	// Anew is true when nothing is known: the machine joins.
+	// Anew is true when nothing is known, because state has no record under the name.
 	Anew bool
+	// Joins is true when the machine becomes a working part of its cluster by this plan, be it again.
+	Joins bool
 	// From is the name under which state has the machine.
 	From string
 	// Open are the fields that the plan may change, to what only the apply finds out.
@@ -61,47 +65,59 @@ func (r PriorState) forecastMachines(p Set, files Rendered, steps []cluster.Step
 	begins := slices.ContainsFunc(steps, cluster.BeginsEtcd)
 
 	for _, name := range p.Names() {
-		known, recorded := r.Machines[name]
-		if !recorded || begins || r.exchanged(name) || !wasWhole(p, known) {
+		if known, recorded := r.Machines[r.recordOf(name)]; recorded {
+			out[name] = r.forecastMachine(p, name, known, files, byMachine[name], begins)
+		} else {
 			out[name] = MachineForecast{Anew: true}
-
-			continue
 		}
-
-		f := MachineForecast{
-			From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
-			Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}},
-		}
-
-		if at := p.Machines[name].Address; p.Host == nil && at != "" && r.Addresses[f.From] != at {
-			f.Texts[FieldAddress] = at
-		}
-
-		for _, step := range byMachine[name] {
-			f.add(step)
-		}
-
-		if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && files.Digests[name] != "" {
-			f.Texts[FieldConfigDigest] = files.Digests[name]
-		}
-
-		f.Open = slices.DeleteFunc(f.Open, func(field Field) bool { return f.Texts[field] != "" })
-		out[name] = f
 	}
 
 	return out
 }
 
-// wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it: a run that was
-// killed may have stored less. Boards without SMBIOS have no UUID.
-func wasWhole(p Set, known cluster.MachineState) bool {
-	return known.Access == cluster.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
-		(known.BootID != "" || p.Host != nil)
+// recordOf is the name under which the record of a machine is now, that of other hardware which had its name included.
+func (r PriorState) recordOf(name string) string {
+	for as, of := range r.Replaced {
+		if of == name {
+			return as
+		}
+	}
+
+	return name
 }
 
-// exchanged is whether a machine is other hardware than the one that had its name.
-func (r PriorState) exchanged(name string) bool {
-	return slices.Contains(slices.Collect(maps.Values(r.Replaced)), name)
+func (r PriorState) forecastMachine(
+	p Set, name string, known cluster.MachineState, files Rendered, steps []cluster.Step, begins bool,
+) MachineForecast {
+	f := MachineForecast{
+		From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
+		Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}},
+		Joins:      begins || r.exchanged(name) || !wasWhole(p, known),
+	}
+
+	if at := p.Machines[name].Address; p.Host == nil && at != "" && r.Addresses[f.From] != at {
+		f.Texts[FieldAddress] = at
+	}
+
+	for _, step := range steps {
+		f.add(step)
+	}
+
+	if files.Nodes[name] != "" && r.HostnameUnset[r.recordOf(name)] {
+		f.Open = append(f.Open, FieldHostnameUnset)
+	}
+
+	if f.Joins {
+		f.join(p, p.Machines[name], known, files.Nodes[name], r.exchanged(name))
+	}
+
+	if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && files.Digests[name] != "" {
+		f.Texts[FieldConfigDigest] = files.Digests[name]
+	}
+
+	f.Open = slices.DeleteFunc(f.Open, func(field Field) bool { return f.Texts[field] != "" })
+
+	return f
 }
 
 // unsettled are the fields of a machine that was not seen at rest: an apply waits for it.
@@ -154,12 +170,12 @@ func (f *MachineForecast) add(step cluster.Step) {
 	case cluster.LeaveEtcd, cluster.RemoveMember:
 		f.Open = append(f.Open, FieldMemberID)
 	case cluster.Reset, cluster.ReplaceVolumes:
-		f.Anew = true
+		f.Joins = true
 	}
 }
 
 func (f *MachineForecast) configure(s cluster.ApplyConfig) {
-	f.Anew = f.Anew || s.Access != cluster.Member
+	f.Joins = f.Joins || s.Access != cluster.Member
 	f.Open = append(f.Open, FieldConfigDigest)
 
 	if s.Moves != "" {
@@ -192,7 +208,7 @@ func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
 
 // upgrade notes what is another after an upgrade; a pod is another one.
 func (f *MachineForecast) upgrade(s cluster.Upgrade) {
-	f.Anew = f.Anew || s.Loses
+	f.Joins = f.Joins || s.Loses
 	f.Open = append(f.Open, FieldBootID)
 	f.Texts[FieldTalosVersion] = s.To
 

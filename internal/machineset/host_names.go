@@ -24,7 +24,8 @@ func (g *Group) HostName(key string) string {
 // controllers/network, hostname_config.go).
 var chosenByTalos = regexp.MustCompile(`^talos-[0-9a-z]{3}-[0-9a-z]{3}$`)
 
-// WithNames is a set in which machines that joined under another name than that of their key keep it.
+// WithNames is a set in which machines that joined under another name than that of their key keep it. Those that were
+// imported without a name in their configuration, because DHCP, their platform or Talos names them, get none in it.
 func (p Set) WithNames(recorded Record) Set {
 	if p.Host != nil {
 		return p
@@ -33,18 +34,17 @@ func (p Set) WithNames(recorded Record) Set {
 	machines := maps.Clone(p.Machines)
 
 	for name, m := range machines {
-		known := recorded.Machines[name]
+		known, unset := recorded.Machines[name], recorded.HostnameUnset[name]
 		node := known.NodeName
+		other := machineconfig.IsHostName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
 
-		// One that lost its configuration joins anew, under the name that is wanted by now.
-		if m.OwnHostname || known.Access == cluster.Maintenance || !machineconfig.IsHostName(node) ||
-			node == kubenames.NodeName(m.Config.Hostname, false) {
-			continue
-		}
-
-		m.Config.Hostname = node
-		if chosenByTalos.MatchString(node) {
+		switch {
+		case m.OwnHostname || known.Access == cluster.Maintenance || !unset && !other:
+			continue // one that lost its configuration joins anew, under the name that is wanted by now
+		case unset || chosenByTalos.MatchString(node):
 			m.Config.Hostname = ""
+		default:
+			m.Config.Hostname = node
 		}
 
 		machines[name] = m

@@ -95,9 +95,8 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 	switch {
 	case recorded && exchanged(now, before, known):
 		as := r.freeName(name + ReplacedSuffix)
-		r.Machines[as], r.Members[as], r.Replaced[as] = known, r.Members[name], name
-		delete(r.Machines, name)
-		delete(r.Members, name)
+		r.Replaced[as] = name
+		r.carry(name, as)
 		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool})
 	case recorded:
 		r.seek(name, now.Address, r.Addresses[name], before.Address)
@@ -186,10 +185,7 @@ func (p Set) successor(before Machine, known cluster.MachineState) string {
 
 // rename carries the record of a machine over to its new name.
 func (r *PriorState) rename(from, to, before, now string) {
-	r.Machines[to], r.Members[to] = r.Machines[from], r.Members[from]
-	delete(r.Machines, from)
-	delete(r.Members, from)
-
+	r.carry(from, to)
 	r.Renamed[to] = from
 	r.seek(to, now, r.Addresses[from], before)
 }

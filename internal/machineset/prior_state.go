@@ -23,6 +23,8 @@ type Record struct {
 	Kubernetes map[string]map[cluster.Component]string
 	// Pods is what the pods of machines in containers were made with.
 	Pods map[string]string
+	// HostnameUnset has machines that were imported without a host name in their configuration.
+	HostnameUnset map[string]bool
 	// Peers are the addresses at which the etcd of others finds machines in containers.
 	Peers map[string]netip.Addr
 	// Manifests is the Kubernetes whose bootstrap manifests the cluster has.
@@ -36,6 +38,18 @@ type Record struct {
 func (r Record) HasMembers() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
 		func(m cluster.MachineState) bool { return m.Access == cluster.Member })
+}
+
+// carry moves what is known of a machine to another name.
+func (r Record) carry(from, to string) {
+	r.Machines[to], r.Members[to] = r.Machines[from], r.Members[from]
+	delete(r.Machines, from)
+	delete(r.Members, from)
+
+	if r.HostnameUnset[from] {
+		r.HostnameUnset[to] = true
+		delete(r.HostnameUnset, from)
+	}
 }
 
 // leftToOthers are the names of machines that belong to another resource by now.
@@ -77,6 +91,7 @@ type PriorState struct {
 // that cannot be told apart.
 func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
 	record.Machines, record.Members = maps.Clone(record.Machines), maps.Clone(record.Members)
+	record.HostnameUnset = maps.Clone(record.HostnameUnset)
 	r := PriorState{Record: record}
 	diags := r.compare(p, prior)
 

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -129,6 +130,105 @@ func TestAccImport_plansNothing(t *testing.T) {
 			t.Errorf("machines of metal are missed on a host cluster:\n%s", destroyed.Output())
 		}
 	})
+}
+
+// Machines that DHCP names have no host name in their configuration. After an import none is put there, whatever else
+// changes, until one is given. What else the machines have and the configuration has not is told with its paths, and
+// taken back.
+func TestAccImport_namedByDHCP(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 0)
+
+		for name, leased := range map[string]string{"w": "rack-7", "v": "batch-v-1"} { // the second as its key has it
+			machines, err := s.AddMachines(t.Context(), name, 1, sim.MachineOptions{Hostname: leased})
+			must(t, err)
+
+			s.workers = append(s.workers, machines...)
+		}
+
+		const unnamed = `"apiVersion: v1alpha1\nkind: HostnameConfig\nauto: stable\n"`
+
+		config := func(extra string) string { return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, extra), "") }
+		tuned := strings.Replace(config("config_patches = ["+unnamed+"]"), "  control_plane = {", `
+  cluster_config_patches = ["machine: {sysctls: {net.core.somaxconn: \"1024\"}}"]
+  control_plane = {`, 1)
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", secretsProvider+tuned)
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		w.Write("secrets.yaml", bundle)
+		w.MustRun("state", "rm", "talosop_cluster.this")
+		s.unmarkNodes(t, bundle)
+
+		w.Write("main.tf", secretsProvider+config(""))
+		w.MustRun("import", "talosop_cluster.this", encoded(t, map[string]any{"secrets": "secrets.yaml",
+			"control_plane": addresses(s.controlPlane), "workers": map[string]any{"batch": addresses(s.workers)}}))
+
+		for _, name := range []string{"batch/w-1", "batch/v-1"} {
+			if drift := fmt.Sprint(observedIn(t, w, name)["drift"]); drift !=
+				`[configuration: v1alpha1 machine.sysctls["net.core.somaxconn"]]` {
+				t.Errorf("the import found %s on %s", drift, name)
+			}
+		}
+
+		first := w.MustRun("plan", "-out=first")
+		says(t, first, "Machines differ from what was applied last",
+			`apply configuration to batch/w-1 (no reboot): - machine.sysctls[\"net.core.somaxconn\"]`)
+
+		if strings.Contains(first.Output(), "HostnameConfig") || strings.Count(first.Output(), "Machines differ") != 1 {
+			t.Errorf("the first plan is:\n%s", first.Output())
+		}
+
+		w.MustRun("apply", "first") // the mark of the resource on its nodes, too
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Fatalf("the plan after an import is not empty:\n%s", output)
+		}
+
+		w.Write("main.tf", secretsProvider+config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`))
+
+		if plan := w.MustRun("plan").Stdout; strings.Contains(plan, "HostnameConfig") || !strings.Contains(plan, "nodeLabels") {
+			t.Errorf("the plan of a label is:\n%s", plan)
+		}
+
+		w.MustRun("apply", "-auto-approve")
+
+		labelled := config(`config_patches = ["machine: {nodeLabels: {rack: b2}}"]`)
+		w.Write("main.tf", secretsProvider+strings.Replace(labelled, "w-1 = {", `w-1 = { hostname = "rack-7",`, 1))
+
+		if plan := w.MustRun("plan").Stdout; !strings.Contains(plan,
+			`batch/w-1 (no reboot): HostnameConfig auto = \"stable\" -> \"off\", + HostnameConfig hostname = \"rack-7\"`) {
+			t.Errorf("the plan of a host name is:\n%s", plan)
+		}
+
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the plan after a host name is not empty:\n%s", output)
+		}
+
+		named, unset := observedIn(t, w, "batch/w-1"), observedIn(t, w, "batch/v-1")
+		if named["hostname_unset"] != nil || unset["hostname_unset"] != true || named["node_name"] != "rack-7" {
+			t.Errorf("state has %v and %v", named, unset)
+		}
+	})
+}
+
+// observedIn is what state has of a machine.
+func observedIn(t *testing.T, w *clitest.Workspace, machine string) map[string]any {
+	t.Helper()
+
+	observed, _ := w.Attribute("talosop_cluster.this", "observed").(map[string]any)
+	record, ok := observed[machine].(map[string]any)
+	if !ok {
+		t.Fatalf("nothing was observed of %s: %v", machine, observed)
+	}
+
+	return record
 }
 
 // What cannot be imported is refused with the machine that is the reason.

@@ -37,7 +37,7 @@ func clusterFrom(
 	diags.Append(more...)
 
 	model.ControlPlane = block
-	values := map[string]attr.Value{}
+	values, seen := map[string]attr.Value{}, plane.Observed.Elements()
 
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		_, machines, err := clusterimport.SettingsOfAll(pools[name], file)
@@ -48,6 +48,8 @@ func clusterFrom(
 		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, request.Workers[name],
 			machines, pools[name], true)
 		diags.Append(more...)
+
+		maps.Copy(seen, pool.Observed.Elements())
 
 		workers := workersModel{machinesModel: pool.asBlock(), TalosVersion: pool.TalosVersion}
 		if workers.TalosVersion.Equal(model.TalosVersion) {
@@ -60,6 +62,7 @@ func clusterFrom(
 		values[name] = value
 	}
 
+	model.Observed = types.MapValueMust(ObservedType(), seen)
 	model.Workers = types.MapNull(types.ObjectType{AttrTypes: workersType()})
 	if len(values) > 0 {
 		model.Workers = types.MapValueMust(types.ObjectType{AttrTypes: workersType()}, values)

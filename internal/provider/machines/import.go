@@ -143,8 +143,9 @@ func adopt(
 		return diags
 	}
 
-	var recorded machineset.PriorState
-
+	r := &tf.Reader{}
+	recorded := machineset.PriorState{Record: machineset.Record{
+		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, model.Observed))}}
 	exam := newExamination(p.Set, recorded.Record)
 
 	want, have, err := observe(ctx, m, p.Set, recorded, exam)

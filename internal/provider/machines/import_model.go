@@ -142,7 +142,22 @@ func poolFrom(
 			return installValue(ctx, install, derived)
 		})
 
+	model.Observed = withoutHostname(of, machines)
+
 	return model, append(diags, more...)
+}
+
+// withoutHostname is a record of machines that have no host name in their configuration, which is all that it says.
+func withoutHostname(of machineset.Group, machines map[string]machineconfig.Machine) types.Map {
+	values := map[string]attr.Value{}
+
+	for name, m := range machines {
+		if m.Hostname == "" {
+			values[of.Prefix+name] = WithValue(neverSeen(), "hostname_unset", types.BoolValue(true))
+		}
+	}
+
+	return types.MapValueMust(ObservedType(), values)
 }
 
 // importedMachines is the machines of a set, each with the install settings that own says are its own.

@@ -27,7 +27,8 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		Pods:       map[string]string{},
 		Peers:      map[string]netip.Addr{},
 		Kubernetes: map[string]map[cluster.Component]string{}, Manifests: m.manifests.ValueString(),
-		RestoredFrom: m.restored.From.ValueString(), RestoredAt: m.restored.when(),
+		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, m.Observed)),
+		RestoredFrom:  m.restored.From.ValueString(), RestoredAt: m.restored.when(),
 	}
 
 	// A state that was written before this was recorded has the version that it applied.
@@ -69,6 +70,19 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 	}
 
 	return out, tf.Findings(r.Diags)
+}
+
+// hostnamesUnset are the machines of a record that were imported without a host name in their configuration.
+func hostnamesUnset(records map[string]observedModel) map[string]bool {
+	unset := map[string]bool{}
+
+	for name, o := range records {
+		if o.HostnameUnset.ValueBool() {
+			unset[name] = true
+		}
+	}
+
+	return unset
 }
 
 // recordedMachine is a machine as it was last seen.
@@ -164,6 +178,7 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"etcd_restored_at": tf.TimeOrNull(s.RestoredAt),
 		"pod_digest":       types.StringNull(),
 		"peer_address":     types.StringNull(),
+		"hostname_unset":   types.BoolNull(),
 	}}
 
 	// Whoever answers without a hardware UUID does not take away the one that is known.
@@ -199,8 +214,12 @@ func (s sight) Keep(name string) {
 	}
 }
 
-// node adds what Kubernetes knows of a machine.
+// node adds what Kubernetes knows of a machine, and whether its configuration leaves its name to others.
 func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.Snapshot) {
+	if m.WantedNode == "" {
+		s.Keep("hostname_unset")
+	}
+
 	node, registered := have.NodeOf(m)
 
 	switch {

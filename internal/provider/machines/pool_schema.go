@@ -90,6 +90,7 @@ type observedModel struct {
 	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
 	PodDigest      types.String `tfsdk:"pod_digest"`
 	PeerAddress    types.String `tfsdk:"peer_address"`
+	HostnameUnset  types.Bool   `tfsdk:"hostname_unset"`
 }
 
 // The choices of on_destroy.
@@ -247,17 +248,21 @@ func observationAttributes() map[string]schema.Attribute {
 				},
 				"talos_version": tf.ToldByResource("Talos version that runs."),
 				"schematic":     tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
-				"installer": tf.ToldByResource("Image that talosop installed on the machine last; null where " +
-					"somebody else did, as on machines that were imported."),
+				"installer": tf.ToldByResource("Image that talosop installed last; null where somebody else did, " +
+					"as before an import."),
 				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
 				"uuid":            tf.ToldByResource("Hardware UUID (SMBIOS)."),
 				"boot_id":         tf.ToldByResource("Identity of the current boot; it changes with every reboot."),
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
-				"config_digest": tf.ToldByResource(
-					"Digest of the active configuration, independent of the order of its documents."),
-				"keys":      tf.ToldByResource("Ids of the keys that it has."),
-				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
-				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
+				"config_digest":   tf.ToldByResource("Digest of the active configuration."),
+				"keys":            tf.ToldByResource("Ids of the keys that it has."),
+				"member_id":       tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
+				"node_name":       tf.ToldByResource("Name of the Kubernetes node."),
+				"hostname_unset": schema.BoolAttribute{
+					Computed: true,
+					MarkdownDescription: "True where an import found no host name in the configuration; it gets none " +
+						"without `hostname`.",
+				},
 				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot, " +
 					"whoever restored it; null when it did not, or long ago."),
 				"peer_address": tf.ToldByResource(clusterhandle.ContainersOnly + "Address of a control plane at " +
@@ -271,10 +276,9 @@ func observationAttributes() map[string]schema.Attribute {
 						"`kubelet`.",
 				},
 				"kubernetes": schema.MapAttribute{
-					Computed:    true,
-					ElementType: types.StringType,
-					MarkdownDescription: "Versions of Kubernetes that run, by component: the `kubelet`, and on control " +
-						"planes those of its pods.",
+					Computed:            true,
+					ElementType:         types.StringType,
+					MarkdownDescription: "Versions of Kubernetes that run, by component.",
 				},
 				"drift": schema.ListAttribute{
 					Computed:    true,

@@ -1,0 +1,54 @@
+package machineset
+
+import (
+	"cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// A machine that joins by a plan keeps in it what tells it from others: its address, its hardware, what it is installed
+// from. That is also so when it was wiped, when a run that was killed left an incomplete record of it, and when other
+// hardware takes its name.
+
+// wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it: a run that was
+// killed may have stored less. Boards without SMBIOS have no UUID.
+func wasWhole(p Set, known cluster.MachineState) bool {
+	return known.Access == cluster.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
+		(known.BootID != "" || p.Host != nil)
+}
+
+// exchanged is whether a machine is other hardware than the one that had its name.
+func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != name }
+
+// join opens what only the apply finds out of a machine that joins. known is what was recorded under its name, and node
+// the name that its configuration gives to its node.
+func (f *MachineForecast) join(p Set, m Machine, known cluster.MachineState, node string, other bool) {
+	f.Open = append(f.Open, FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys, FieldNodeName,
+		FieldKubeletVersion, FieldImages, FieldKubernetes, FieldDrift, FieldSchematic)
+
+	if known.NodeName != "" && known.NodeName == node {
+		f.Texts[FieldNodeName] = node // a node that is deleted comes back under its name
+	}
+
+	version := machineconfig.CanonicalVersion(m.Group.TalosVersion)
+	platform := cmp.Or(m.Group.Platform, image.DefaultPlatform)
+	container, plane := p.Host != nil, m.Group.Role == cluster.ControlPlane
+
+	for _, field := range []struct {
+		Field
+		may bool
+	}{
+		{FieldTalosVersion, known.TalosVersion != version},
+		{FieldInstaller, known.Installer == "" || known.Installer != m.installer()},
+		{FieldUUID, known.UUID == "" || container || other},
+		{FieldPlatform, known.Platform == "" || !container && known.Platform != platform || other},
+		{FieldMemberID, plane}, {FieldRestoredAt, plane},
+		{FieldAddress, container}, {FieldPodDigest, container}, {FieldPeerAddress, container},
+	} {
+		if field.may {
+			f.Open = append(f.Open, field.Field)
+		}
+	}
+}

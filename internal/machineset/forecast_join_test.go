@@ -1,0 +1,163 @@
+package machineset
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// joining is a set of a control plane and a worker as a plan has it, and the configurations of both.
+func joining() (Set, Rendered) {
+	p := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"})
+	for name, m := range p.Machines {
+		m.Group.TalosVersion = "1.13.0"
+		m.Config.Install.Image = "example.org/installer:v1.13.0"
+		p.Machines[name] = m
+	}
+
+	return p, Rendered{Digests: map[string]string{"cp-1": "digest", "batch/w-1": "digest"},
+		Nodes: map[string]string{"cp-1": "cp-1", "batch/w-1": "batch-w-1"}}
+}
+
+// wiped is a machine that waits in maintenance mode, and whose node the cluster still has.
+func wiped(name string) cluster.MachineState {
+	return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: hardwareOf(name),
+		Platform: "metal", TalosVersion: "v1.13.0", Installer: "example.org/installer:v1.13.0"}
+}
+
+// everything is the fields of a record that has nothing to say of the machine that joins.
+var everything = []Field{FieldStage, FieldReady, FieldBootID, FieldKeys, FieldKubeletVersion, FieldImages,
+	FieldKubernetes, FieldDrift, FieldSchematic}
+
+// What tells a machine from others stays in a plan by which it joins, whatever happened to it; what is not recorded of
+// it, or may become another, is open.
+func TestForecast_keepsWhoAMachineIs(t *testing.T) {
+	t.Parallel()
+
+	plane := []Field{FieldMemberID, FieldRestoredAt}
+	hardware := []Field{FieldUUID, FieldPlatform, FieldNodeName}
+
+	for name, c := range map[string]struct {
+		machine string
+		record  func(*cluster.MachineState)
+		set     func(Set)
+		steps   []cluster.Step
+		more    []Field
+		keeps   bool // the name of its node
+	}{
+		"a wiped worker":        {machine: "batch/w-1", keeps: true},
+		"a wiped control plane": {machine: "cp-1", keeps: true, more: plane},
+		"its node is deleted before": {machine: "batch/w-1", keeps: true,
+			steps: []cluster.Step{cluster.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
+		"its node is gone": {machine: "batch/w-1", more: []Field{FieldNodeName},
+			record: func(s *cluster.MachineState) { s.NodeName = "" }},
+		"it is to have another name": {machine: "batch/w-1", more: []Field{FieldNodeName},
+			record: func(s *cluster.MachineState) { s.NodeName = "storage-w-1" }},
+		"a board without SMBIOS": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
+			record: func(s *cluster.MachineState) { s.UUID = "" }},
+		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
+			steps: []cluster.Step{cluster.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
+		"booted from other media": {machine: "batch/w-1", keeps: true,
+			more: []Field{FieldTalosVersion, FieldPlatform, FieldInstaller},
+			record: func(s *cluster.MachineState) {
+				s.TalosVersion, s.Platform, s.Installer = "v1.12.1", "nocloud", "example.org/other:v1.12.1"
+			}},
+		"a run that was killed after the configuration": {machine: "batch/w-1",
+			more: append([]Field{FieldTalosVersion, FieldInstaller}, hardware...),
+			record: func(s *cluster.MachineState) {
+				*s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageUnknown}
+			}},
+		"etcd begins": {machine: "batch/w-1", keeps: true,
+			steps:  []cluster.Step{cluster.Restore{Machine: "cp-1"}},
+			record: func(s *cluster.MachineState) { *s = working(*s) }},
+		"it is reset by the plan": {machine: "batch/w-1", keeps: true,
+			steps:  []cluster.Step{cluster.Reset{Machine: "batch/w-1"}},
+			record: func(s *cluster.MachineState) { *s = working(*s) }},
+		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID, FieldPlatform},
+			record: func(s *cluster.MachineState) { *s = working(*s) },
+			set: func(p Set) {
+				m := p.Machines["batch/w-1"]
+				m.UUID = other
+				p.Machines["batch/w-1"] = m
+			}},
+	} {
+		prior, files := joining()
+		p, _ := joining()
+
+		if c.set != nil {
+			c.set(p)
+		}
+
+		record := recordOf(prior)
+		record.Addresses = map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"}
+
+		for machine, node := range files.Nodes {
+			state := wiped(machine)
+			state.NodeName = node
+
+			if machine == c.machine && c.record != nil {
+				c.record(&state)
+			}
+
+			record.Machines[machine] = state
+		}
+
+		r, _ := NewPriorState(record, p, prior)
+		got := r.forecastMachines(p, files, c.steps)[c.machine]
+
+		want := MachineForecast{Joins: true, From: c.machine, Open: slices.Concat(everything, c.more),
+			Texts:      map[Field]string{FieldConfigDigest: "digest"},
+			Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}}}
+		if c.keeps {
+			want.Texts[FieldNodeName] = files.Nodes[c.machine]
+		}
+
+		slices.Sort(want.Open)
+		slices.Sort(got.Open)
+		got.Open = slices.Compact(got.Open)
+
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// working is a machine that was seen to work as a whole.
+func working(s cluster.MachineState) cluster.MachineState {
+	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = cluster.Member, cluster.StageRunning, true, "boot", "digest"
+
+	return s
+}
+
+// Of a machine that state has no record of, nothing is known.
+func TestForecast_ofANewMachineIsOpen(t *testing.T) {
+	t.Parallel()
+
+	p, files := joining()
+	prior := listing(map[string]string{"cp-1": "10.0.0.1"})
+	r, _ := NewPriorState(recordOf(prior), p, prior)
+
+	want := MachineForecast{Anew: true}
+	if got := r.forecastMachines(p, files, nil)["batch/w-1"]; !cmp.Equal(want, got) {
+		t.Errorf("the forecast is %+v", got)
+	}
+}
+
+// Hardware that is not known yet may be another one: of a machine that joins anyway that is no news.
+func TestAssuming_tellsOfHardwareThatMayLeave(t *testing.T) {
+	t.Parallel()
+
+	p, _ := joining()
+	for name, m := range p.Machines {
+		m.AnyHardware = true
+		p.Machines[name] = m
+	}
+
+	got := p.mayBeExchanged(map[string]MachineForecast{"cp-1": {Joins: true}, "batch/w-1": {}})
+	if want := []string{"batch/w-1 is reset and leaves if its uuid turns out to be another one"}; !cmp.Equal(want, got) {
+		t.Errorf("it says %q", got)
+	}
+}
