@@ -392,3 +392,33 @@ func TestCredentialsFile_unknownTurnsOutTheSame(t *testing.T) {
 		t.Errorf("the file leads to %v: %v", rest, err)
 	}
 }
+
+// A file that cannot be looked at is taken to be as it was: nothing is written anew for it, and a warning says so.
+func TestCredentialsFile_thatCannotBeRead(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range credentialFiles {
+		folder := filepath.Join(t.TempDir(), "made")
+		config := credentialsFile(filepath.Join(folder, "config"))
+		d := drive(t, kind, nil)
+		before := d.apply(t, config).must(t).Value
+
+		must(t, os.RemoveAll(folder))
+		writeFile(t, folder, "no folder any more")
+
+		seen := d.refresh(t).must(t)
+		if said := show(seen.diagnostics); !strings.Contains(said, "Unable to read "+strings.TrimSuffix(
+			strings.TrimPrefix(kind, "talosop_"), "_file")) || !strings.Contains(said, "not a directory") ||
+			!strings.Contains(said, "the file is taken to be as it was") {
+			t.Errorf("%s: the refresh says: %s", kind, said)
+		}
+
+		if !seen.Value.Equal(before) {
+			t.Errorf("%s: state has %s now", kind, seen.Value)
+		}
+
+		if planned := d.plan(t, config).must(t); !planned.Value.Equal(before) {
+			t.Errorf("%s: the plan has %s", kind, planned.Value)
+		}
+	}
+}

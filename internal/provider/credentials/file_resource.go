@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
@@ -272,15 +273,21 @@ func (r *fileResource) write(
 		}))
 	}
 
-	plan.writtenModel = written(out)
+	plan.writtenModel, want.Mode = written(out), mode
 
-	if want.Mode = mode; opened(mode, 0) {
-		diags.Append(tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, and "+
-			"shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be "+
-			"their owner's alone.", plan.Path.ValueString(), want.Mode)))
+	return slices.Concat(diags, warnOfReaders(plan.Path.ValueString(), mode),
+		tf.StorePrivate(ctx, private, orderKey, want))
+}
+
+// warnOfReaders warns of a file that was written for its owner alone and is not: its file system has no such bits.
+func warnOfReaders(at string, mode fs.FileMode) diag.Diagnostics {
+	if !opened(mode, 0) {
+		return nil
 	}
 
-	return append(diags, tf.StorePrivate(ctx, private, orderKey, want)...)
+	return diag.Diagnostics{tf.Warn("Others may read the file", fmt.Sprintf("The file system of %s keeps no permissions, "+
+		"and shows it as %s, so that whoever reaches it may have the credentials. Choose a path where files can be "+
+		"their owner's alone.", at, mode))}
 }
 
 // Read looks at the file.

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,24 @@ func TestObserve_onFileSystemsWithoutModes(t *testing.T) {
 		got, err := r.observe(t.Context(), m, order{Mode: test.written, RenewBefore: time.Minute})
 		if err != nil || got != test.want {
 			t.Errorf("%s: the status is %s, want %s (%v)", name, got, test.want, err)
+		}
+	}
+}
+
+// Who chooses a file system that keeps no permissions is told; who can have a file alone hears nothing.
+func TestWarnOfReaders_onFileSystemsWithoutModes(t *testing.T) {
+	t.Parallel()
+
+	for mode, want := range map[fs.FileMode]string{0o600: "", 0o700: "", 0o644: "-rw-r--r--", 0o777: "-rwxrwxrwx"} {
+		said := warnOfReaders("/mnt/config", mode)
+
+		switch {
+		case want == "" && len(said) > 0:
+			t.Errorf("%s: it says %v", mode, said)
+		case want == "":
+		case len(said) != 1 || said.HasError() || !strings.Contains(said[0].Detail(), "/mnt/config") ||
+			!strings.Contains(said[0].Detail(), "shows it as "+want):
+			t.Errorf("%s: it says %v", mode, said)
 		}
 	}
 }
