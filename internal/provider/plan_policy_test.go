@@ -1,0 +1,99 @@
+package provider
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// changeInPlan is the change of a resource as `show -json` has it in a plan.
+func changeInPlan(kind string, actions []string, impact, unknown any, onDestroy string) map[string]any {
+	change := map[string]any{"actions": actions, "before": nil, "after": nil, "after_unknown": map[string]any{}}
+	if len(actions) > 1 || actions[0] != "create" {
+		change["before"] = map[string]any{"on_destroy": onDestroy}
+	}
+
+	if impact != nil {
+		change["after"] = map[string]any{"impact": impact}
+	}
+
+	if unknown != nil {
+		change["after_unknown"] = map[string]any{"impact": unknown}
+	}
+
+	return map[string]any{"address": kind + ".this", "mode": "managed", "type": kind, "change": change}
+}
+
+// impactInPlan is an impact with one part that is not empty.
+func impactInPlan(part string, value any) map[string]any {
+	impact := map[string]any{"drained": []string{}, "rebooted": []string{}, "upgraded": []string{}, "wiped": []string{},
+		"removed": []string{}, "pods_replaced": []string{}, "ends_cluster": false}
+	if part != "" {
+		impact[part] = value
+	}
+
+	return impact
+}
+
+// The policy of the examples denies what wipes machines, takes them out of their cluster or may do so, and nothing else.
+func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
+	t.Parallel()
+
+	const cluster, reset = "talosop_cluster", "reset"
+
+	update, idle := []string{"update"}, impactInPlan("", nil)
+	names := []string{"batch/w-1"}
+	plans := []struct {
+		name   string
+		change map[string]any
+		denied string
+	}{
+		{"create", changeInPlan(cluster, []string{"create"}, idle, nil, ""), ""},
+		{"live change", changeInPlan(cluster, update, idle, nil, reset), ""},
+		{"drain", changeInPlan(cluster, update, impactInPlan("drained", names), nil, reset), ""},
+		{"reboot", changeInPlan(cluster, update, impactInPlan("rebooted", names), nil, reset), ""},
+		{"forget", changeInPlan(cluster, []string{"forget"}, nil, nil, reset), ""},
+		{"preserving destroy", changeInPlan("talosop_worker", []string{"delete"}, nil, nil, "preserve"), ""},
+		{"addon", changeInPlan("talosop_addon", []string{"delete"}, nil, nil, ""), ""},
+		{"wipe", changeInPlan(cluster, update, impactInPlan("wiped", names), nil, reset), "batch/w-1 would be wiped"},
+		{"removal", changeInPlan("talosop_worker", update, impactInPlan("removed", names), nil, reset),
+			"batch/w-1 would leave the cluster"},
+		{"end", changeInPlan("talosop_control_plane", update, impactInPlan("ends_cluster", true), nil, reset),
+			"the cluster would end"},
+		{"destroy", changeInPlan("talosop_machine", []string{"delete"}, nil, nil, reset), "its machines would be wiped"},
+		{"replacement", changeInPlan(cluster, []string{"delete", "create"}, nil, true, reset), "its machines would be wiped"},
+		{"replacement, created first", changeInPlan(cluster, []string{"create", "delete"}, nil, true, reset),
+			"its machines would be wiped"},
+		{"unknown", changeInPlan(cluster, update, nil, true, reset), "depends on values that are not known yet"},
+		{"unknown in part", changeInPlan(cluster, update, impactInPlan("", nil), map[string]any{"removed": true}, reset),
+			"depends on values that are not known yet"},
+	}
+
+	var inputs []any
+	for _, plan := range plans {
+		inputs = append(inputs, map[string]any{"resource_changes": []any{plan.change}})
+	}
+
+	file := filepath.Join(t.TempDir(), "plans.json")
+	writeFile(t, file, encoded(t, inputs))
+
+	//nolint:gosec // the program and its arguments are the test's own
+	said, err := exec.CommandContext(t.Context(), clitest.Asset(t, "opa"), "eval", "--format=raw",
+		"--data", "../../examples/guides/plan-policy/talosop.rego", "--input", file,
+		`[sort(denied) | some plan in input; denied := data.main.deny with input as plan]`).Output()
+	must(t, err)
+
+	var denials [][]string
+	must(t, json.Unmarshal(said, &denials))
+
+	for i, plan := range plans {
+		text := strings.Join(denials[i], "\n")
+		if (text == "") != (plan.denied == "") || !strings.Contains(text, plan.denied) {
+			t.Errorf("%s: the policy says %q", plan.name, text)
+		}
+	}
+}
