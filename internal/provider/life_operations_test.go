@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // fresh is a name that was not in use.
@@ -96,6 +98,7 @@ func (w *lifeWorld) operation() lifeOperation {
 		w.applyAgain, w.rename, w.rename, w.renameMachines, w.relayout, w.relayout, w.stateRemove, w.stateRemove, w.importBack,
 		w.importBack, w.replace, w.replace, w.taint, w.taint, w.destroy, w.shrink, w.shrink, w.grow, w.setting, w.setting,
 		w.otherState, w.otherState, w.secretsGo, w.removeAll, w.replaceFirst, w.replaceFirst, w.goBack,
+		w.exchange, w.exchange, w.exchange,
 	}
 
 	return choose(w, kinds)(op)
@@ -118,7 +121,7 @@ func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
 	return op
 }
 
-// start is a configuration of all machines.
+// start is a configuration of all machines but the spare ones.
 func (w *lifeWorld) start() lifeConfig {
 	return lifeConfig{
 		Layout: choose(w, lifeLayouts), Label: "this", Planes: []int{0, 1, 2}, Workers: []int{0, 1},
@@ -350,7 +353,9 @@ func (w *lifeWorld) otherState(op lifeOperation) lifeOperation {
 		return w.setting(lifeOperation{State: op.State, Config: w.configs[op.State]})
 	}
 
+	held := w.configs[1-op.State]
 	op.Config = w.start()
+	op.Config.PlaneSpare, op.Config.WorkerSpare = held.PlaneSpare, held.WorkerSpare
 	op.Name = "take over in the other state"
 	imports := w.sometimes(40)
 
@@ -367,6 +372,61 @@ func (w *lifeWorld) otherState(op lifeOperation) lifeOperation {
 	}
 
 	return op
+}
+
+// exchange puts other hardware in the place of a machine, which keeps its name. The machine that was in it before comes
+// back where another one took its place. Without the hardware of the other one being told, nothing is sent to it.
+func (w *lifeWorld) exchange(op lifeOperation) lifeOperation {
+	c := &op.Config
+	role, places, spare := lifePlane, c.Planes, &c.PlaneSpare
+
+	if len(c.Workers) > 0 && w.sometimes(50) {
+		role, places, spare = lifeWorker, c.Workers, &c.WorkerSpare
+	}
+
+	place := choose(w, places)
+	if *spare > 0 && slices.Contains(places, *spare-1) {
+		place = *spare - 1
+	}
+
+	before, was := w.machineOf(*c, role, place), *c
+	c.Hardware = w.sometimes(85)
+
+	if *spare == place+1 {
+		*spare = 0
+	} else {
+		*spare = place + 1
+	}
+
+	now := w.machineOf(*c, role, place)
+	op.Name = fmt.Sprintf("exchange %s for %s", before.Name(), now.Name())
+
+	if !c.Hardware && !now.Configured() && w.knows(op.State, before) {
+		op.Name, op.Spared = op.Name+" without telling", now
+	}
+
+	alone, wipes := len(w.states[1-op.State]) == 0, !was.Preserve && !c.Preserve
+	op.Then = func() {
+		switch {
+		case !now.Configured():
+			w.violated("%s did not join", now.Name())
+		case alone && wipes && before.Configured():
+			w.violated("%s was not reset", before.Name())
+		}
+	}
+
+	return op
+}
+
+// knows is whether a state has a record of the hardware of a machine.
+func (w *lifeWorld) knows(state int, m *sim.Machine) bool {
+	for _, object := range w.states[state] {
+		if strings.Contains(object.Value.String(), m.UUID()) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // secretsGo does something to the secrets.

@@ -41,19 +41,24 @@ type lifeConfig struct {
 	Label, Prefix string
 	// Planes and Workers are indexes of machines of the site; none of both is a configuration without machines.
 	Planes, Workers []int
-	Protected       bool
-	SecretsUnlocked bool
-	Preserve        bool
-	CreateFirst     bool
-	NoSecrets       bool
-	Rack            string
+	// PlaneSpare and WorkerSpare are one more than the index of the machine in whose place the last one of its role is,
+	// which waits otherwise. Hardware tells the hardware of every machine, without which nobody is exchanged.
+	PlaneSpare, WorkerSpare int
+	Hardware                bool
+	Protected               bool
+	SecretsUnlocked         bool
+	Preserve                bool
+	CreateFirst             bool
+	NoSecrets               bool
+	Rack                    string
 }
 
 func (c lifeConfig) String() string {
 	flags := ""
 	for name, set := range map[string]bool{
 		"protected": c.Protected, "secrets unlocked": c.SecretsUnlocked, "preserve": c.Preserve,
-		"create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets,
+		"create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets, "hardware told": c.Hardware,
+		"a spare control plane": c.PlaneSpare > 0, "a spare worker": c.WorkerSpare > 0,
 	} {
 		if set {
 			flags += ", " + name
@@ -73,13 +78,40 @@ type lifeSite struct {
 	folder string
 }
 
+const (
+	lifePlane  = "cp"
+	lifeWorker = "w"
+)
+
+// machineOf is the machine that a configuration has in a place.
+func (s *lifeSite) machineOf(c lifeConfig, role string, i int) *sim.Machine {
+	machines, spare := s.controlPlane, c.PlaneSpare
+	if role == lifeWorker {
+		machines, spare = s.workers, c.WorkerSpare
+	}
+
+	if i+1 == spare {
+		i = len(machines) - 1
+	}
+
+	return machines[i]
+}
+
 // named is what a configuration calls machines.
-func (s *lifeSite) named(c lifeConfig, role string, machines []*sim.Machine, indexes []int) configuration {
+func (s *lifeSite) named(c lifeConfig, role string, indexes []int) configuration {
 	out := configuration{}
+
 	for _, i := range indexes {
-		// The name of a node outlives the keys, the pools and the resources that its machine is in.
-		out[fmt.Sprintf("%s%s-%d", c.Prefix, role, i+1)] = configuration{"address": machines[i].Address().String(),
-			"hostname": machines[i].Name()}
+		// The name of a node outlives the keys, the pools and the resources that its machine is in, and the hardware.
+		machine := s.machineOf(c, role, i)
+		place := fmt.Sprintf("%s-%d", role, i+1)
+		one := configuration{"address": machine.Address().String(), "hostname": place}
+
+		if c.Hardware {
+			one["uuid"] = machine.UUID()
+		}
+
+		out[c.Prefix+place] = one
 	}
 
 	return out
@@ -102,8 +134,7 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 		return blocks
 	}
 
-	planes := s.named(c, "cp", s.controlPlane, c.Planes)
-	workers := s.named(c, "w", s.workers, c.Workers)
+	planes, workers := s.named(c, lifePlane, c.Planes), s.named(c, lifeWorker, c.Workers)
 
 	switch c.Layout {
 	case wholeLayout:
@@ -116,8 +147,7 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 
 		return append(blocks, s.machineBlocks(c, "worker", workers, handle)...)
 	case mixedLayout:
-		first := s.named(c, "cp", s.controlPlane, c.Planes[:1])
-		others := s.named(c, "cp", s.controlPlane, c.Planes[1:])
+		first, others := s.named(c, lifePlane, c.Planes[:1]), s.named(c, lifePlane, c.Planes[1:])
 		blocks = append(blocks, s.planeBlock(c, first), s.workerBlock(c, workers))
 
 		return append(blocks, s.machineBlocks(c, "controlplane", others, s.handleWritten(c))...)
@@ -143,7 +173,7 @@ func (s *lifeSite) handleOf(c lifeConfig) lifeHandle {
 func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 	endpoints := []any{}
 	for _, i := range c.Planes {
-		endpoints = append(endpoints, s.controlPlane[i].Address().String())
+		endpoints = append(endpoints, s.machineOf(c, lifePlane, i).Address().String())
 	}
 
 	return lifeHandle{[]string{lifeSecrets}, func(ref func(string, string) tftypes.Value) any {
@@ -231,7 +261,7 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 
 	for name, machine := range machines {
 		address, _ := machine.(configuration)
-		founds := c.Layout == machinesLayout && address["address"] == s.controlPlane[c.Planes[0]].Address().String()
+		founds := c.Layout == machinesLayout && address["address"] == s.machineOf(c, lifePlane, c.Planes[0]).Address().String()
 
 		blocks = append(blocks, lifeBlock{
 			Address: fmt.Sprintf("talosop_machine.%s[%q]", c.Label, name), Kind: "talosop_machine", Needs: handle.Needs,
@@ -241,6 +271,10 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 					"cluster": handle.Of(ref), "name": name, "role": role, "address": address["address"],
 					"hostname": address["hostname"],
 				}))
+				if c.Hardware {
+					config["uuid"] = address["uuid"]
+				}
+
 				if founds {
 					config["bootstrap"] = true
 				}
@@ -269,7 +303,7 @@ func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) st
 		return out
 	}
 
-	planes, workers := flat(s.named(c, "cp", s.controlPlane, c.Planes)), flat(s.named(c, "w", s.workers, c.Workers))
+	planes, workers := flat(s.named(c, lifePlane, c.Planes)), flat(s.named(c, lifeWorker, c.Workers))
 	id := map[string]any{"secrets": file}
 	kind, rest, _ := strings.Cut(address, ".")
 
@@ -283,7 +317,7 @@ func (s *lifeSite) importID(t *testing.T, c lifeConfig, address, file string) st
 		}
 	case "talosop_control_plane":
 		if c.Layout == mixedLayout {
-			planes = flat(s.named(c, "cp", s.controlPlane, c.Planes[:1]))
+			planes = flat(s.named(c, lifePlane, c.Planes[:1]))
 		}
 
 		id["machines"] = planes

@@ -116,7 +116,7 @@ func TestLife_randomSequences(t *testing.T) {
 		t.Run(fmt.Sprint("chain ", i), func(t *testing.T) {
 			t.Parallel()
 
-			s := &lifeSite{site: newSite(t, 3, 2), folder: t.TempDir()}
+			s := &lifeSite{site: newSite(t, 4, 3), folder: t.TempDir()}
 
 			var bundle string
 
@@ -169,6 +169,7 @@ func (w *lifeWorld) sequence(bundle string) string {
 
 // begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
 func (w *lifeWorld) begin(bundle string) {
+	w.controlPlane, w.workers = inPlace(w.controlPlane), inPlace(w.workers)
 	w.identity, w.members = w.etcd(w.t.Context())
 
 	if w.identity == "" || !w.runsWith(clusterIDOf(bundle)) {
@@ -190,6 +191,19 @@ func (w *lifeWorld) begin(bundle string) {
 	if !w.run(lifeOperation{Name: "begin", Config: w.configs[0]}) {
 		w.violated("the sequence did not begin")
 	}
+}
+
+// inPlace has the spare machine, which is the last one, in the place of one that is in no cluster if it is in one itself.
+func inPlace(machines []*sim.Machine) []*sim.Machine {
+	spare := len(machines) - 1
+
+	for i, m := range machines {
+		if machines[spare].Configured() && !m.Configured() {
+			machines[i], machines[spare] = machines[spare], m
+		}
+	}
+
+	return machines
 }
 
 // blank makes machines anew.

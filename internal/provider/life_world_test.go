@@ -73,6 +73,9 @@ type lifeOperation struct {
 	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it.
 	Interrupt int
 	Kill      bool
+	// Spared is a machine that nothing may be sent to, and Then what has to hold when all was done.
+	Spared *sim.Machine
+	Then   func()
 }
 
 // wayOut are what messages name that say how to go on.
@@ -83,6 +86,23 @@ var wayOut = []string{
 
 // run does an operation. It reports whether all of it was done.
 func (w *lifeWorld) run(op lifeOperation) bool {
+	done := w.perform(op)
+
+	for _, call := range w.Calls() {
+		if op.Spared != nil && call.Machine == op.Spared.Name() && call.Code == codes.OK &&
+			slices.Contains(changing, call.Method) {
+			w.violated("%s was sent to %s, which is not known to be the machine meant", call.Method, call.Machine)
+		}
+	}
+
+	if done && op.Then != nil {
+		op.Then()
+	}
+
+	return done
+}
+
+func (w *lifeWorld) perform(op lifeOperation) bool {
 	w.operations++
 	w.ForgetCalls()
 	w.log("%s in state %d (interrupt %d, kill %v): %s", op.Name, op.State, op.Interrupt, op.Kill, op.Config)
