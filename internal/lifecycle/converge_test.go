@@ -126,7 +126,7 @@ func TestTeardown_finishesTheSurvivors(t *testing.T) {
 	s.create()
 	s.sim.Machine("cp-2").PowerOff()
 
-	s.policy.DeadAfter = 8 * time.Second // longer than the others are away, on a busy machine, too
+	s.policy.DeadAfter = deadAfter
 
 	_, err := s.runner().Teardown(bounded(t), s.want)
 
@@ -147,8 +147,6 @@ func TestTeardown_finishesTheSurvivors(t *testing.T) {
 
 	s.sim.Machine("cp-2").PowerOn()
 
-	s.policy = cluster.DefaultPolicy()
-
 	if _, err := s.runner().Teardown(bounded(t), s.want); err != nil {
 		t.Fatalf("second teardown: %v", err)
 	}
@@ -164,7 +162,7 @@ func TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 	s := newSite(t, 3, 1, sim.Options{})
 	s.create()
 
-	s.policy.ResetTimeout = 8 * time.Second // longer than the others are away, on a busy machine, too
+	s.policy.ResetTimeout = deadAfter
 
 	for _, name := range []string{"cp-2", "w-1"} {
 		s.sim.Machine(name).HangNextReboot()

@@ -28,6 +28,7 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 				t.Parallel()
 
 				s := newSite(t, 2, 1, sim.Options{})
+				s.policy.DeadAfter = deadAfter // etcd without its majority keeps the Kubernetes API silent
 
 				if n < len(creates) {
 					way.disturb(s, creates[n], converge)

@@ -54,6 +54,10 @@ type site struct {
 	boots map[string]int
 }
 
+// deadAfter is how long what is silent is waited for in a teardown, where a test makes something silent: longer than
+// machines are away, on a busy computer, too.
+const deadAfter = 8 * time.Second
+
 // newSite starts blank machines and describes a cluster of them.
 func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	t.Helper()

@@ -1,12 +1,14 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
@@ -150,6 +152,8 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 		// bootstraps that a Bootstrap makes, and the class of its error.
 		bootstraps     int32
 		bootstrapClass error
+		// limit of a call; a minute where it is zero.
+		limit time.Duration
 	}{
 		"waits": {
 			api:  &talosAPI{etcd: "Preparing", events: append(noise(1000), waiting, unknown), files: []string{}},
@@ -217,7 +221,7 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 		},
 		"a log without an event": {
 			api: &talosAPI{etcd: "Preparing"}, etcd: cluster.ServicePreparing, class: ErrUnreachable,
-			bootstrapClass: ErrUnreachable,
+			bootstrapClass: ErrUnreachable, limit: time.Second,
 		},
 	}
 	for name, test := range tests {
@@ -225,6 +229,7 @@ func TestEtcdProgress_fromEventsAndFiles(t *testing.T) {
 			t.Parallel()
 
 			m := machineOf(t, test.api)
+			m.fleet.options.Timeouts.Call = cmp.Or(test.limit, m.fleet.options.Timeouts.Call)
 
 			s, err := m.dial(t.Context())
 			if err != nil {
