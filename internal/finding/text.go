@@ -18,6 +18,17 @@ func Describe(names []string) string {
 	}
 }
 
+// Briefly names machines in a few words, however many there are.
+func Briefly(names []string) string {
+	const enough = 2
+
+	if len(names) <= enough+1 {
+		return Describe(names)
+	}
+
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
+}
+
 // Verb is the form of a verb for one subject or for several.
 func Verb(subjects []string, one, many string) string {
 	if len(subjects) == 1 {

@@ -35,7 +35,7 @@ func (s *site) becomes(b *pki.Bundle) {
 	}
 }
 
-// turnOver gives the site new keys.
+// turnOver gives the site new keys which it is to work with at once.
 func (s *site) turnOver(kinds ...rotation.Kind) {
 	s.t.Helper()
 
@@ -44,7 +44,7 @@ func (s *site) turnOver(kinds ...rotation.Kind) {
 		s.t.Fatal(err)
 	}
 
-	s.becomes(turned)
+	s.becomes(turned.Advance())
 }
 
 // carriesWhatIsWanted checks the end of a rotation: every machine has the wanted keys, its node tells them, none
@@ -141,7 +141,7 @@ func TestRotation_ofEveryKeyWhileAClientWrites(t *testing.T) {
 		t.Errorf("%d of %d acknowledged writes are lost", len(lost), len(old.acked))
 	}
 
-	s.becomes(s.bundle.WithoutPrevious())
+	s.becomes(s.bundle.Advance())
 
 	fresh := s.writesAs(t, s.clientOf(false))
 	fresh.progress()
@@ -163,13 +163,13 @@ func rotations() map[string]func(*site) {
 		"drop": func(s *site) {
 			s.turnOver(rotation.Kinds()...)
 			s.converge()
-			s.becomes(s.bundle.WithoutPrevious())
+			s.becomes(s.bundle.Advance())
 		},
 		// The bundle lost the former keys before any machine was touched: state had them.
 		"all at once": func(s *site) {
 			s.turnOver(rotation.Kinds()...)
 			before := s.former
-			s.becomes(s.bundle.WithoutPrevious())
+			s.becomes(s.bundle.Advance())
 			s.former = before
 		},
 	}
@@ -217,7 +217,7 @@ func TestRotation_withoutTheKeyOfTheOthers(t *testing.T) {
 
 	s := newRotation(t)
 	s.turnOver(rotation.TalosCA)
-	s.becomes(s.bundle.WithoutPrevious())
+	s.becomes(s.bundle.Advance())
 	s.former = nil
 
 	_, err := s.runner().Converge(bounded(t), s.want)

@@ -4,8 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,23 +71,14 @@ func (m mainOf) trust(issuing, accepted []string) rotation.Trust {
 	return trust
 }
 
-// idLength is the number of bytes of an identifier: enough to tell the few keys of a cluster apart.
-const idLength = 8
-
 // authorityID is the identifier of an authority whose certificate a configuration has, in base64 of PEM.
 func authorityID(text string) string {
 	decoded, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || text == "" {
+	if err != nil {
 		return ""
 	}
 
-	if block, _ := pem.Decode(decoded); block != nil {
-		decoded = block.Bytes
-	}
-
-	sum := sha256.Sum256(decoded)
-
-	return hex.EncodeToString(sum[:idLength])
+	return rotation.AuthorityID(decoded)
 }
 
 // identifier makes identifiers of what is secret itself. They are keyed with a secret of the cluster, so that a token
@@ -102,10 +91,7 @@ func (m mainOf) identifier() func(text string) string {
 			return ""
 		}
 
-		sum := hmac.New(sha256.New, []byte(key))
-		sum.Write([]byte(text))
-
-		return hex.EncodeToString(sum.Sum(nil)[:idLength])
+		return rotation.Identifier(hmac.New(sha256.New, []byte(key)), []byte(text))
 	}
 }
 
@@ -331,25 +317,28 @@ func putAnnotation(root *yaml.Node, keys rotation.Keys) error {
 	return putScalar(root, keysAnnotation, keys.String())
 }
 
-// putAccepted adds what a bundle whose keys were turned over asks of a generated configuration beside the present keys.
-// A worker is not asked to accept the former authority of Kubernetes: see rotation.Cluster.Next.
+// putAccepted adds the authorities beside the present ones that a bundle asks a generated configuration to accept. A
+// worker is not asked to accept the former authority of Kubernetes: see rotation.Cluster.Next.
 func putAccepted(main *v1alpha1.Config, b *pki.Bundle, role Role) {
-	talos, kubernetes := b.Accepted()
-
-	if len(talos) > 0 {
-		main.MachineConfig.MachineAcceptedCAs = append(main.MachineConfig.MachineAcceptedCAs,
-			&talosx509.PEMEncodedCertificate{Crt: talos})
+	next, previous := b.Next(), b.Previous()
+	if role == Worker {
+		previous.Kubernetes = nil
 	}
 
-	if len(kubernetes) > 0 && role == ControlPlane {
+	for _, crt := range append(next.Talos, previous.Talos...) {
+		main.MachineConfig.MachineAcceptedCAs = append(main.MachineConfig.MachineAcceptedCAs,
+			&talosx509.PEMEncodedCertificate{Crt: crt})
+	}
+
+	for _, crt := range append(next.Kubernetes, previous.Kubernetes...) {
 		main.ClusterConfig.ClusterAcceptedCAs = append(main.ClusterConfig.ClusterAcceptedCAs,
-			&talosx509.PEMEncodedCertificate{Crt: kubernetes})
+			&talosx509.PEMEncodedCertificate{Crt: crt})
 	}
 }
 
 // annotated is a configuration that tells what it carries.
 func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
-	if len(b.Rotated()) == 0 {
+	if !b.Rotates() {
 		return cfg, nil
 	}
 
@@ -364,7 +353,7 @@ func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
 	}
 
 	// They would change everywhere at once, as any other setting.
-	if keys.Kubernetes.Issuing == "" && slices.ContainsFunc(b.Rotated(), func(k rotation.Kind) bool {
+	if keys.Kubernetes.Issuing == "" && slices.ContainsFunc(append(b.Rotated(), b.Turning()...), func(k rotation.Kind) bool {
 		return k == rotation.KubernetesCA || k == rotation.AggregatorCA || k == rotation.ServiceAccountKey
 	}) {
 		return nil, fmt.Errorf("turn keys over: %w", ErrKeysElsewhere)

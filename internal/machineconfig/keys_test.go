@@ -43,7 +43,7 @@ func turnedOver(t *testing.T, b *pki.Bundle) *pki.Bundle {
 		t.Fatal(err)
 	}
 
-	return out
+	return out.Advance()
 }
 
 func TestKeys_followTheBundle(t *testing.T) {
@@ -52,7 +52,7 @@ func TestKeys_followTheBundle(t *testing.T) {
 
 	for _, role := range []Role{ControlPlane, Worker} {
 		old, present, dropped := generatedWith(t, role, before), generatedWith(t, role, after),
-			generatedWith(t, role, after.WithoutPrevious())
+			generatedWith(t, role, after.Advance())
 
 		if old.Digest != present.Digest || present.Digest != dropped.Digest {
 			t.Errorf("%s: keys are a part of the digest", role)
@@ -83,12 +83,35 @@ func TestKeys_followTheBundle(t *testing.T) {
 	}
 }
 
+// Next keys are accepted where that is possible, and nothing else: no pod gets another token for them.
+func TestKeys_acceptNextOnes(t *testing.T) {
+	before := testBundle(t)
+
+	next, err := before.Rotate(rotation.Kinds()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, role := range []Role{ControlPlane, Worker} {
+		was, is, then := keysIn(t, generatedWith(t, role, before).Bytes), keysIn(t, generatedWith(t, role, next).Bytes),
+			keysIn(t, generatedWith(t, role, next.Advance()).Bytes)
+
+		want := was
+		want.Talos.Accepted = rotation.SetOf(then.Talos.Issuing)
+		want.Kubernetes.Accepted = rotation.SetOf(then.Kubernetes.Issuing)
+
+		if is != want {
+			t.Errorf("%s: %s, want %s", role, is, want)
+		}
+	}
+}
+
 func TestWithKeys_findsThemAndChangesNothingElse(t *testing.T) {
 	before := testBundle(t)
 	after := turnedOver(t, before)
 
 	for _, role := range []Role{ControlPlane, Worker} {
-		old, wanted := generatedWith(t, role, before), generatedWith(t, role, after.WithoutPrevious())
+		old, wanted := generatedWith(t, role, before), generatedWith(t, role, after.Advance())
 		was, is := keysIn(t, old.Bytes), keysIn(t, wanted.Bytes)
 
 		accepts := was
@@ -100,7 +123,7 @@ func TestWithKeys_findsThemAndChangesNothingElse(t *testing.T) {
 
 		for _, step := range []rotation.Keys{accepts, uses, is} {
 			// What the machine has is enough: state may have lost the former key by now.
-			changed, err := WithKeys(wanted.Bytes, active, step, after.WithoutPrevious().Keyring())
+			changed, err := WithKeys(wanted.Bytes, active, step, after.Advance().Keyring())
 			if err != nil {
 				t.Fatalf("%s: %v", role, err)
 			}
@@ -125,7 +148,7 @@ func TestWithKeys_findsThemAndChangesNothingElse(t *testing.T) {
 			active = changed
 		}
 
-		if _, err := WithKeys(wanted.Bytes, nil, accepts, after.WithoutPrevious().Keyring()); !errors.Is(err, ErrKeyUnknown) {
+		if _, err := WithKeys(wanted.Bytes, nil, accepts, after.Advance().Keyring()); !errors.Is(err, ErrKeyUnknown) {
 			t.Errorf("%s: a key that is nowhere: %v", role, err)
 		}
 

@@ -51,6 +51,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 // the state, and record what is known of its machines.
 func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Forecast, finding.List) {
 	p, prior = p.WithPeers(record.Peers), prior.WithPeers(record.Peers)
+	p.FormerSecrets = prior.Secrets
 	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record)}
 
 	recorded, conflicts := NewPriorState(record, p, prior)
@@ -178,7 +179,7 @@ func (r PriorState) withChanges(p, prior Set, files Rendered) (PriorState, findi
 
 // RenderForPlan makes the configurations that a plan compares with what runs.
 func (p Set) RenderForPlan() (Rendered, finding.List) {
-	bundle, err := pki.Parse([]byte(p.Secrets))
+	bundle, err := p.Bundle()
 	if err != nil {
 		return Rendered{}, finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}

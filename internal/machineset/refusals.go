@@ -3,6 +3,7 @@ package machineset
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -29,7 +30,7 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		return finding.List{p.newSecrets(prior)}
 	}
 
-	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets {
+	if p.Secrets == "" || prior.Secrets == "" || p.Secrets == prior.Secrets && !p.Provided {
 		return nil
 	}
 
@@ -38,11 +39,30 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		return finding.List{finding.InvalidSecrets(p.secretsPath(), err)}
 	}
 
+	if p.Provided {
+		return p.refuseLostKeys(planned, record)
+	}
+
 	if sameBundle(planned, prior.Secrets) || followsRotation(planned, prior.Secrets) {
 		return nil
 	}
 
 	return finding.List{p.newSecrets(prior)}
+}
+
+// refuseLostKeys refuses secrets of the provider's configuration that lack an authority which a machine works with: state
+// has no others.
+func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
+	for _, name := range slices.Sorted(maps.Keys(record.Machines)) {
+		if lost := planned.Unknown(record.Machines[name].Keys); len(lost) > 0 {
+			return finding.List{finding.Refused(p.secretsPath(), "Keys that machines work with are missing",
+				fmt.Sprintf("%s works with a %s that the secrets of the provider's configuration do not have", name, lost[0]),
+				"Nobody could recognise the machine any more",
+				"Put the former keys back below `previous` of the bundle, and take them out when an apply has succeeded")}
+		}
+	}
+
+	return nil
 }
 
 func (p Set) newSecrets(prior Set) finding.Finding {
@@ -63,13 +83,8 @@ func (p Set) newSecrets(prior Set) finding.Finding {
 // what never changes is the same.
 func followsRotation(planned *pki.Bundle, other string) bool {
 	prior, err := pki.Parse([]byte(other))
-	if err != nil || len(planned.Rotated()) == 0 {
-		return false
-	}
 
-	return planned.Mark() == prior.Mark() &&
-		planned.Authority("etcd").Fingerprint == prior.Authority("etcd").Fingerprint &&
-		slices.EqualFunc(planned.RecordKeys(), prior.RecordKeys(), bytes.Equal)
+	return err == nil && planned.Rotates() && planned.Identity() == prior.Identity()
 }
 
 func sameBundle(bundle *pki.Bundle, other string) bool {

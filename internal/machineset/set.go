@@ -95,10 +95,10 @@ type Machine struct {
 	Pod     workload.PodSpec
 }
 
-// Bundle is the secrets of the set, which know those that state has.
+// Bundle is the secrets of the set as its machines may have them beside those that state has, which it knows.
 func (p Set) Bundle() (*pki.Bundle, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
-	if err != nil || p.FormerSecrets == "" {
+	if err != nil || p.FormerSecrets == "" || p.FormerSecrets == p.Secrets {
 		return bundle, err
 	}
 
@@ -107,7 +107,7 @@ func (p Set) Bundle() (*pki.Bundle, error) {
 		return nil, fmt.Errorf("the secrets in state: %w", err)
 	}
 
-	return bundle.Knowing(former), nil
+	return bundle.Following(former).Knowing(bundle).Knowing(former), nil
 }
 
 // Names returns the names of the machines in order.
@@ -284,7 +284,7 @@ type Rendered struct {
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
-		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: len(bundle.Rotated()) > 0}
+		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates()}
 
 	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
 	if err != nil {
@@ -317,7 +317,7 @@ func (p Set) filesOfCreate() Rendered {
 
 // Configurations is render with the secrets of the set.
 func (p Set) Configurations() (Rendered, error) {
-	bundle, err := pki.Parse([]byte(p.Secrets))
+	bundle, err := p.Bundle()
 	if err != nil {
 		return Rendered{}, err
 	}

@@ -35,10 +35,10 @@ const clockSkew = time.Hour
 // secrets. It prints without them. Make one with Generate, Parse or FromMachineConfig.
 type Bundle struct {
 	secrets *secrets.Bundle
-	// previous are the keys that the present ones took the place of and that are still accepted, and rotated the kinds
-	// that were ever turned over.
-	previous previous
-	rotated  []rotation.Kind
+	// next are the keys that are to take the place of the present ones, previous those whose place they took and that are
+	// still accepted, and rotated the kinds whose present key took the place of another one.
+	next, previous spareKeys
+	rotated        []rotation.Kind
 	// others are bundles of the same cluster whose keys are known, too.
 	others []*Bundle
 }
@@ -67,11 +67,11 @@ func newBundle(s *secrets.Bundle) *Bundle {
 	return &Bundle{secrets: s}
 }
 
-// YAML encodes the bundle as `talosctl gen secrets` does, with the previous keys beside where there are any. The result
+// YAML encodes the bundle as `talosctl gen secrets` does, with next and previous keys beside where there are any. The result
 // is deterministic, and parsing and encoding it again gives the same bytes. It contains every secret of the cluster.
 func (b *Bundle) YAML() ([]byte, error) {
 	var content any = b.secrets
-	if len(b.rotated) > 0 || len(b.Previous()) > 0 {
+	if b.Rotates() {
 		content = b.file()
 	}
 

@@ -37,7 +37,7 @@ func Parse(data []byte) (*Bundle, error) {
 	for i := 0; i < len(root.Content); i += 2 {
 		name, value := root.Content[i].Value, root.Content[i+1]
 
-		known, err := rotated.decodePrevious(name, value)
+		known, err := rotated.decodeSpare(name, value)
 		if !known {
 			err = decodePart(parsed, name, value)
 		}
@@ -47,12 +47,13 @@ func Parse(data []byte) (*Bundle, error) {
 		}
 	}
 
-	if err := validate(parsed, rotated.checkPrevious()...); err != nil {
+	if err := validate(parsed, rotated.checkSpare()...); err != nil {
 		return nil, err
 	}
 
 	bundle := newBundle(parsed)
-	bundle.previous, bundle.rotated = rotated.previous, rotated.rotated
+	bundle.next, bundle.previous, bundle.rotated = rotated.next, rotated.previous, rotated.rotated
+	bundle.addRotated(rotated.previous.kinds()...)
 
 	return bundle, nil
 }

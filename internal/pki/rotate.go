@@ -1,7 +1,10 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,35 +19,40 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// ErrRotating says that a key is to be turned over again whose former one is still accepted.
-var ErrRotating = errors.New("the key before the present one is still accepted")
+// ErrRotating says that a key is to be turned over that is being turned over already.
+var ErrRotating = errors.New("it is being turned over already")
 
-// previous is the part of a bundle's file with the keys that its present ones took the place of and that machines still
-// accept. `talosctl` passes it over (machinery 1.13, secrets.LoadBundle).
-type previous struct {
-	Certs          previousCerts `yaml:"certs,omitempty"`
-	BootstrapToken string        `yaml:"bootstraptoken,omitempty"`
+// spareKeys are keys beside the present ones of a bundle: those that are to take their place, or those whose place they
+// took. `talosctl` passes these parts of the file over (machinery 1.13, secrets.LoadBundle).
+type spareKeys struct {
+	Certs          spareCerts `yaml:"certs,omitempty"`
+	BootstrapToken string     `yaml:"bootstraptoken,omitempty"`
 }
 
-type previousCerts struct {
+type spareCerts struct {
 	K8s               *talosx509.PEMEncodedCertificateAndKey `yaml:"k8s,omitempty"`
 	K8sAggregator     *talosx509.PEMEncodedCertificateAndKey `yaml:"k8saggregator,omitempty"`
 	K8sServiceAccount *talosx509.PEMEncodedKey               `yaml:"k8sserviceaccount,omitempty"`
 	OS                *talosx509.PEMEncodedCertificateAndKey `yaml:"os,omitempty"`
 }
 
-// file is what YAML writes: the file of `talosctl gen secrets`, and what only a bundle has whose keys were turned over.
+// file is what YAML writes: the file of `talosctl gen secrets`, and what only a bundle has whose keys are turned over.
 type file struct {
 	Bundle   *secrets.Bundle `yaml:",inline"`
-	Previous *previous       `yaml:"previous,omitempty"`
-	// Rotated are the kinds that were ever turned over.
+	Next     *spareKeys      `yaml:"next,omitempty"`
+	Previous *spareKeys      `yaml:"previous,omitempty"`
+	// Rotated are the kinds whose present key took the place of another one.
 	Rotated []string `yaml:"rotated,omitempty"`
 }
 
 func (b *Bundle) file() file {
 	out := file{Bundle: b.secrets}
 
-	if len(b.Previous()) > 0 {
+	if len(b.next.kinds()) > 0 {
+		out.Next = &b.next
+	}
+
+	if len(b.previous.kinds()) > 0 {
 		out.Previous = &b.previous
 	}
 
@@ -55,15 +63,23 @@ func (b *Bundle) file() file {
 	return out
 }
 
-// Rotated are the kinds of keys that were ever turned over, in the order of [rotation.Kinds].
+// Rotated are the kinds of keys whose present one took the place of another one, in the order of [rotation.Kinds].
 func (b *Bundle) Rotated() []rotation.Kind { return slices.Clone(b.rotated) }
 
-// Previous are the kinds of keys of which the bundle has the one before the present one, too.
-func (b *Bundle) Previous() []rotation.Kind {
-	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !b.previous.has(k) })
+// Rotates is whether keys are turned over, or ever were: machines may carry others than the present ones.
+func (b *Bundle) Rotates() bool { return len(b.rotated) > 0 || len(b.Turning()) > 0 }
+
+// Turning are the kinds that are being turned over: there is a next key, or the former one is still accepted.
+func (b *Bundle) Turning() []rotation.Kind {
+	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !b.next.has(k) && !b.previous.has(k) })
 }
 
-func (p previous) has(kind rotation.Kind) bool {
+// kinds are those of which there is a key.
+func (p spareKeys) kinds() []rotation.Kind {
+	return slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool { return !p.has(k) })
+}
+
+func (p spareKeys) has(kind rotation.Kind) bool {
 	switch kind {
 	case rotation.TalosCA:
 		return p.Certs.OS != nil
@@ -80,56 +96,88 @@ func (p previous) has(kind rotation.Kind) bool {
 	}
 }
 
-// Rotate is a bundle with new keys of some kinds. It keeps those that they take the place of as the previous ones. What
-// the cluster is known by stays, and so do the authority of etcd and all that backups need. A kind whose previous key
-// is still there is ErrRotating: machines may carry no other one yet.
+// Rotate is the bundle one step further (see Advance), with next keys of some kinds, which nobody works with yet. What
+// the cluster is known by stays, and so do the authority of etcd and all that backups need. A kind that is being turned
+// over is ErrRotating: a machine may carry a key of which nothing would be left.
 func (b *Bundle) Rotate(kinds ...rotation.Kind) (*Bundle, error) {
-	out := b.copy()
+	out := b.Advance()
 
 	for _, kind := range kinds {
-		if b.previous.has(kind) {
+		if slices.Contains(b.Turning(), kind) {
 			return nil, fmt.Errorf("turn the %s over: %w", kind, ErrRotating)
 		}
 
-		if err := out.turn(kind); err != nil {
+		if err := out.next.make(kind); err != nil {
 			return nil, fmt.Errorf("turn the %s over: %w", kind, err)
 		}
 	}
 
-	out.rotated = slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool {
-		return !slices.Contains(b.rotated, k) && !slices.Contains(kinds, k)
-	})
-
 	return out, nil
 }
 
-// turn makes a new key of one kind, as Generate does.
-func (b *Bundle) turn(kind rotation.Kind) error {
-	certs, former, start := b.secrets.Certs, &b.previous, time.Now().Add(-clockSkew)
+// Advance is the bundle one step further: next keys become the present ones, which become the previous ones, and what
+// was that is dropped.
+func (b *Bundle) Advance() *Bundle {
+	out := b.copy()
+	out.previous, out.others = spareKeys{}, nil
+
+	for _, kind := range b.next.kinds() {
+		out.exchange(kind)
+	}
+
+	return out
+}
+
+// exchange puts the next key of a kind in the place of the present one, and that in the place of the previous one.
+func (b *Bundle) exchange(kind rotation.Kind) {
+	certs, next, was := b.secrets.Certs, &b.next, &b.previous
 
 	switch kind {
 	case rotation.TalosCA:
-		former.Certs.OS = certs.OS
-
-		return become(&certs.OS)(secrets.NewTalosCA(start))
+		was.Certs.OS, certs.OS, next.Certs.OS = certs.OS, next.Certs.OS, nil
 	case rotation.KubernetesCA:
-		former.Certs.K8s = certs.K8s
-
-		return become(&certs.K8s)(secrets.NewKubernetesCA(start, config.TalosVersionCurrent))
+		was.Certs.K8s, certs.K8s, next.Certs.K8s = certs.K8s, next.Certs.K8s, nil
 	case rotation.AggregatorCA:
-		former.Certs.K8sAggregator = certs.K8sAggregator
+		was.Certs.K8sAggregator, certs.K8sAggregator, next.Certs.K8sAggregator =
+			certs.K8sAggregator, next.Certs.K8sAggregator, nil
+	case rotation.ServiceAccountKey:
+		was.Certs.K8sServiceAccount, certs.K8sServiceAccount, next.Certs.K8sServiceAccount =
+			certs.K8sServiceAccount, next.Certs.K8sServiceAccount, nil
+	case rotation.ClusterToken:
+		was.BootstrapToken, b.secrets.Secrets.BootstrapToken, next.BootstrapToken =
+			b.secrets.Secrets.BootstrapToken, next.BootstrapToken, ""
+	}
 
-		return become(&certs.K8sAggregator)(secrets.NewAggregatorCA(start, config.TalosVersionCurrent))
+	b.addRotated(kind)
+}
+
+// addRotated notes a kind.
+func (b *Bundle) addRotated(kinds ...rotation.Kind) {
+	b.rotated = slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool {
+		return !slices.Contains(b.rotated, k) && !slices.Contains(kinds, k)
+	})
+}
+
+// make makes a new key of one kind, as Generate does.
+func (p *spareKeys) make(kind rotation.Kind) error {
+	start := time.Now().Add(-clockSkew)
+
+	switch kind {
+	case rotation.TalosCA:
+		return become(&p.Certs.OS)(secrets.NewTalosCA(start))
+	case rotation.KubernetesCA:
+		return become(&p.Certs.K8s)(secrets.NewKubernetesCA(start, config.TalosVersionCurrent))
+	case rotation.AggregatorCA:
+		return become(&p.Certs.K8sAggregator)(secrets.NewAggregatorCA(start, config.TalosVersionCurrent))
 	case rotation.ServiceAccountKey:
 		key, err := talosx509.NewRSAKey()
 		if err != nil {
 			return err
 		}
 
-		former.Certs.K8sServiceAccount = certs.K8sServiceAccount
-		certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: key.KeyPEM}
+		p.Certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: key.KeyPEM}
 	case rotation.ClusterToken:
-		former.BootstrapToken, b.secrets.Secrets.BootstrapToken = b.secrets.Secrets.BootstrapToken, newToken()
+		p.BootstrapToken = newToken()
 	}
 
 	return nil
@@ -152,12 +200,34 @@ func newToken() string {
 	return text[:6] + "." + text[6:22]
 }
 
-// WithoutPrevious is the bundle without the keys that its present ones took the place of.
-func (b *Bundle) WithoutPrevious() *Bundle {
+// Following is the bundle for machines whose state has another one of the cluster. An authority that this state does
+// not know is accepted only: until the state is stored with the bundle, nobody who has the state alone could recognise
+// a machine that works with it. Where the bundle does not know the one of the state there is no such way, and the
+// result is the bundle itself.
+func (b *Bundle) Following(state *Bundle) *Bundle {
+	if state == nil || state.Mark() != b.Mark() {
+		return b
+	}
+
 	out := b.copy()
-	out.previous, out.others = previous{}, nil
+
+	if had, is := state.secrets.Certs.OS, b.secrets.Certs.OS; !among(state.everyTalosCA(), is) &&
+		among(b.everyTalosCA(), had) {
+		out.secrets.Certs.OS, out.next.Certs.OS, out.previous.Certs.OS = had, is, nil
+	}
+
+	if had, is := state.secrets.Certs.K8s, b.secrets.Certs.K8s; !among(state.everyKubernetesCA(), is) &&
+		among(b.everyKubernetesCA(), had) {
+		out.secrets.Certs.K8s, out.next.Certs.K8s, out.previous.Certs.K8s = had, is, nil
+	}
 
 	return out
+}
+
+func among(all []*talosx509.PEMEncodedCertificateAndKey, pair *talosx509.PEMEncodedCertificateAndKey) bool {
+	return slices.ContainsFunc(all, func(p *talosx509.PEMEncodedCertificateAndKey) bool {
+		return bytes.Equal(p.Crt, pair.Crt)
+	})
 }
 
 // Knowing is the bundle with the keys of another one of the same cluster: clients know authorities of both, and a
@@ -179,20 +249,21 @@ func (b *Bundle) copy() *Bundle {
 	certs, kept, trustd := *s.Certs, *s.Secrets, *s.TrustdInfo
 	s.Certs, s.Secrets, s.TrustdInfo = &certs, &kept, &trustd
 
-	return &Bundle{secrets: &s, previous: b.previous, rotated: b.rotated, others: b.others}
+	return &Bundle{secrets: &s, next: b.next, previous: b.previous, rotated: b.rotated, others: b.others}
 }
 
 // everyOf lists what a bundle has of one kind, the present one first, those that took its place in others last.
 func (b *Bundle) everyOf(
 	of func(*secrets.Certs) *talosx509.PEMEncodedCertificateAndKey,
-	former func(previous) *talosx509.PEMEncodedCertificateAndKey,
+	spare func(spareKeys) *talosx509.PEMEncodedCertificateAndKey,
 ) []*talosx509.PEMEncodedCertificateAndKey {
 	var all []*talosx509.PEMEncodedCertificateAndKey
 
 	for _, known := range append([]*Bundle{b}, b.others...) {
-		for _, pair := range []*talosx509.PEMEncodedCertificateAndKey{of(known.secrets.Certs), former(known.previous)} {
-			same := func(p *talosx509.PEMEncodedCertificateAndKey) bool { return string(p.Crt) == string(pair.Crt) }
-			if pair != nil && !slices.ContainsFunc(all, same) {
+		for _, pair := range []*talosx509.PEMEncodedCertificateAndKey{
+			of(known.secrets.Certs), spare(known.next), spare(known.previous),
+		} {
+			if pair != nil && !among(all, pair) {
 				all = append(all, pair)
 			}
 		}
@@ -203,26 +274,83 @@ func (b *Bundle) everyOf(
 
 func (b *Bundle) everyTalosCA() []*talosx509.PEMEncodedCertificateAndKey {
 	return b.everyOf(func(c *secrets.Certs) *talosx509.PEMEncodedCertificateAndKey { return c.OS },
-		func(p previous) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.OS })
+		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.OS })
 }
 
 func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 	return b.everyOf(func(c *secrets.Certs) *talosx509.PEMEncodedCertificateAndKey { return c.K8s },
-		func(p previous) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
+		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8s })
 }
 
-// Accepted are the certificates, in PEM, of the authorities of the Talos API and of Kubernetes that the present ones
-// took the place of and that machines still accept; none where they are the only ones.
-func (b *Bundle) Accepted() (talos, kubernetes []byte) {
-	if pair := b.previous.Certs.OS; pair != nil {
-		talos = pair.Crt
+// Identity is what tells the cluster from all others while its keys are turned over, those of its name and of its id
+// included: a digest in lower-case hexadecimal of what never changes.
+func (b *Bundle) Identity() string {
+	sum := sha256.New()
+
+	for _, part := range append(b.RecordKeys(), []byte(b.Authority("etcd").Fingerprint), []byte(b.Mark())) {
+		fmt.Fprintf(sum, "%x\n", part)
 	}
 
-	if pair := b.previous.Certs.K8s; pair != nil {
-		kubernetes = pair.Crt
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Unknown are the authorities that a machine works with and the bundle does not have: nobody who has the bundle alone
+// could recognise what they sign.
+func (b *Bundle) Unknown(carried rotation.Keys) []rotation.Kind {
+	var kinds []rotation.Kind
+
+	if id := carried.Talos.Issuing; id != "" && !identified(b.everyTalosCA(), id) {
+		kinds = append(kinds, rotation.TalosCA)
 	}
 
-	return talos, kubernetes
+	if id := carried.Kubernetes.Issuing; id != "" && !identified(b.everyKubernetesCA(), id) {
+		kinds = append(kinds, rotation.KubernetesCA)
+	}
+
+	return kinds
+}
+
+func identified(all []*talosx509.PEMEncodedCertificateAndKey, id string) bool {
+	return slices.ContainsFunc(all, func(p *talosx509.PEMEncodedCertificateAndKey) bool {
+		return rotation.AuthorityID(p.Crt) == id
+	})
+}
+
+// Accepted is the certificates of authorities, in PEM.
+type Accepted struct{ Talos, Kubernetes [][]byte }
+
+// Next are the authorities that are to take the place of the present ones.
+func (b *Bundle) Next() Accepted { return b.next.authorities() }
+
+// Previous are the authorities whose place the present ones took and that machines still accept.
+func (b *Bundle) Previous() Accepted { return b.previous.authorities() }
+
+// Beside are the identifiers of the authorities that clients trust beside the present one of that name, which is one of
+// those of Authorities.
+func (b *Bundle) Beside(name string) []string {
+	next, previous := b.Next(), b.Previous()
+	all := map[string][][]byte{
+		"talos": append(next.Talos, previous.Talos...), "kubernetes": append(next.Kubernetes, previous.Kubernetes...),
+	}
+
+	var ids []string
+	for _, crt := range all[name] {
+		ids = append(ids, rotation.AuthorityID(crt))
+	}
+
+	return ids
+}
+
+func (p spareKeys) authorities() (out Accepted) {
+	if pair := p.Certs.OS; pair != nil {
+		out.Talos = append(out.Talos, pair.Crt)
+	}
+
+	if pair := p.Certs.K8s; pair != nil {
+		out.Kubernetes = append(out.Kubernetes, pair.Crt)
+	}
+
+	return out
 }
 
 // Keyring is every key that a bundle knows, for machines that are given one of them again.
@@ -235,27 +363,31 @@ type Keyring struct {
 func (b *Bundle) Keyring() Keyring {
 	ring := Keyring{Talos: b.everyTalosCA(), Kubernetes: b.everyKubernetesCA(), Aggregator: b.everyOf(
 		func(c *secrets.Certs) *talosx509.PEMEncodedCertificateAndKey { return c.K8sAggregator },
-		func(p previous) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8sAggregator })}
+		func(p spareKeys) *talosx509.PEMEncodedCertificateAndKey { return p.Certs.K8sAggregator })}
 
 	for _, known := range append([]*Bundle{b}, b.others...) {
-		ring.ServiceAccount = append(ring.ServiceAccount, string(known.secrets.Certs.K8sServiceAccount.Key))
-		if key := known.previous.Certs.K8sServiceAccount; key != nil {
-			ring.ServiceAccount = append(ring.ServiceAccount, string(key.Key))
+		for _, key := range []*talosx509.PEMEncodedKey{
+			known.secrets.Certs.K8sServiceAccount, known.next.Certs.K8sServiceAccount, known.previous.Certs.K8sServiceAccount,
+		} {
+			if key != nil {
+				ring.ServiceAccount = append(ring.ServiceAccount, string(key.Key))
+			}
 		}
 
 		ring.BootstrapToken = append(ring.BootstrapToken, known.secrets.Secrets.BootstrapToken,
-			known.previous.BootstrapToken)
+			known.next.BootstrapToken, known.previous.BootstrapToken)
 	}
 
 	return ring
 }
 
-// decodePrevious reads what only a bundle has whose keys were turned over. known is whether the part is one of these.
-func (b *Bundle) decodePrevious(name string, value *yaml.Node) (known bool, err error) {
+// decodeSpare reads what only a bundle has whose keys are turned over. known is whether the part is one of these.
+func (b *Bundle) decodeSpare(name string, value *yaml.Node) (known bool, err error) {
 	switch name {
-	case "previous":
-		if value.Load(&b.previous, yaml.WithKnownFields()) != nil {
-			return true, fmt.Errorf("previous (line %d) does not have the shape that talosop writes", value.Line)
+	case "next", "previous":
+		into := map[string]*spareKeys{"next": &b.next, "previous": &b.previous}[name]
+		if value.Load(into, yaml.WithKnownFields()) != nil {
+			return true, fmt.Errorf("%s (line %d) does not have the shape of keys beside the present ones", name, value.Line)
 		}
 
 		return true, nil
@@ -267,7 +399,7 @@ func (b *Bundle) decodePrevious(name string, value *yaml.Node) (known bool, err 
 
 		for _, kind := range rotation.Kinds() {
 			if slices.Contains(names, kindName(kind)) {
-				b.rotated = append(b.rotated, kind)
+				b.addRotated(kind)
 			}
 		}
 
@@ -282,33 +414,35 @@ func kindName(kind rotation.Kind) string {
 	return strings.ReplaceAll(strings.ToLower(string(kind)), " ", "_")
 }
 
-// checkPrevious says what is wrong with the previous keys.
-func (b *Bundle) checkPrevious() []error {
+// checkSpare says what is wrong with the keys beside the present ones.
+func (b *Bundle) checkSpare() []error {
+	return append(b.next.check("next"), b.previous.check("previous")...)
+}
+
+func (p spareKeys) check(part string) []error {
 	var problems []error
 
-	certs := b.previous.Certs
-
 	for name, pair := range map[string]*talosx509.PEMEncodedCertificateAndKey{
-		"os": certs.OS, "k8s": certs.K8s, "k8saggregator": certs.K8sAggregator,
+		"os": p.Certs.OS, "k8s": p.Certs.K8s, "k8saggregator": p.Certs.K8sAggregator,
 	} {
 		if pair == nil {
 			continue
 		}
 
 		if err := checkAuthority(pair); err != nil {
-			problems = append(problems, fmt.Errorf("previous.certs.%s: %w", name, err))
+			problems = append(problems, fmt.Errorf("%s.certs.%s: %w", part, name, err))
 		}
 	}
 
-	if key := certs.K8sServiceAccount; key != nil {
+	if key := p.Certs.K8sServiceAccount; key != nil {
 		if err := checkServiceAccountKey(key); err != nil {
-			problems = append(problems, fmt.Errorf("previous.certs.k8sserviceaccount: %w", err))
+			problems = append(problems, fmt.Errorf("%s.certs.k8sserviceaccount: %w", part, err))
 		}
 	}
 
-	if token := b.previous.BootstrapToken; token != "" {
-		if id, secret, dotted := strings.Cut(token, "."); !dotted || id == "" || secret == "" {
-			problems = append(problems, errors.New("previous.bootstraptoken is not of the form <id>.<secret>"))
+	if p.BootstrapToken != "" {
+		if id, secret, dotted := strings.Cut(p.BootstrapToken, "."); !dotted || id == "" || secret == "" {
+			problems = append(problems, fmt.Errorf("%s.bootstraptoken is not of the form <id>.<secret>", part))
 		}
 	}
 

@@ -3,6 +3,7 @@ package pki
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,8 @@ func encoded(t *testing.T, b *Bundle) string {
 	return string(text)
 }
 
-func turned(t *testing.T, b *Bundle, kinds ...rotation.Kind) *Bundle {
+// next is a bundle with next keys, and turned one that has taken them.
+func next(t *testing.T, b *Bundle, kinds ...rotation.Kind) *Bundle {
 	t.Helper()
 
 	out, err := b.Rotate(kinds...)
@@ -36,6 +38,12 @@ func turned(t *testing.T, b *Bundle, kinds ...rotation.Kind) *Bundle {
 	}
 
 	return out
+}
+
+func turned(t *testing.T, b *Bundle, kinds ...rotation.Kind) *Bundle {
+	t.Helper()
+
+	return next(t, b, kinds...).Advance()
 }
 
 func fingerprintsOf(b *Bundle) map[string]string {
@@ -53,7 +61,7 @@ func TestRotate_exchangesOneKindAndKeepsTheFormerKey(t *testing.T) {
 	for _, kind := range rotation.Kinds() {
 		after := turned(t, before, kind)
 
-		if got := after.Previous(); !slices.Equal(got, []rotation.Kind{kind}) || !slices.Equal(got, after.Rotated()) {
+		if got := after.previous.kinds(); !slices.Equal(got, []rotation.Kind{kind}) || !slices.Equal(got, after.Rotated()) {
 			t.Errorf("%s: previous %v, rotated %v", kind, got, after.Rotated())
 		}
 
@@ -89,13 +97,93 @@ func TestRotate_exchangesOneKindAndKeepsTheFormerKey(t *testing.T) {
 			t.Errorf("%s: a second rotation while the former key is accepted: %v", kind, err)
 		}
 
-		dropped := again.WithoutPrevious()
-		if len(dropped.Previous()) > 0 || strings.Contains(encoded(t, dropped), "previous") ||
+		dropped := again.Advance()
+		if len(dropped.Turning()) > 0 || strings.Contains(encoded(t, dropped), "previous") ||
 			!slices.Equal(dropped.Rotated(), []rotation.Kind{kind}) {
-			t.Errorf("%s: without previous: %v", kind, dropped.Previous())
+			t.Errorf("%s: without previous: %v", kind, dropped.Turning())
 		}
 
 		turned(t, dropped, kind)
+	}
+}
+
+// What is to come is in the bundle, and so in state, before anybody works with it.
+func TestRotate_keepsTheNextKeyBesideThePresentOne(t *testing.T) {
+	before := testBundle(t)
+
+	for _, kind := range rotation.Kinds() {
+		ahead := next(t, before, kind)
+
+		if got := ahead.next.kinds(); !slices.Equal(got, []rotation.Kind{kind}) || len(ahead.Rotated()) > 0 ||
+			!slices.Equal(ahead.Turning(), got) || !ahead.Rotates() {
+			t.Errorf("%s: next %v, rotated %v", kind, got, ahead.Rotated())
+		}
+
+		was, is := before.Keyring(), ahead.Keyring()
+		if was.ServiceAccount[0] != is.ServiceAccount[0] || was.BootstrapToken[0] != is.BootstrapToken[0] ||
+			!maps.Equal(fingerprintsOf(before), fingerprintsOf(ahead)) {
+			t.Errorf("%s: the present keys are others", kind)
+		}
+
+		again, err := Parse([]byte(encoded(t, ahead)))
+		if err != nil || encoded(t, again) != encoded(t, ahead) {
+			t.Errorf("%s: parsed and encoded again it differs: %v", kind, err)
+		}
+
+		if _, err := again.Rotate(kind); !errors.Is(err, ErrRotating) {
+			t.Errorf("%s: a second rotation before the first one: %v", kind, err)
+		}
+
+		if after := again.Advance(); !slices.Equal(after.previous.kinds(), []rotation.Kind{kind}) ||
+			len(after.next.kinds()) > 0 || encoded(t, after.Advance()) == encoded(t, before) {
+			t.Errorf("%s: advanced it has previous %v, next %v", kind, after.previous.kinds(), after.next.kinds())
+		}
+	}
+}
+
+// No machine works with an authority that the state of its resource does not know.
+func TestFollowing_acceptsWhatStateDoesNotKnow(t *testing.T) {
+	kinds := []rotation.Kind{rotation.TalosCA, rotation.KubernetesCA}
+	before := testBundle(t)
+	ahead := next(t, before, kinds...)
+	after := ahead.Advance()
+	dropped := after.Advance()
+
+	for name, c := range map[string]struct {
+		planned, state, want *Bundle
+	}{
+		"a step":           {after, ahead, after},
+		"the last step":    {dropped, after, dropped},
+		"two steps":        {after, before, ahead},
+		"two of the other": {dropped, ahead, dropped},
+		"all of them":      {dropped, before, dropped}, // there is no way but to use them
+	} {
+		got := c.planned.Following(c.state)
+		if !maps.Equal(fingerprintsOf(got), fingerprintsOf(c.want)) ||
+			!slices.Equal(got.next.kinds(), c.want.next.kinds()) || !slices.Equal(got.previous.kinds(), c.want.previous.kinds()) {
+			t.Errorf("%s: next %v, previous %v", name, got.next.kinds(), got.previous.kinds())
+		}
+	}
+}
+
+func TestUnknown_namesWhatMachinesWorkWith(t *testing.T) {
+	before := testBundle(t)
+	after := turned(t, before, rotation.TalosCA, rotation.KubernetesCA)
+	carried := rotation.Keys{
+		Talos:      rotation.Trust{Issuing: rotation.AuthorityID(before.secrets.Certs.OS.Crt)},
+		Kubernetes: rotation.Trust{Issuing: rotation.AuthorityID(before.secrets.Certs.K8s.Crt)},
+	}
+
+	if got := after.Unknown(carried); len(got) > 0 {
+		t.Errorf("with the previous keys: %v", got)
+	}
+
+	if got := after.Advance().Unknown(carried); !slices.Equal(got, []rotation.Kind{rotation.TalosCA, rotation.KubernetesCA}) {
+		t.Errorf("without the previous keys: %v", got)
+	}
+
+	if before.Identity() != after.Advance().Identity() || before.Identity() == otherBundle(t).Identity() {
+		t.Error("the identity is not that of the cluster")
 	}
 }
 
@@ -181,12 +269,12 @@ func TestClients_trustAndHaveBothAuthorities(t *testing.T) {
 	}
 
 	// What state had before goes on working beside a bundle that lacks it.
-	known := after.WithoutPrevious().Knowing(before)
+	known := after.Advance().Knowing(before)
 	if c, err := known.TalosClient([]string{"os:admin"}, time.Hour); err != nil || len(c.Former) != 1 {
 		t.Errorf("with the bundle before: %d former clients, %v", len(c.Former), err)
 	}
 
-	if encoded(t, known) != encoded(t, after.WithoutPrevious()) {
+	if encoded(t, known) != encoded(t, after.Advance()) {
 		t.Error("the file has the keys of another bundle")
 	}
 

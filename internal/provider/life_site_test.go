@@ -51,6 +51,8 @@ type lifeConfig struct {
 	CreateFirst             bool
 	NoSecrets               bool
 	Rack                    string
+	// Turn is the text of the triggers that turn keys over; empty for none.
+	Turn string
 }
 
 func (c lifeConfig) String() string {
@@ -65,8 +67,8 @@ func (c lifeConfig) String() string {
 		}
 	}
 
-	return fmt.Sprintf("%s as %q, names %q, control planes %v, workers %v, rack %q%s",
-		c.Layout, c.Label, c.Prefix, c.Planes, c.Workers, c.Rack, flags)
+	return fmt.Sprintf("%s as %q, names %q, control planes %v, workers %v, rack %q, keys %q%s",
+		c.Layout, c.Label, c.Prefix, c.Planes, c.Workers, c.Rack, c.Turn, flags)
 }
 
 const lifeSecrets = "talosop_secrets.this"
@@ -125,7 +127,12 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 		blocks = append(blocks, lifeBlock{
 			Address: lifeSecrets, Kind: "talosop_secrets",
 			Config: func(func(string, string) tftypes.Value) configuration {
-				return configuration{"deletion_protection": !c.SecretsUnlocked}
+				config := configuration{"deletion_protection": !c.SecretsUnlocked}
+				if c.Turn != "" {
+					config["rotate"] = configuration{"talos_ca": c.Turn, "kubernetes_ca": c.Turn, "cluster_token": c.Turn}
+				}
+
+				return config
 			},
 		})
 	}

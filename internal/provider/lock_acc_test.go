@@ -179,6 +179,10 @@ func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
 		t.Errorf("the lock was taken from %v, want the one who was killed, %v", from, first)
 	}
 
+	if first := history.rebooted["w-1"]; len(first) > 0 && !strings.HasPrefix(first[0], "workers w-1 and w-2@") {
+		t.Errorf("who holds the lock is called %s", first[0])
+	}
+
 	others := slices.Concat(history.rebooted["w-1"], history.rebooted["w-2"])
 
 	for _, m := range s.workers {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -9,7 +10,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // turnedHCL is secrets whose authorities are turned over once.
@@ -30,7 +34,8 @@ func texts(lines ...string) knownvalue.Check {
 	return knownvalue.ListExact(checks)
 }
 
-// A whole cluster turns its authorities over with two applies, the plans of which list every move, and without a reboot.
+// A whole cluster turns its authorities over with three applies, the plans of which list every move, and without a
+// reboot.
 func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
@@ -54,6 +59,12 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 				Config: turnedHCL + machines,
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: operations(
 					of("cp-1", accept), of("cp-2", accept), of("cp-3", accept), of("batch/w-1", accept),
+				)},
+				ExpectNonEmptyPlan: true,
+			},
+			{
+				Config: turnedHCL + machines,
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: operations(
 					of("cp-1", use), of("cp-2", use), of("cp-3", use), of("batch/w-1", use),
 				)},
 				ExpectNonEmptyPlan: true,
@@ -79,8 +90,7 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	}
 }
 
-// Resources that follow each other need one apply more: no control plane uses an authority that workers of another
-// resource do not accept yet.
+// Resources that follow each other need no apply more.
 func TestAccRotation_ofSplitResources(t *testing.T) {
 	t.Parallel()
 
@@ -101,5 +111,93 @@ func TestAccRotation_ofSplitResources(t *testing.T) {
 				},
 			},
 		},
+	})
+}
+
+// turnedFile is a file of secrets as the guide makes it of the one before: with the authorities of a fresh one, and its
+// own below previous.
+func turnedFile(t *testing.T, before, fresh string) map[string]any {
+	t.Helper()
+
+	file, other := map[string]any{}, map[string]any{}
+	must(t, yaml.Unmarshal([]byte(before), &file))
+	must(t, yaml.Unmarshal([]byte(fresh), &other))
+
+	certs, _ := file["certs"].(map[string]any)
+	others, _ := other["certs"].(map[string]any)
+	file["previous"] = map[string]any{"certs": map[string]any{"os": certs["os"], "k8s": certs["k8s"]}}
+	certs["os"], certs["k8s"] = others["os"], others["k8s"]
+	file["rotated"] = []any{"talos_ca", "kubernetes_ca"}
+
+	return file
+}
+
+// Secrets that are in no state are turned over where they are kept, with two applies, and no file that lacks what
+// machines work with is taken.
+func TestAccRotation_ofProvidedSecrets(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		bundle, fresh := bundleOnce(), otherBundle(t)
+		s := newSite(t, 1, 1)
+		w := s.providedSite(t, cli, bundle)
+		w.MustRun("apply", "-auto-approve")
+		s.ForgetCalls()
+
+		give := func(change func(file map[string]any)) {
+			file := turnedFile(t, bundle, fresh)
+			change(file)
+
+			text, err := yaml.Marshal(file)
+			must(t, err)
+			w.Setenv("TF_VAR_secrets", string(text))
+		}
+
+		dropped := func(file map[string]any) { delete(file, "previous") }
+		give(dropped)
+		says(t, fails(t, w, "plan"), "Keys that machines work with are missing", "cp-1 works with a Talos CA")
+		says(t, fails(t, w, "plan", "-refresh=false"), "Keys that machines work with are missing")
+		s.nothingWasSent(t)
+
+		give(func(map[string]any) {})
+
+		settles := func(moves ...string) {
+			var said string
+
+			for range 3 {
+				if empty, _ := w.PlanIsEmpty(); empty {
+					break
+				}
+
+				said += w.MustRun("apply", "-auto-approve").Output()
+			}
+
+			says(t, w.MustRun("plan"), "No changes.")
+
+			for _, machine := range []string{"cp-1", "w-1"} {
+				for _, move := range moves {
+					if line := "apply configuration to " + machine + " (no reboot): " + move; !strings.Contains(said, line) {
+						t.Errorf("no plan says %s:\n%s", line, said)
+					}
+				}
+			}
+		}
+		settles("accept new Talos CA, accept new Kubernetes CA", "use new Talos CA, use new Kubernetes CA")
+		give(func(file map[string]any) { delete(file, "previous"); delete(file, "rotated") })
+		says(t, fails(t, w, "plan"), "Other secrets than those of the cluster", "`rotated`")
+
+		give(dropped)
+		settles("drop former Talos CA")
+
+		former, err := pki.Parse([]byte(bundle))
+		must(t, err)
+		s.refuses(t, former)
+
+		for _, secrets := range []string{bundle, fresh} {
+			holdsNone(t, secrets, map[string]string{"state": w.Read("terraform.tfstate*")})
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+		s.expectBlank(t)
 	})
 }

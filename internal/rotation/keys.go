@@ -1,6 +1,10 @@
 package rotation
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"hash"
 	"slices"
 	"strings"
 )
@@ -50,6 +54,29 @@ func (t Trust) Trusts(id string) bool { return id != "" && (t.Issuing == id || t
 
 // all are the authorities whose certificates are taken.
 func (t Trust) all() Set { return t.Accepted.With(t.Issuing) }
+
+// idLength is the number of bytes of an identifier: enough to tell the few keys of a cluster apart.
+const idLength = 8
+
+// AuthorityID is the identifier of an authority by its certificate in PEM; empty for none.
+func AuthorityID(crt []byte) string {
+	if len(crt) == 0 {
+		return ""
+	}
+
+	if block, _ := pem.Decode(crt); block != nil {
+		crt = block.Bytes
+	}
+
+	return Identifier(sha256.New(), crt)
+}
+
+// Identifier is what a hash makes of a key.
+func Identifier(sum hash.Hash, key []byte) string {
+	sum.Write(key)
+
+	return hex.EncodeToString(sum.Sum(nil)[:idLength])
+}
 
 // Set is a set of identifiers, sorted and separated by plus signs.
 type Set string

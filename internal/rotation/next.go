@@ -211,9 +211,7 @@ func (c Cluster) workersTalos(has, wanted Trust) Trust {
 		next.Issuing = c.presentOf(has, wanted, talosOf)
 	}
 
-	if c.controlPlanes(func(h Holder) bool { return h.Keys.Talos.Trusts(wanted.Issuing) }) || has == (Trust{}) {
-		next.Accepted = wanted.Accepted.With(wanted.Issuing)
-	}
+	next.Accepted = c.followed(has, wanted, talosOf)
 
 	kept := c.ofControlPlanes(func(h Holder) Set { return h.Keys.Talos.all() })
 	if has != (Trust{}) {
@@ -223,6 +221,14 @@ func (c Cluster) workersTalos(has, wanted Trust) Trust {
 	next.Accepted = next.Accepted.With(kept.IDs()...).Without(next.Issuing)
 
 	return next
+}
+
+// followed are the wanted authorities that a worker accepts: what it has, and what every control plane accepts by now.
+func (c Cluster) followed(has, wanted Trust, of func(Keys) Trust) Set {
+	return SetOf(slices.DeleteFunc(wanted.all().IDs(), func(id string) bool {
+		return has != (Trust{}) && !has.Trusts(id) &&
+			!c.controlPlanes(func(h Holder) bool { return of(h.Keys).Trusts(id) })
+	})...)
 }
 
 // workersKubernetes is the authority of Kubernetes on a worker. It drops the former one as soon as every API server
@@ -238,10 +244,8 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 		kept = kept.within(has.all())
 	}
 
-	// It is given both authorities' new ones with one change.
-	if has == (Trust{}) || c.controlPlanes(func(h Holder) bool { return h.Keys.Kubernetes.Trusts(wanted.Issuing) }) {
-		next.Accepted = wanted.Accepted.With(wanted.Issuing)
-	}
+	// So it is given both authorities' new ones with one change.
+	next.Accepted = c.followed(has, wanted, kubernetesOf)
 
 	next.Accepted = next.Accepted.With(kept.IDs()...).Without(next.Issuing)
 

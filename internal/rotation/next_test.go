@@ -40,12 +40,24 @@ func newSite(random *rand.Rand, controlPlanes, workers int) *site {
 
 func (s *site) cluster() rotation.Cluster { return s.machines }
 
-// wanted is what a bundle with the present key, and with the former one or not, asks of a machine.
-func wanted(controlPlane, accepts bool) rotation.Keys {
-	trust := rotation.Trust{Issuing: present}
-	out := keys(trust, present)
+// phase is how far the bundle is.
+type phase int
 
-	if accepts {
+const (
+	ahead   phase = iota // the present key is the next one
+	turned               // it is the present one, and the former one is accepted
+	dropped              // the former one is gone
+)
+
+// wanted is what a bundle asks of a machine.
+func wanted(controlPlane bool, p phase) rotation.Keys {
+	if p == ahead {
+		return keys(rotation.Trust{Issuing: former, Accepted: present}, former)
+	}
+
+	out := keys(rotation.Trust{Issuing: present}, present)
+
+	if p == turned {
 		out.Talos.Accepted = former
 		if controlPlane {
 			out.Kubernetes.Accepted = former
@@ -56,10 +68,10 @@ func wanted(controlPlane, accepts bool) rotation.Keys {
 }
 
 // move changes one machine as far as that is safe now, and says whether it did.
-func (s *site) move(i int, accepts bool) bool {
+func (s *site) move(i int, p phase) bool {
 	m := &s.machines[i]
 
-	next := s.cluster().Next(m.Keys, wanted(m.ControlPlane, accepts), m.ControlPlane)
+	next := s.cluster().Next(m.Keys, wanted(m.ControlPlane, p), m.ControlPlane)
 	if next == m.Keys {
 		return false
 	}
@@ -128,9 +140,9 @@ func (s *site) check(t *testing.T, trace []string) {
 	}
 }
 
-func (s *site) done(accepts bool) bool {
+func (s *site) done(p phase) bool {
 	for _, m := range s.machines {
-		if m.Keys != wanted(m.ControlPlane, accepts) {
+		if m.Keys != wanted(m.ControlPlane, p) {
 			return false
 		}
 	}
@@ -145,31 +157,28 @@ func TestNext_neverLocksOut(t *testing.T) {
 
 		var trace []string
 
-		accepts := true
+		// What the provider is given may begin with either.
+		at := phase(random.IntN(2))
 
 		for range 1000 {
-			if s.done(accepts) {
-				if !accepts {
-					break
-				}
-
-				accepts = false
+			if at == dropped && s.done(at) {
+				break
 			}
 
-			// The former key may go from the bundle before everybody is done.
-			if random.IntN(30) == 0 {
-				accepts = false
+			// The bundle may be further before everybody is done.
+			if at != dropped && (s.done(at) || random.IntN(30) == 0) {
+				at++
 			}
 
 			i := random.IntN(len(s.machines))
-			if s.move(i, accepts) {
+			if s.move(i, at) {
 				trace = append(trace, fmt.Sprintf("%s: %s", s.machines[i].Name, s.machines[i].Keys))
 			}
 
 			s.check(t, trace)
 		}
 
-		if !s.done(false) {
+		if !s.done(dropped) {
 			t.Fatalf("seed %d: not done after 1000 turns: %v", seed, trace)
 		}
 	}
@@ -182,7 +191,7 @@ func TestNext_waitsForMachinesOfWhichNothingIsKnown(t *testing.T) {
 
 	for range 20 {
 		for i := range 4 {
-			s.move(i, true)
+			s.move(i, turned)
 		}
 	}
 
@@ -198,7 +207,7 @@ func TestNext_machineThatJoinsBeginsWithWhatTheOthersHave(t *testing.T) {
 	s := newSite(rand.New(rand.NewPCG(1, 1)), 3, 1)
 
 	for _, controlPlane := range []bool{true, false} {
-		got := s.cluster().Next(rotation.Keys{}, wanted(controlPlane, true), controlPlane)
+		got := s.cluster().Next(rotation.Keys{}, wanted(controlPlane, turned), controlPlane)
 		if got.Talos.Issuing != former || got.Kubernetes.Issuing != former || !got.Talos.Accepted.Has(present) ||
 			!got.Kubernetes.Accepted.Has(present) {
 			t.Errorf("control plane %t begins with %s", controlPlane, got)
@@ -209,7 +218,7 @@ func TestNext_machineThatJoinsBeginsWithWhatTheOthersHave(t *testing.T) {
 		}
 	}
 
-	if got := (rotation.Cluster{}).Next(rotation.Keys{}, wanted(true, true), true); got != wanted(true, true) {
+	if got := (rotation.Cluster{}).Next(rotation.Keys{}, wanted(true, turned), true); got != wanted(true, turned) {
 		t.Errorf("the first machine of a cluster begins with %s", got)
 	}
 }

@@ -129,7 +129,7 @@ func (s Source) Read(m *providerdata.ProviderData) (SecretsFile, error) {
 }
 
 func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
-	secrets, found := m.SecretsOf(types.StringValue(s.Cluster), "", finding.Root("cluster"))
+	secrets, found := m.SecretsOf(types.StringValue(s.Cluster), providerdata.RecordedSecrets{}, finding.Root("cluster"))
 
 	for _, f := range found {
 		return SecretsFile{}, errors.New(f.Detail)

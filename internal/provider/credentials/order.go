@@ -13,9 +13,11 @@ import (
 // order is what a file of credentials is made of: private state keeps it, where cluster is write-only. Nothing in it is
 // secret.
 type order struct {
-	// Cluster is its name, Authority the fingerprint of the authority that signs.
-	Cluster   string `json:"cluster"`
-	Authority string `json:"authority"`
+	// Cluster is its name, Authority the fingerprint of the authority that signs, and Beside those that are trusted beside
+	// it while keys are turned over.
+	Cluster   string   `json:"cluster"`
+	Authority string   `json:"authority"`
+	Beside    []string `json:"beside,omitempty"`
 	// Endpoints are the URL of the Kubernetes API, or the addresses of the Talos API.
 	Endpoints []string `json:"endpoints"`
 	User      string   `json:"user,omitempty"`
@@ -46,7 +48,7 @@ func (o *order) clusterOf(r *tf.Reader, handle clusterhandle.HandleModel, bundle
 
 	if bundle != nil {
 		signer := bundle.Authority(authority)
-		o.Authority, o.Ends = signer.Fingerprint, signer.NotAfter
+		o.Authority, o.Ends, o.Beside = signer.Fingerprint, signer.NotAfter, bundle.Beside(authority)
 	}
 }
 
@@ -71,7 +73,7 @@ func (o order) clusterChanges(was order) []string {
 		name    string
 		differs bool
 	}{
-		{"the secrets", o.Authority != was.Authority},
+		{"the secrets", o.Authority != was.Authority || !slices.Equal(o.Beside, was.Beside)},
 		{"the name", o.Cluster != was.Cluster},
 		{"the addresses", !slices.Equal(o.Endpoints, was.Endpoints)},
 	} {

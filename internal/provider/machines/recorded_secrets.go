@@ -5,42 +5,50 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Which secrets the machines of a resource were last read with is in its private state, as a digest: where the provider
+// Which secrets the machines of a resource were last read with is in its private state, as digests: where the provider
 // was given the secrets, state has none that others could be compared with.
 
-// secretsKey is where private state holds the digest.
-const secretsKey = "secrets"
+// secretsKey and identityKey are where private state holds the digests; see providerdata.RecordedSecrets.
+const (
+	secretsKey  = "secrets"
+	identityKey = "cluster_identity"
+)
 
-// recordSecrets stores the digest of the secrets.
+// recordSecrets stores the digests of the secrets.
 func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) diag.Diagnostics {
-	digest := providerdata.DigestOf(types.StringValue(p.Secrets))
-	if digest == "" {
-		return nil
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return nil // whoever needed them said so
 	}
 
-	return tf.StorePrivate(ctx, private, secretsKey, digest)
+	return append(tf.StorePrivate(ctx, private, secretsKey, bundle.Digest()),
+		tf.StorePrivate(ctx, private, identityKey, bundle.Identity())...)
 }
 
 // recallSecrets finds the secrets that were recorded.
 func (p *writtenSet) recallSecrets(
 	ctx context.Context, m *providerdata.ProviderData, private tf.PrivateState,
 ) diag.Diagnostics {
-	diags := tf.ReadPrivate(ctx, private, secretsKey, &p.RecordedSecrets)
+	var recorded providerdata.RecordedSecrets
 
-	return append(diags, p.addProvided(ctx, m, p.RecordedSecrets)...)
+	diags := append(tf.ReadPrivate(ctx, private, secretsKey, &recorded.Digest),
+		tf.ReadPrivate(ctx, private, identityKey, &recorded.Identity)...)
+	p.RecordedSecrets = recorded.Digest
+
+	return append(diags, p.addProvided(ctx, m, recorded)...)
 }
 
 // addProvided fills in the secrets and the settings that the provider was given. After an error the secrets count as
 // not known.
 func (p *writtenSet) addProvided(
-	ctx context.Context, m *providerdata.ProviderData, recorded string,
+	ctx context.Context, m *providerdata.ProviderData, recorded providerdata.RecordedSecrets,
 ) diag.Diagnostics {
 	m.ProvideSettings(ctx, &p.Set, p.clusterName, recorded)
 

@@ -41,14 +41,28 @@ type ProvidedMachine struct {
 	Meta    types.Map  `tfsdk:"meta"`
 }
 
-// find finds a cluster by the digest of its secrets, whatever name the configuration has for it by now, and else by
-// its name.
-func (c Clusters) find(name, digest string) (found ProvidedCluster, proven, ok bool) {
-	if digest != "" {
-		for _, one := range c.By {
-			if DigestOf(one.Secrets) == digest {
-				return one, true, true
-			}
+// RecordedSecrets is what state says of the secrets with which machines were last read, none of which is in it: their
+// digest (pki.Bundle.Digest), and that of what stays while keys are turned over (pki.Bundle.Identity). Both are empty
+// where there is no state.
+type RecordedSecrets struct{ Digest, Identity string }
+
+// of is whether secrets are those of the cluster, be it with keys that were turned over.
+func (r RecordedSecrets) of(secrets types.String) bool {
+	if r.Digest == "" {
+		return false
+	}
+
+	bundle, err := pki.Parse([]byte(secrets.ValueString()))
+
+	return err == nil && (bundle.Digest() == r.Digest || bundle.Rotates() && bundle.Identity() == r.Identity)
+}
+
+// find finds a cluster by what is recorded of its secrets, whatever name the configuration has for it by now, and else
+// by its name.
+func (c Clusters) find(name string, recorded RecordedSecrets) (found ProvidedCluster, proven, ok bool) {
+	for _, one := range c.By {
+		if recorded.of(one.Secrets) {
+			return one, true, true
 		}
 	}
 
@@ -59,7 +73,9 @@ func (c Clusters) find(name, digest string) (found ProvidedCluster, proven, ok b
 
 // ProvideSettings gives the machines of a cluster what the provider's configuration has for them. recorded is as in
 // SecretsOf. Until all of it is known the set is not either.
-func (m *ProviderData) ProvideSettings(ctx context.Context, p *machineset.Set, name types.String, recorded string) {
+func (m *ProviderData) ProvideSettings(
+	ctx context.Context, p *machineset.Set, name types.String, recorded RecordedSecrets,
+) {
 	switch {
 	case m == nil:
 		return
@@ -89,10 +105,12 @@ func (m *ProviderData) ProvideSettings(ctx context.Context, p *machineset.Set, n
 }
 
 // SecretsOf are the secrets of a cluster that says none itself: those of its name in the provider's configuration.
-// recorded is the digest of the bundle (pki.Bundle.Digest) that was in use when state was stored, and empty where there
-// is no state: then another bundle is an error, and the right one is found under whatever name the configuration has by
-// now. Before the provider is configured, and while its configuration is not known, the secrets are unknown.
-func (m *ProviderData) SecretsOf(name types.String, recorded string, at finding.Path) (types.String, finding.List) {
+// Where something is recorded the bundle of another cluster is an error, and the right one is found under whatever name
+// the configuration has by now. Before the provider is configured, and while its configuration is not known, the
+// secrets are unknown.
+func (m *ProviderData) SecretsOf(
+	name types.String, recorded RecordedSecrets, at finding.Path,
+) (types.String, finding.List) {
 	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
 		return types.StringUnknown(), nil
 	}
@@ -102,7 +120,7 @@ func (m *ProviderData) SecretsOf(name types.String, recorded string, at finding.
 	switch {
 	case !ok || found.Secrets.IsNull():
 		return types.StringUnknown(), finding.List{m.noSecrets(name.ValueString(), at)}
-	case recorded != "" && !proven && !found.Secrets.IsUnknown():
+	case recorded.Digest != "" && !proven && !found.Secrets.IsUnknown():
 		return types.StringUnknown(), finding.List{otherSecrets(name.ValueString(), at)}
 	default:
 		return found.Secrets, nil
@@ -116,16 +134,6 @@ func (m *ProviderData) KubeconfigOf(name types.String) types.String {
 	}
 
 	return m.Clusters.By[name.ValueString()].Kubeconfig
-}
-
-// DigestOf is the digest of a bundle; empty for what is none.
-func DigestOf(secrets types.String) string {
-	bundle, err := pki.Parse([]byte(secrets.ValueString()))
-	if err != nil {
-		return ""
-	}
-
-	return bundle.Digest()
 }
 
 func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
@@ -147,7 +155,8 @@ func otherSecrets(name string, at finding.Path) finding.Finding {
 		fmt.Sprintf("the provider has secrets for cluster %s that are not those with which its machines were last read",
 			finding.Quote(name)),
 		"Machines trust nothing but their own secrets, and whatever answers to others is another cluster",
-		"Give the provider the secrets of this cluster; `state rm` is for a cluster that is gone")
+		"Give the provider the secrets of this cluster. Those whose keys were turned over list them in `rotated`, for "+
+			"good. `state rm` is for a cluster that is gone")
 }
 
 // HandleFrom decodes a handle, with the secrets of the provider's configuration where it has none.
@@ -157,7 +166,7 @@ func (m *ProviderData) HandleFrom(
 	handle, diags := clusterhandle.HandleFrom(ctx, value)
 
 	if handle.Secrets.IsNull() && !diags.HasError() {
-		secrets, found := m.SecretsOf(handle.Name, "", finding.Root("cluster").AtName("secrets"))
+		secrets, found := m.SecretsOf(handle.Name, RecordedSecrets{}, finding.Root("cluster").AtName("secrets"))
 		handle.Secrets = secrets
 		diags.Append(tf.Diagnostics(found)...)
 	}

@@ -47,7 +47,7 @@ func rotateAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Turns keys over: where a text is set, or changed, on secrets that are there, the next apply " +
-			"makes that key anew, and the machines work with it and accept the former one. The plan after that drops the " +
+			"makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one drops the " +
 			"former key. See the [guide](../guides/credentials.md#turn-keys-over).",
 		Attributes: map[string]schema.Attribute{
 			"talos_ca":      trigger("authority of the Talos API", ""),
@@ -90,8 +90,8 @@ func turned(
 	return kinds, unknown, diags
 }
 
-// planUpdate says what becomes of the bundle: new keys are not known before the apply, and former ones go with the
-// first plan that turns nothing over.
+// planUpdate says what becomes of the bundle: next keys are not known before the apply that makes them. With each plan
+// after that a rotation goes one step further.
 func (r *secretsResource) planUpdate(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -118,8 +118,8 @@ func (r *secretsResource) planUpdate(
 		r.PlanRotation(bundle.Mark(), kinds)
 
 		plan.Bundle, plan.Authorities = types.StringUnknown(), types.MapUnknown(authorityType)
-	case len(bundle.Previous()) > 0:
-		next, err := secretsOf(bundle.WithoutPrevious(), plan.DeletionProtection)
+	case len(bundle.Turning()) > 0:
+		next, err := secretsOf(bundle.Advance(), plan.DeletionProtection)
 		if err != nil {
 			resp.Diagnostics.Append(tf.Bug("a valid secrets bundle could not be encoded: " + err.Error()))
 
@@ -134,12 +134,12 @@ func (r *secretsResource) planUpdate(
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 }
 
-// refuseSecondRotation refuses to turn over a key whose former one is still accepted: machines may carry no other one.
+// refuseSecondRotation refuses to turn over a key that is being turned over: machines may carry no other one.
 func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.List {
 	var under []string
 
 	for _, kind := range kinds {
-		if slices.Contains(bundle.Previous(), kind) {
+		if slices.Contains(bundle.Turning(), kind) {
 			under = append(under, "the "+string(kind))
 		}
 	}
@@ -149,9 +149,9 @@ func refuseSecondRotation(bundle *pki.Bundle, kinds []rotation.Kind) finding.Lis
 	}
 
 	return finding.List{finding.Refused(finding.Root("rotate"), "A key is being turned over already",
-		fmt.Sprintf("%s was turned over, and the former one is still accepted", strings.Join(under, ", ")),
+		fmt.Sprintf("%s is being turned over", strings.Join(under, ", ")),
 		"Machines may carry a key of which nothing would be left",
-		"Give `rotate` the text that it had and apply once more, which drops the former key; then turn it over again")}
+		"Give `rotate` the text that it had and apply until the plan is empty; then turn it over again")}
 }
 
 // turn is the bundle after an apply.
@@ -161,10 +161,6 @@ func turn(ctx context.Context, plan, state secretsModel) (*pki.Bundle, diag.Diag
 	bundle, err := pki.Parse([]byte(state.Bundle.ValueString()))
 	if err != nil || diags.HasError() {
 		return nil, append(diags, tf.Unable("read", "secrets", finding.Report{Cause: []string{fmt.Sprint(err)}}))
-	}
-
-	if len(kinds) == 0 {
-		return bundle.WithoutPrevious(), diags
 	}
 
 	turned, err := bundle.Rotate(kinds...)

@@ -1,0 +1,415 @@
+package provider
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// rotationLife is a cluster whose keys are turned over by plans and applies as the CLIs make them, with one state.
+type rotationLife struct {
+	*lifeSite
+
+	t      *testing.T
+	config lifeConfig
+	state  lifeState
+}
+
+func newRotationLife(t *testing.T, layout lifeLayout, planes, workers int) *rotationLife {
+	t.Helper()
+
+	r := &rotationLife{
+		lifeSite: &lifeSite{site: newSite(t, planes, workers), folder: t.TempDir()}, t: t, state: lifeState{},
+		config: lifeConfig{Layout: layout, Label: "this", SecretsUnlocked: true},
+	}
+
+	for i := range planes {
+		r.config.Planes = append(r.config.Planes, i)
+	}
+
+	for i := range workers {
+		r.config.Workers = append(r.config.Workers, i)
+	}
+
+	r.settle()
+
+	return r
+}
+
+// plan plans, with a refresh that recognises every machine.
+func (r *rotationLife) plan(o lifeOptions) lifePlan {
+	r.t.Helper()
+
+	o.Random, o.ReadsOrphansFirst = rand.New(rand.NewPCG(1, 1)), true //nolint:gosec // the order of a plan
+	p := planLife(r.t, r.state, r.blocks(r.config), o)
+
+	if p.Refused || len(p.Bugs) > 0 {
+		r.t.Fatalf("the plan: %v\n%s", p.Bugs, show(p.Diagnostics))
+	}
+
+	for _, d := range p.Diagnostics {
+		if strings.Contains(d.Summary, "Unexpected machine identity") || strings.Contains(d.Summary, "do not answer") {
+			r.t.Errorf("the refresh: %s: %s", d.Summary, d.Detail)
+		}
+	}
+
+	return p
+}
+
+// end is how an apply ends before it is done.
+type end string
+
+const (
+	killed      end = "killed"             // what the provider answered before it is stored
+	lost        end = "killed, state lost" // a state that is stored far away has nothing of the apply
+	interrupted end = "interrupted"        // the provider ends by itself, and its state is stored
+	never       end = "never"
+)
+
+// apply applies a plan, until as many calls have changed machines as are given. It tells how many did.
+func (r *rotationLife) apply(p lifePlan, how end, after int) int {
+	r.t.Helper()
+
+	stop, changes := make(chan struct{}), atomic.Int64{}
+
+	var over, gone atomic.Bool
+
+	r.SetOnCall(func(c sim.Call) error {
+		if how != never && changes.Load() >= int64(after) && over.CompareAndSwap(false, true) {
+			gone.Store(how != interrupted)
+			close(stop)
+		}
+
+		if gone.Load() {
+			return status.Error(codes.Unavailable, "the process that calls is gone")
+		}
+
+		if c.Mutates() {
+			changes.Add(1)
+		}
+
+		return nil
+	})
+
+	applied := applyLife(r.t, p, r.blocks(r.config), stop, gone.Load)
+	r.SetOnCall(nil)
+
+	switch {
+	case len(applied.Bugs) > 0:
+		r.t.Errorf("the apply: %v", applied.Bugs)
+	case how == never && applied.failed() && !r.waits(applied.Diagnostics):
+		r.t.Fatalf("the apply: %s", show(applied.Diagnostics))
+	}
+
+	if r.state = applied.state; how == lost {
+		r.state = p.State
+	}
+
+	return int(changes.Load())
+}
+
+// waits is whether nothing went wrong but that machines of other resources were not as far yet, where each machine is a
+// resource that knows no other one.
+func (r *rotationLife) waits(diagnostics []*tfprotov6.Diagnostic) bool {
+	return r.config.Layout == machinesLayout && !slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool {
+		return d.Severity == tfprotov6.DiagnosticSeverityError && !strings.Contains(d.Detail, "still work with the former keys")
+	})
+}
+
+// settle applies until the plan is empty, beside a client that each time has credentials from before the apply. It
+// tells how many calls of each apply changed machines.
+func (r *rotationLife) settle() []int {
+	r.t.Helper()
+
+	var changes []int
+
+	for range 8 {
+		p := r.plan(lifeOptions{})
+		if p.empty() {
+			return changes
+		}
+
+		goesOn := r.client()
+		changes = append(changes, r.apply(p, never, 0))
+
+		goesOn()
+	}
+
+	r.t.Fatal("the plan does not become empty")
+
+	return nil
+}
+
+// bundle are the secrets in state; nil while there are none.
+func (r *rotationLife) bundle() *pki.Bundle {
+	object := r.state[lifeKey{Address: lifeSecrets}]
+	if object == nil {
+		return nil
+	}
+
+	bundle, err := pki.Parse([]byte(text(r.t, object.Value, "bundle")))
+	must(r.t, err)
+
+	return bundle
+}
+
+// client is somebody who was given credentials before an apply: they work before it, and what is returned checks that
+// they still do.
+func (r *rotationLife) client() (goesOn func()) {
+	r.t.Helper()
+
+	bundle := r.bundle()
+	if bundle == nil {
+		return func() {} // the apply that makes the cluster
+	}
+
+	credentials, err := bundle.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
+	must(r.t, err)
+
+	write := func(when string) {
+		if err := r.write(credentials); err != nil {
+			r.t.Errorf("%s the apply a client cannot write: %v", when, err)
+		}
+	}
+	write("before")
+
+	return func() { write("after") }
+}
+
+// write makes an object, at whichever API server answers first.
+func (r *rotationLife) write(c pki.Credentials) error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+
+	var last error
+
+	for ctx.Err() == nil {
+		for _, m := range r.controlPlane {
+			api, err := typedcore.NewForConfig(&rest.Config{
+				Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 2 * time.Second,
+				TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: c.Certificate, KeyData: c.Key},
+				Dial:            (&net.Dialer{Timeout: time.Second}).DialContext,
+			})
+			must(r.t, err)
+
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "written-"}}
+			if _, last = api.ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{}); last == nil {
+				return nil
+			}
+		}
+	}
+
+	return last
+}
+
+// refuses checks that no machine and no API server takes credentials of secrets.
+func (s *site) refuses(t *testing.T, former *pki.Bundle) {
+	t.Helper()
+
+	talos, err := former.TalosClient([]string{pki.RoleReader}, time.Hour)
+	must(t, err)
+
+	kubernetes, err := former.KubernetesClient("somebody", []string{pki.GroupAdmin}, time.Hour)
+	must(t, err)
+
+	for _, m := range s.Machines() {
+		if err := handshake(m, talos); err == nil {
+			t.Errorf("%s takes a former talosconfig", m.Name())
+		}
+	}
+
+	for _, m := range s.controlPlane {
+		// Whether the client knows the server is not asked: the server has to refuse by itself.
+		api, err := typedcore.NewForConfig(&rest.Config{
+			Host: "https://" + net.JoinHostPort(m.Address().String(), "6443"), Timeout: 10 * time.Second,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: kubernetes.Certificate, KeyData: kubernetes.Key},
+		})
+		must(t, err)
+
+		if _, err := api.ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+			t.Errorf("the API server of %s says to a former kubeconfig: %v", m.Name(), err)
+		}
+	}
+}
+
+// handshake is whether the Talos API of a machine takes a client certificate.
+func handshake(m *sim.Machine, c pki.Credentials) error {
+	certificate, err := tls.X509KeyPair(c.Certificate, c.Key)
+	if err != nil {
+		return err
+	}
+
+	connection, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp",
+		net.JoinHostPort(m.Address().String(), "50000"), &tls.Config{
+			Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true, NextProtos: []string{"h2"}, //nolint:gosec // see above
+		})
+	if err != nil {
+		return err
+	}
+
+	defer connection.Close() //nolint:errcheck // nothing was written
+
+	if err := connection.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+
+	// A server says with its first message whether it took the certificate (TLS 1.3).
+	_, err = connection.Read(make([]byte, 1))
+
+	return err
+}
+
+// rotationEnd is where an apply of a rotation ends.
+type rotationEnd struct {
+	How          end
+	Apply, After int
+}
+
+// rotationEnds are all ends of applies that make these changes to machines; some of them where not everything is run.
+func rotationEnds(changes []int, most int) []rotationEnd {
+	var all []rotationEnd
+
+	ways := []end{killed, interrupted, lost}
+
+	for apply, count := range changes {
+		for after := range count + 1 {
+			if testenv.Everything() {
+				for _, how := range ways {
+					all = append(all, rotationEnd{how, apply, after})
+				}
+			} else {
+				all = append(all, rotationEnd{ways[len(all)%len(ways)], apply, after})
+			}
+		}
+	}
+
+	if testenv.Everything() || len(all) <= most {
+		return all
+	}
+
+	var some []rotationEnd
+	for i := range most {
+		some = append(some, all[(2*i+1)*len(all)/(2*most)])
+	}
+
+	return some
+}
+
+// Wherever an apply of a rotation ends, a refresh knows every machine, the next applies end the rotation, and whoever
+// had credentials before an apply still gets in after it.
+func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		layout          lifeLayout
+		planes, workers int
+		ends            int
+	}{{wholeLayout, 3, 1, 6}, {pairLayout, 1, 1, 3}, {machinesLayout, 2, 1, 3}} {
+		t.Run(string(c.layout), func(t *testing.T) {
+			t.Parallel()
+
+			r := newRotationLife(t, c.layout, c.planes, c.workers)
+			r.config.Turn = "undisturbed"
+			before := r.bundle()
+			changes := r.settle()
+			t.Logf("changes of each apply: %v", changes)
+			r.refuses(t, before)
+
+			for i, at := range rotationEnds(changes, c.ends) {
+				t.Logf("%+v", at)
+
+				r.config.Turn = fmt.Sprint(i)
+
+				for range at.Apply {
+					r.apply(r.plan(lifeOptions{}), never, 0)
+				}
+
+				r.apply(r.plan(lifeOptions{}), at.How, at.After)
+				r.settle()
+			}
+		})
+	}
+}
+
+// A cluster whose rotation ended anywhere can be destroyed.
+func TestRotation_isDestroyedWhereverAnApplyEnded(t *testing.T) {
+	t.Parallel()
+
+	for _, at := range rotationEnds([]int{2, 2, 2}, 3) {
+		t.Run(fmt.Sprintf("%+v", at), func(t *testing.T) {
+			t.Parallel()
+
+			r := newRotationLife(t, wholeLayout, 1, 1)
+			r.config.Turn = "1"
+
+			for range at.Apply {
+				r.apply(r.plan(lifeOptions{}), never, 0)
+			}
+
+			r.apply(r.plan(lifeOptions{}), at.How, at.After)
+			r.apply(r.plan(lifeOptions{Destroy: true}), never, 0)
+			r.expectBlank(t)
+		})
+	}
+}
+
+// Machines that are imported while keys are turned over go on with it, whichever of its secrets the file has.
+func TestRotation_goesOnAfterAnImport(t *testing.T) {
+	t.Parallel()
+
+	for _, layout := range []lifeLayout{wholeLayout, machinesLayout} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+
+			r := newRotationLife(t, layout, 2, 1)
+			r.config.Turn = "1"
+			r.apply(r.plan(lifeOptions{}), never, 0)
+
+			before := r.text()
+			r.apply(r.plan(lifeOptions{}), killed, 1)
+
+			for i, file := range []string{before, r.text()} {
+				kept := lifeState{{Address: lifeSecrets}: r.state[lifeKey{Address: lifeSecrets}]}
+				walk := newLifeWalk(t, kept)
+
+				for _, b := range r.blocks(r.config)[1:] {
+					walk.importObject(t.Context(), b, r.importID(t, r.config, b.Address, r.saved(t, file)))
+				}
+
+				if walk.failed() {
+					t.Fatalf("import with file %d: %v\n%s", i, walk.Bugs, show(walk.Diagnostics))
+				}
+
+				r.state = walk.state
+				r.plan(lifeOptions{})
+			}
+
+			r.settle()
+		})
+	}
+}
+
+// text is the secrets in state as a file.
+func (r *rotationLife) text() string {
+	return text(r.t, r.state[lifeKey{Address: lifeSecrets}].Value, "bundle")
+}
