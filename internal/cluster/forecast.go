@@ -143,7 +143,7 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 // steps only when the plan did not come to an end in as many rounds as any plan takes, which is a
 // bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
-	want = want.ordered()
+	want = want.ordered().afterControlPlanes(have)
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
 }

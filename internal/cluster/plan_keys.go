@@ -51,19 +51,37 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 	}
 
 	for _, n := range have.Kubernetes.Nodes {
-		if !own[n.Name] {
+		// The nodes of others in a forecast are those of their control planes, which were recorded.
+		if !own[n.Name] && len(want.OtherHolders) == 0 {
 			all = append(all, rotation.Holder{Name: n.Name, ControlPlane: n.ControlPlane, Keys: n.Keys, Settled: n.Ready})
 		}
 	}
 
-	all = append(all, want.OtherHolders...)
+	return append(all, want.OtherHolders...)
+}
 
-	// Resources of workers follow those of their control planes, which are through then.
-	if len(want.OtherHolders) > 0 && !want.OwnsControlPlane() && len(want.Machines) > 0 {
-		return all.Advanced(want.Machines[0].Keys)
+// afterControlPlanes is a spec when an apply comes to it: resources of workers follow those of their control planes,
+// which have done by then what they can beside workers that are as they are.
+func (s Spec) afterControlPlanes(have Snapshot) Spec {
+	if len(s.OtherHolders) == 0 || s.OwnsControlPlane() || len(s.Machines) == 0 {
+		return s
 	}
 
-	return all
+	all := holders(s, have.indexed())
+	own, others := all[:len(all)-len(s.OtherHolders)], all[len(all)-len(s.OtherHolders):]
+
+	// No node tells its keys before any of them was turned over.
+	silent := !slices.ContainsFunc(others, func(h rotation.Holder) bool { return h.Keys != (rotation.Keys{}) })
+
+	for i := range others {
+		if silent && len(own) > 0 {
+			others[i].Keys = own[0].Keys
+		}
+	}
+
+	s.OtherHolders = all.Advanced(s.Machines[0].Keys)[len(own):]
+
+	return s
 }
 
 // next are the keys that a machine carries after its next change.

@@ -155,7 +155,7 @@ func TestAccRotation_ofProvidedSecrets(t *testing.T) {
 
 		dropped := func(file map[string]any) { delete(file, "previous") }
 		give(dropped)
-		says(t, fails(t, w, "plan"), "Keys that machines work with are missing", "cp-1 works with a Talos CA")
+		says(t, fails(t, w, "plan"), "Keys that machines work with are missing", "p-1 works with a Talos CA")
 		says(t, fails(t, w, "plan", "-refresh=false"), "Keys that machines work with are missing")
 		s.nothingWasSent(t)
 

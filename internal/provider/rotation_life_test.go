@@ -287,32 +287,28 @@ type rotationEnd struct {
 
 // rotationEnds are all ends of applies that make these changes to machines; some of them where not everything is run.
 func rotationEnds(changes []int, most int) []rotationEnd {
-	var all []rotationEnd
+	var all, some []rotationEnd
 
-	ways := []end{killed, interrupted, lost}
+	ways := []end{killed, lost, interrupted}
 
 	for apply, count := range changes {
 		for after := range count + 1 {
-			if testenv.Everything() {
-				for _, how := range ways {
-					all = append(all, rotationEnd{how, apply, after})
-				}
-			} else {
-				all = append(all, rotationEnd{ways[len(all)%len(ways)], apply, after})
+			for _, how := range ways {
+				all = append(all, rotationEnd{how, apply, after})
 			}
 		}
 	}
 
-	if testenv.Everything() || len(all) <= most {
-		return all
+	if points := len(all) / len(ways); !testenv.Everything() && points > most {
+		for i := range most {
+			point := (2*i + 1) * points / (2 * most)
+			some = append(some, all[point*len(ways)+i%len(ways)])
+		}
+
+		return some
 	}
 
-	var some []rotationEnd
-	for i := range most {
-		some = append(some, all[(2*i+1)*len(all)/(2*most)])
-	}
-
-	return some
+	return all
 }
 
 // Wherever an apply of a rotation ends, a refresh knows every machine, the next applies end the rotation, and whoever

@@ -1,0 +1,77 @@
+package cluster_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// A control plane that is a resource of its own foretells what it can do beside those of others, which the forecast
+// takes to have nodes.
+func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
+	old, used, dropped := keysOf("old+new"), keysOf("new+old"), keysOf("new")
+	m := cluster.Machine{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", ConfigDigest: "d", Keys: used}
+	want := cluster.Spec{
+		Machines: []cluster.Machine{m}, Joins: true, Rotates: true, NodesBecomeReady: true,
+		OtherControlPlanes: []cluster.Machine{{Name: "theirs", Role: cluster.ControlPlane, Address: "10.0.0.1"}},
+	}
+
+	for _, c := range []struct {
+		has, others, wanted rotation.Keys
+		operations          string
+	}{
+		{old, old, used, "[apply configuration to cp-2 (no reboot): use new Talos CA, use new Kubernetes CA, use new cluster token]"},
+		{used, used, dropped, "[apply configuration to cp-2 (no reboot): drop former Talos CA, drop former Kubernetes CA]"},
+		{used, old, dropped, "[]"}, // they show certificates of the former ones
+	} {
+		want.Machines[0].Keys = c.wanted
+		want.OtherHolders = rotation.Cluster{{Name: "theirs", ControlPlane: true, Keys: c.others, Settled: true}}
+
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-2": {
+			Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+			Keys: c.has,
+		}}), cluster.DefaultPolicy())
+
+		if got := fmt.Sprint(steps); got != c.operations {
+			t.Errorf("%s beside %s: %s, want %s", c.has, c.others, got, c.operations)
+		}
+	}
+}
+
+// Workers foretell what they can do behind their control planes, which go as far as the workers let them: nothing that
+// only the next apply does.
+func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
+	want := cluster.Spec{
+		Machines: []cluster.Machine{{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", ConfigDigest: "d"}},
+		Rotates:  true, NodesBecomeReady: true, Bootstrapped: true,
+	}
+	accept, use := "[apply configuration to w-1 (no reboot): accept new Talos CA, accept new Kubernetes CA]",
+		"[apply configuration to w-1 (no reboot): use new Talos CA, use new Kubernetes CA, use new cluster token]"
+
+	for _, c := range []struct{ has, others, wanted, operations string }{
+		{"old", "", "old+new", accept},
+		{"old", "", "new+old", strings.Replace(accept, "]", ", use new cluster token]", 1)},
+		{"old", "old", "old+new", accept},
+		{"old+new", "old+new", "new+old", use},
+		{"new+old", "new+old", "new", "[apply configuration to w-1 (no reboot): drop former Talos CA, drop former Kubernetes CA]"},
+	} {
+		want.Machines[0].Keys = keysOf(c.wanted)
+		want.OtherHolders = rotation.Cluster{{Name: "theirs", ControlPlane: true, Settled: true}}
+
+		if c.others != "" {
+			want.OtherHolders[0].Keys = keysOf(c.others)
+		}
+
+		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"w-1": {
+			Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+			Keys: keysOf(c.has),
+		}}), cluster.DefaultPolicy())
+
+		if got := fmt.Sprint(steps); got != c.operations {
+			t.Errorf("%s behind %q to %s: %s, want %s", c.has, c.others, c.wanted, got, c.operations)
+		}
+	}
+}
