@@ -37,24 +37,20 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	}
 
 	if m.Mode == Container {
-		g.putContainer(main)
+		g.putContainer(known, main)
 
 		if m.PeerAddress.IsValid() && m.Role == ControlPlane {
-			g.putPeerAddress(main, m.PeerAddress)
+			g.putPeerAddress(known, main, m.PeerAddress)
 		}
-	} else if err := g.putInstall(main.MachineConfig, m.Install); err != nil {
+	} else if known, err = g.putInstall(known, main.MachineConfig, m.Install); err != nil {
 		return nil, err
 	}
 
-	putSANs(main, m.CertSANs)
-	putAccepted(main, g.bundle, m.Role)
+	putSANs(known, main, m.CertSANs)
+	putAccepted(known, main, g.bundle, m.Role)
 
-	if cni := g.cluster.CNI.config(); cni != nil {
-		main.ClusterConfig.ClusterNetwork.CNI = cni
-	}
-
-	if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
-		main.ClusterConfig.ProxyConfig.Disabled = new(true)
+	if known, err = g.putNetwork(known, main); err != nil {
+		return nil, err
 	}
 
 	registries, err := g.putRegistries(main.MachineConfig)
@@ -65,8 +61,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	known = append(known, registries...)
 
 	if g.cluster.ImageCache {
-		main.MachineConfig.MachineFeatures.ImageCacheSupport = &v1alpha1.ImageCacheConfig{CacheLocalEnabled: new(true)}
-		known = append(known, imageCacheVolume())
+		known = append(g.putImageCache(known, main), imageCacheVolume())
 	}
 
 	if m.Hostname != "" {
@@ -78,11 +73,29 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
 	}
 
-	return &documents{known: provider}, nil
+	return &documents{known: provider, installOn: installDisk(provider)}, nil
 }
 
-func (g *Generator) putInstall(config *v1alpha1.MachineConfig, install Install) error {
-	target := config.MachineInstall
+// documentOf finds a document by its type.
+func documentOf[D config.Document](known []config.Document) (found D, ok bool) {
+	for _, document := range known {
+		if found, ok = document.(D); ok {
+			return found, true
+		}
+	}
+
+	return found, false
+}
+
+// putInstall says what is installed where: in the main document, or from contract v1.14 in one of its own.
+func (g *Generator) putInstall(
+	known []config.Document, main *v1alpha1.MachineConfig, install Install,
+) ([]config.Document, error) {
+	if g.contract.UnattendedInstallConfig() {
+		return putUnattendedInstall(known, install)
+	}
+
+	target := main.MachineInstall
 	target.InstallDisk = install.Disk
 	target.InstallImage = install.Image
 	target.InstallWipe = new(install.Wipe)
@@ -94,17 +107,17 @@ func (g *Generator) putInstall(config *v1alpha1.MachineConfig, install Install) 
 	}
 
 	if install.DiskSelector == nil {
-		return nil
+		return known, nil
 	}
 
 	selector, err := install.DiskSelector.config()
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	target.InstallDiskSelector = selector
 
-	return nil
+	return known, nil
 }
 
 // config goes through YAML because the size matcher of the machinery library can only be made by decoding.

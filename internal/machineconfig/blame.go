@@ -54,9 +54,13 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	provider, err := documents.known.PatchV1Alpha1(giveInstallDisk)
-	if err != nil {
-		return false
+	provider := documents.known
+
+	// From contract v1.14 a configuration without a disk is valid.
+	if !g.contract.UnattendedInstallConfig() {
+		if provider, err = provider.PatchV1Alpha1(giveInstallDisk); err != nil {
+			return false
+		}
 	}
 
 	_, err = provider.ValidateAsClient(runtimeMode(m.Mode), validation.WithLocal())

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 )
 
 // CanonicalNetworks gives the same texts for all spellings of the same networks, in their order, of which the first is
@@ -50,12 +52,19 @@ func SameDomain(a, b, fallback string) bool {
 	return CanonicalDomain(cmp.Or(a, fallback)) == CanonicalDomain(cmp.Or(b, fallback))
 }
 
-// withCanonicalNetworks writes the networks and the domain in the content of a main document in one way: to Talos all
-// spellings say the same.
-func withCanonicalNetworks(content any) any {
-	root, _ := content.(map[string]any)
-	section, _ := root["cluster"].(map[string]any)
-	network, _ := section["network"].(map[string]any)
+// withCanonicalNetworks writes the networks and the domain of a cluster in one way: to Talos all spellings say the same.
+// They are in the main document or in one of their own.
+func withCanonicalNetworks(id identity, content any) any {
+	network, _ := content.(map[string]any)
+
+	switch id.kind {
+	case "":
+		section, _ := network["cluster"].(map[string]any)
+		network, _ = section["network"].(map[string]any)
+	case k8s.KubeNetworkConfig:
+	default:
+		return content
+	}
 
 	if domain, ok := network["dnsDomain"].(string); ok {
 		network["dnsDomain"] = CanonicalDomain(domain)

@@ -8,7 +8,8 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -51,6 +52,10 @@ var _ validation.RuntimeMode = runtimeMode(Metal)
 // CheckKubernetesSupported: the library would ask for the Talos that it is of itself (machinery 1.14, without
 // WithLocal).
 func (g *Generator) check(d *documents, m Machine) (warnings []string, err error) {
+	if err := g.conflict(d, m); err != nil {
+		return nil, err
+	}
+
 	if problem := g.contradiction(d, m); problem != "" {
 		return nil, g.blame(m, problem)
 	}
@@ -94,7 +99,7 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		return fmt.Sprintf("machine.type %s for a machine of role %s", main.MachineConfig.MachineType, m.Role)
 	}
 
-	for _, secret := range identitySecrets(main, g.input.Options.SecretsBundle) {
+	for _, secret := range identitySecrets(d.known, g.input.Options.SecretsBundle) {
 		if !bytes.Equal(secret.config, secret.bundle) {
 			return secret.path + " is not that of the secrets bundle"
 		}
@@ -109,36 +114,86 @@ type identitySecret struct {
 	config, bundle []byte
 }
 
-func identitySecrets(main *v1alpha1.Config, bundle *secrets.Bundle) []identitySecret {
-	machine, cluster := main.MachineConfig, main.ClusterConfig
+func identitySecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
+	main := provider.RawV1Alpha1()
+	machine, section := main.MachineConfig, main.ClusterConfig
 
 	found := []identitySecret{
 		{"machine.token", []byte(machine.MachineToken), []byte(bundle.TrustdInfo.Token)},
 		{"machine.ca", certificate(machine.MachineCA), bundle.Certs.OS.Crt},
-		{"cluster.id", []byte(cluster.ClusterID), []byte(bundle.Cluster.ID)},
-		{"cluster.secret", []byte(cluster.ClusterSecret), []byte(bundle.Cluster.Secret)},
-		{"cluster.token", []byte(cluster.BootstrapToken), []byte(bundle.Secrets.BootstrapToken)},
-		{"cluster.ca", certificate(cluster.ClusterCA), bundle.Certs.K8s.Crt},
+		{"cluster.token", []byte(section.BootstrapToken), []byte(bundle.Secrets.BootstrapToken)},
 	}
+
+	found = append(found, discoverySecrets(provider, bundle)...)
+	found = append(found, kubernetesAuthority(provider, bundle))
 
 	if !main.Machine().Type().IsControlPlane() {
 		return found
 	}
 
-	var etcd, serviceAccount []byte
-	if cluster.EtcdConfig != nil {
-		etcd = certificate(cluster.EtcdConfig.RootCA)
+	var etcd []byte
+	if section.EtcdConfig != nil {
+		etcd = certificate(section.EtcdConfig.RootCA)
 	}
 
-	if cluster.ClusterServiceAccount != nil {
-		serviceAccount = cluster.ClusterServiceAccount.Key
+	return append(append(found, identitySecret{"cluster.etcd.ca", etcd, bundle.Certs.Etcd.Crt}),
+		controlPlaneSecrets(provider, bundle)...)
+}
+
+// discoverySecrets are by what members of a cluster find each other.
+func discoverySecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
+	main := provider.RawV1Alpha1().ClusterConfig
+	id, secret := main.ClusterID, main.ClusterSecret
+	idPath, secretPath := "cluster.id", "cluster.secret"
+
+	if own, ok := documentOf[*cluster.DiscoveryIdentityConfigV1Alpha1](provider.Documents()); ok {
+		id, secret = own.MetaClusterID, own.MetaClusterSecret
+		idPath, secretPath = own.Kind()+" clusterID", own.Kind()+" clusterSecret"
 	}
 
-	return append(found,
-		identitySecret{"cluster.etcd.ca", etcd, bundle.Certs.Etcd.Crt},
-		identitySecret{"cluster.aggregatorCA", certificate(cluster.ClusterAggregatorCA), bundle.Certs.K8sAggregator.Crt},
-		identitySecret{"cluster.serviceAccount", serviceAccount, bundle.Certs.K8sServiceAccount.Key},
-	)
+	return []identitySecret{{idPath, []byte(id), []byte(bundle.Cluster.ID)},
+		{secretPath, []byte(secret), []byte(bundle.Cluster.Secret)}}
+}
+
+// kubernetesAuthority is the authority that a control plane signs with, and that a worker trusts: where it has a
+// document, the first one that the worker accepts.
+func kubernetesAuthority(provider config.Provider, bundle *secrets.Bundle) identitySecret {
+	found := identitySecret{"cluster.ca", certificate(provider.RawV1Alpha1().ClusterConfig.ClusterCA),
+		bundle.Certs.K8s.Crt}
+
+	own, ok := documentOf[*k8s.KubeAPIServerCAConfigV1Alpha1](provider.Documents())
+	if !ok {
+		return found
+	}
+
+	found.path, found.config = own.Kind(), nil
+	if accepted := own.AcceptedCAs(); len(accepted) > 0 {
+		found.config = accepted[0].Crt // the issuing one comes first
+	}
+
+	return found
+}
+
+// controlPlaneSecrets are those of an API server.
+func controlPlaneSecrets(provider config.Provider, bundle *secrets.Bundle) []identitySecret {
+	main := provider.RawV1Alpha1().ClusterConfig
+	aggregator := identitySecret{"cluster.aggregatorCA", certificate(main.ClusterAggregatorCA),
+		bundle.Certs.K8sAggregator.Crt}
+	account := identitySecret{"cluster.serviceAccount", nil, bundle.Certs.K8sServiceAccount.Key}
+
+	if main.ClusterServiceAccount != nil {
+		account.config = main.ClusterServiceAccount.Key
+	}
+
+	if own, ok := documentOf[*k8s.KubeAggregatorCAConfigV1Alpha1](provider.Documents()); ok {
+		aggregator.path, aggregator.config = own.Kind(), certificate(own.IssuingCA())
+	}
+
+	if own, ok := documentOf[*k8s.KubeServiceAccountConfigV1Alpha1](provider.Documents()); ok {
+		account.path, account.config = own.Kind(), []byte(own.ServiceIssuer.PrivateKey)
+	}
+
+	return []identitySecret{aggregator, account}
 }
 
 func certificate(pair *x509.PEMEncodedCertificateAndKey) []byte {
@@ -150,6 +205,10 @@ func certificate(pair *x509.PEMEncodedCertificateAndKey) []byte {
 }
 
 func hasInstallDisk(provider config.Provider) bool {
+	if own := provider.UnattendedInstallConfig(); own != nil {
+		return true // it is not valid without one
+	}
+
 	install := provider.RawV1Alpha1().MachineConfig.MachineInstall
 
 	return install != nil && (install.InstallDisk != "" || install.InstallDiskSelector != nil)

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
@@ -77,7 +79,7 @@ const containerInterface = "eth0"
 // Talos is told to leave the network interface to the runtime, as talosctl's docker provisioner does (Talos 1.13,
 // provision/providers/docker/node.go). What tunnels lead to, such as those of kubectl port-forward, is called
 // localhost where they begin.
-func (g *Generator) putContainer(main *v1alpha1.Config) {
+func (g *Generator) putContainer(known []config.Document, main *v1alpha1.Config) {
 	main.MachineConfig.MachineInstall = nil
 
 	if !g.contract.MultidocNetworkConfigSupported() {
@@ -91,7 +93,7 @@ func (g *Generator) putContainer(main *v1alpha1.Config) {
 		names = append(names, endpoint.Hostname())
 	}
 
-	putSANs(main, names)
+	putSANs(known, main, names)
 }
 
 // loopback is the interface that an address is put on which leads to the container from outside alone.
@@ -110,7 +112,7 @@ const loopback = "lo"
 //   - The node is not to be known by it: addresses of nodes are taken out of validSubnets from left to right, and a
 //     list that takes out alone is empty (k8s/nodeip.go, siderolabs/net FilterIPs). The networks before it are the ones
 //     that Talos would choose (k8s/nodeip_config.go).
-func (g *Generator) putPeerAddress(main *v1alpha1.Config, address netip.Addr) {
+func (g *Generator) putPeerAddress(known []config.Document, main *v1alpha1.Config, address netip.Addr) {
 	own := netip.PrefixFrom(address, address.BitLen()).String()
 
 	if main.MachineConfig.MachineNetwork == nil {
@@ -122,8 +124,11 @@ func (g *Generator) putPeerAddress(main *v1alpha1.Config, address netip.Addr) {
 		DeviceInterface: loopback, DeviceAddresses: []string{own},
 	})
 
-	main.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{
-		KubeletNodeIPValidSubnets: append(g.nodeNetworks(), "!"+own),
+	nodes := append(g.nodeNetworks(), "!"+own)
+	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](known); ok {
+		node.NodeIPConfig.NodeIPValidSubnets = nodes
+	} else {
+		main.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: nodes}
 	}
 
 	main.ClusterConfig.EtcdConfig.EtcdAdvertisedSubnets = []string{own}
@@ -153,8 +158,12 @@ func (g *Generator) nodeNetworks() []string {
 }
 
 // putSANs adds names and addresses to the certificates of a machine.
-func putSANs(main *v1alpha1.Config, names []string) {
+func putSANs(known []config.Document, main *v1alpha1.Config, names []string) {
 	main.MachineConfig.MachineCertSANs = withNames(main.MachineConfig.MachineCertSANs, names)
+
+	if api, ok := documentOf[*k8s.KubeAPIServerConfigV1Alpha1](known); ok {
+		api.PodCertExtraSANs = withNames(api.PodCertExtraSANs, names)
+	}
 
 	if api := main.ClusterConfig.APIServerConfig; api != nil {
 		api.ExtraCertSANs = withNames(api.ExtraCertSANs, names)

@@ -1,11 +1,13 @@
 package machineconfig
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
@@ -22,7 +24,7 @@ func containerMachine(role Role) Machine {
 	return Machine{Role: role, Hostname: "dev-cp-0", CertSANs: []string{"dev-cp-0.talos.svc.cluster.local"}}
 }
 
-func containerConfig(tb testing.TB, config Config) *v1alpha1.Config {
+func containerConfig(tb testing.TB, config Config) coreconfig.Provider {
 	tb.Helper()
 
 	provider, err := configloader.NewFromBytes(config.Bytes)
@@ -34,7 +36,7 @@ func containerConfig(tb testing.TB, config Config) *v1alpha1.Config {
 		tb.Errorf("Talos in a container refuses it: %v", err)
 	}
 
-	return provider.RawV1Alpha1()
+	return provider
 }
 
 // TestContainer_underEveryContract checks every contract for what Talos needs in a container and what a
@@ -43,13 +45,14 @@ func TestContainer_underEveryContract(t *testing.T) {
 	for _, contract := range contracts {
 		for _, role := range []Role{ControlPlane, Worker} {
 			t.Run(contract+" "+string(role), func(t *testing.T) {
-				main := containerConfig(t, generated(t, containerCluster(contract), containerMachine(role)))
+				config := containerConfig(t, generated(t, containerCluster(contract), containerMachine(role)))
+				main := config.RawV1Alpha1()
 
-				if main.MachineConfig.MachineInstall != nil {
+				if main.MachineConfig.MachineInstall != nil || config.UnattendedInstallConfig() != nil {
 					t.Error("it is to be installed")
 				}
 
-				if dns := main.NetworkHostDNSConfig(); !dns.HostDNSEnabled() || !dns.ForwardKubeDNSToHost() {
+				if dns := config.NetworkHostDNSConfig(); !dns.HostDNSEnabled() || !dns.ForwardKubeDNSToHost() {
 					t.Error("host DNS does not forward")
 				}
 
@@ -58,18 +61,18 @@ func TestContainer_underEveryContract(t *testing.T) {
 					t.Errorf("names of the Talos API: %v", got)
 				}
 
-				if api := main.ClusterConfig.APIServerConfig; role == ControlPlane {
+				if role == ControlPlane {
+					api := config.K8sAPIServerConfig().CertSANs()
 					for _, name := range names {
-						if n := len(slices.DeleteFunc(slices.Clone(api.ExtraCertSANs), func(s string) bool { return s != name })); n != 1 {
-							t.Errorf("%s is %d times in %v", name, n, api.ExtraCertSANs)
+						if n := len(slices.DeleteFunc(slices.Clone(api), func(s string) bool { return s != name })); n != 1 {
+							t.Errorf("%s is %d times in %v", name, n, api)
 						}
 					}
 				}
 
-				net := main.ClusterConfig.ClusterNetwork
-				if !slices.Equal(net.PodSubnet, []string{ContainerPodCIDR}) ||
-					!slices.Equal(net.ServiceSubnet, []string{ContainerServiceCIDR}) {
-					t.Errorf("networks %v %v", net.PodSubnet, net.ServiceSubnet)
+				net := config.K8sNetworkConfig()
+				if fmt.Sprint(net.PodCIDRs(), net.ServiceCIDRs()) != "["+ContainerPodCIDR+"] ["+ContainerServiceCIDR+"]" {
+					t.Errorf("networks %v %v", net.PodCIDRs(), net.ServiceCIDRs())
 				}
 
 				checkContainerNetwork(t, contract, main)
@@ -119,7 +122,8 @@ func TestContainerPeerAddress_ofEtcd(t *testing.T) {
 					c.ServiceCIDRs, c.PodCIDRs = test.services, []string{"fd02::/56", "10.245.0.0/16"}
 				}
 
-				main := containerConfig(t, generated(t, c, m))
+				config := containerConfig(t, generated(t, c, m))
+				main := config.RawV1Alpha1()
 				etcd := main.ClusterConfig.EtcdConfig
 
 				if !slices.Equal(etcd.AdvertisedSubnets(), []string{test.own}) ||
@@ -127,7 +131,7 @@ func TestContainerPeerAddress_ofEtcd(t *testing.T) {
 					t.Errorf("etcd is announced at %v and listens at %v", etcd.AdvertisedSubnets(), etcd.ListenSubnets())
 				}
 
-				if nodes := main.K8sNodeConfig().NodeIP().ValidSubnets(); !slices.Equal(nodes, test.nodes) {
+				if nodes := config.K8sNodeConfig().NodeIP().ValidSubnets(); !slices.Equal(nodes, test.nodes) {
 					t.Errorf("the node is looked for in %v", nodes)
 				}
 
@@ -163,7 +167,7 @@ func TestContainerPeerAddress_onlyForEtcd(t *testing.T) {
 		"apiVersion: v1alpha1\nkind: LinkConfig\nname: lo\nmtu: 9000\n",
 	}
 
-	main := containerConfig(t, generated(t, containerCluster("v1.13"), m))
+	main := containerConfig(t, generated(t, containerCluster("v1.13"), m)).RawV1Alpha1()
 
 	devices := main.MachineConfig.MachineNetwork.NetworkInterfaces
 	if len(devices) != 1 || !slices.Equal(devices[0].DeviceAddresses, []string{"10.96.1.2/32", "192.0.2.1/32"}) {
@@ -188,7 +192,7 @@ func TestContainer_namesArePerMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if sans := containerConfig(t, config).MachineConfig.MachineCertSANs; len(sans) != 4 || sans[3] != name {
+		if sans := containerConfig(t, config).RawV1Alpha1().MachineConfig.MachineCertSANs; len(sans) != 4 || sans[3] != name {
 			t.Errorf("%s has the names %v", name, sans)
 		}
 	}

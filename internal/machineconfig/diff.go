@@ -9,6 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 )
 
 // ChangeKind is what happens to a value.
@@ -80,6 +85,14 @@ var plainTrees = []FieldPath{
 	{"machine", "install", "disk"}, {"machine", "install", "image"}, {"machine", "kubelet", "image"},
 }
 
+// plainDocuments are the same by the kinds of other documents; an empty path is all of a document.
+var plainDocuments = map[string][]FieldPath{
+	network.HostnameKind: {{}}, runtime.SysctlConfigKind: {{}}, runtime.SysfsConfigKind: {{}},
+	runtime.SecurityProfileConfigKind: {{}}, block.FilesystemTrimConfigKind: {{}}, k8s.KubePrismConfig: {{}},
+	k8s.KubeNodeConfig: {{"labels"}, {"taints"}}, k8s.KubeletConfig: {{imageKey}},
+	runtime.UnattendedInstallConfigKind: {{}},
+}
+
 // longestPlain is the number of characters that a value has at most to be shown beside its place.
 const longestPlain = 48
 
@@ -90,10 +103,13 @@ func (c Change) plain() bool {
 		return false
 	}
 
-	return c.Document != mainDocument && strings.HasPrefix(c.Document, "HostnameConfig") ||
-		c.Document == mainDocument && slices.ContainsFunc(plainTrees, func(tree FieldPath) bool {
-			return c.Path.startsWith(tree...)
-		})
+	trees := plainTrees
+	if c.Document != mainDocument {
+		kind, _, _ := strings.Cut(c.Document, "/")
+		trees = plainDocuments[kind]
+	}
+
+	return slices.ContainsFunc(trees, func(tree FieldPath) bool { return c.Path.startsWith(tree...) })
 }
 
 // Renames is whether a change gives the machine another host name.
@@ -176,6 +192,8 @@ func Diff(before, after []byte) ([]Change, error) {
 		change := Change{Place: value.place, Old: value.shown, New: updated[key].shown, Kind: Changed}
 
 		switch replacement, kept := updated[key]; {
+		case !kept && value.nothingIn(updated):
+			continue
 		case !kept:
 			change.Kind, change.element = Removed, updated.newElement(value.place)
 		case sameValue(value.exact, replacement.exact):
@@ -186,7 +204,7 @@ func Diff(before, after []byte) ([]Change, error) {
 	}
 
 	for key, value := range updated {
-		if _, present := old[key]; !present {
+		if _, present := old[key]; !present && !value.nothingIn(old) {
 			changes = append(changes,
 				Change{Place: value.place, Kind: Added, New: value.shown, element: old.newElement(value.place)})
 		}
@@ -227,6 +245,11 @@ type value struct {
 	place Place
 	exact any
 	shown string
+}
+
+// nothingIn is whether a value stands for a document without any, which has some among others.
+func (v value) nothingIn(others values) bool {
+	return len(v.place.Path) == 0 && others.has(v.place.Document, nil)
 }
 
 // values are those of a configuration, by the text of their places.
@@ -321,7 +344,7 @@ func hiddenPaths(d document) (func(path FieldPath) bool, error) {
 		}
 	}
 
-	return func(path FieldPath) bool { return secret[path.String()] || oftenSecret(path) }, nil
+	return func(path FieldPath) bool { return secret[path.String()] || oftenSecret(d.id.kind, path) }, nil
 }
 
 var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)

@@ -44,13 +44,8 @@ func Digest(cfg []byte) (string, error) {
 	var canonical []string
 
 	for _, document := range documents {
-		content := document.content
-		if document.id.kind == "" {
-			content = withoutKeys(content)
-		}
-
 		// encoding/json sorts the keys of maps.
-		encoded, err := json.Marshal(content)
+		encoded, err := json.Marshal(withoutKeys(document.id, document.content))
 		if err != nil {
 			return "", fmt.Errorf("digest configuration: document %s: %w", document.id, errNotData)
 		}
@@ -102,10 +97,7 @@ func load(cfg []byte) ([]document, error) {
 			return nil, fmt.Errorf("document %s: %w", loaded.id, err)
 		}
 
-		if loaded.id.kind == "" {
-			loaded.content = withCanonicalNetworks(withoutImages(loaded.content))
-		}
-
+		loaded.content = withCanonicalNetworks(loaded.id, withoutImages(loaded.id, loaded.content))
 		documents = append(documents, loaded)
 	}
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/cel"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
@@ -16,6 +17,8 @@ import (
 type documents struct {
 	known   config.Provider
 	unknown []rawDocument
+	// installOn is the disk of the settings in a document for the installation; zero when there is none.
+	installOn cel.Expression
 }
 
 // count is how many documents the configuration has.

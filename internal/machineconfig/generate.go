@@ -41,6 +41,10 @@ func NewGenerator(c Cluster, b *pki.Bundle) (*Generator, error) {
 		return nil, err
 	}
 
+	if err := checkEncryption(contract, b); err != nil {
+		return nil, err
+	}
+
 	input, err := newInput(c, contract, b)
 	if err != nil {
 		return nil, err
@@ -56,7 +60,7 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 	m = m.within(g.cluster)
 
 	var mistakes problems
-	if checkMachine(&mistakes, m, complete); len(mistakes) > 0 {
+	if checkMachine(&mistakes, g.cluster, m, complete); len(mistakes) > 0 {
 		return Config{}, mistakes.err()
 	}
 

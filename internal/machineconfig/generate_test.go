@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-var contracts = []string{"v1.10", "v1.11", "v1.12", "v1.13"}
+var contracts = []string{"v1.10", "v1.11", "v1.12", "v1.13", "v1.14"}
 
 // testBundle is parsed once; no cluster uses it.
 var parsedBundle = sync.OnceValues(func() (*pki.Bundle, error) {
@@ -103,7 +103,10 @@ func TestGenerate_asTalosctlDoes(t *testing.T) {
 var update = os.Getenv("UPDATE_GOLDEN") != ""
 
 // longSecret shortens certificates and keys, so that golden files can be read.
-var longSecret = regexp.MustCompile(`(?m)^(\s+(?:crt|key): )[A-Za-z0-9+/=]{80,}$`)
+var (
+	longSecret = regexp.MustCompile(`(?m)^(\s+(?:crt|key): )[A-Za-z0-9+/=]{80,}$`)
+	longPEM    = regexp.MustCompile(`((?:cert:|key:|privateKey:|-) \|\n +)-----BEGIN [^-]+-----\n(?: +[A-Za-z0-9+/=]+\n)+ +-----END [^-]+-----\n`)
+)
 
 func compareGolden(t *testing.T, name string, config Config) {
 	t.Helper()
@@ -111,7 +114,8 @@ func compareGolden(t *testing.T, name string, config Config) {
 	// The second line is that of all bytes, what is shortened included, whichever quotes they have: machinery 1.14 has
 	// others than 1.13 around words such as off.
 	sum := sha256.Sum256(bytes.ReplaceAll(config.Bytes, []byte("'"), []byte(`"`)))
-	got := fmt.Sprintf("# %s\n# bytes %x\n%s", config.Digest, sum, longSecret.ReplaceAll(config.Bytes, []byte("${1}shortened")))
+	short := longPEM.ReplaceAll(longSecret.ReplaceAll(config.Bytes, []byte("${1}shortened")), []byte("${1}shortened\n"))
+	got := fmt.Sprintf("# %s\n# bytes %x\n%s", config.Digest, sum, short)
 	path := filepath.Join("testdata", "golden", name+".yaml")
 
 	if update {
@@ -138,7 +142,7 @@ func everything(contract string) Cluster {
 	c.ServiceCIDRs = []string{"10.201.0.0/20", "fd00:201::/112"}
 	c.DNSDomain = "test.local"
 	c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"--iface=eth1"},
-		KubeNetworkPolicies: contract == "v1.13"}}
+		KubeNetworkPolicies: contract >= "v1.13"}}
 	c.KubeProxyDisabled = true
 	c.ScheduleOnControlPlanes = true
 	c.AirGapped = true
@@ -158,10 +162,33 @@ func everything(contract string) Cluster {
 		"machine:\n  nodeLabels:\n    from: cluster\n  sysctls:\n    order: cluster\n",
 	}
 
+	if contract >= "v1.14" {
+		c.Patches = []string{"machine:\n  sysctls:\n    order: cluster\n---\n" +
+			"apiVersion: v1alpha1\nkind: KubeNodeConfig\nlabels:\n  from: cluster\n"}
+	}
+
 	return c
 }
 
-func everyMachine(role Role) Machine {
+func everyMachine(role Role, contract string) Machine {
+	m := machineWithEverything(role)
+	if contract < "v1.14" {
+		return m
+	}
+
+	m.Install.ExtraKernelArgs = nil
+	m.PoolPatches = []string{"machine:\n  sysctls:\n    order: pool\n---\n" +
+		"apiVersion: v1alpha1\nkind: KubeNodeConfig\ntaints:\n  dedicated: batch:NoSchedule\n"}
+
+	if role == ControlPlane {
+		m.PoolPatches = append(m.PoolPatches,
+			"apiVersion: v1alpha1\nkind: KubeControllerManagerConfig\nextraArgs:\n  bind-address: 0.0.0.0\n")
+	}
+
+	return m
+}
+
+func machineWithEverything(role Role) Machine {
 	return Machine{
 		Role: role, Hostname: "node-1",
 		Install: Install{
@@ -180,18 +207,18 @@ func TestGenerate_asRecorded(t *testing.T) {
 		for _, role := range []Role{ControlPlane, Worker} {
 			t.Run(contract+" "+string(role), func(t *testing.T) {
 				compareGolden(t, contract+"-"+string(role), generated(t, testCluster(contract), testMachine(role)))
-				compareGolden(t, contract+"-"+string(role)+"-everything", generated(t, everything(contract), everyMachine(role)))
+				compareGolden(t, contract+"-"+string(role)+"-everything", generated(t, everything(contract), everyMachine(role, contract)))
 			})
 		}
 	}
 }
 
 func TestGenerate_isDeterministic(t *testing.T) {
-	for _, contract := range []string{"v1.11", "v1.13"} {
-		first := generated(t, everything(contract), everyMachine(ControlPlane))
+	for _, contract := range []string{"v1.11", "v1.13", "v1.14"} {
+		first := generated(t, everything(contract), everyMachine(ControlPlane, contract))
 
 		for i := range 50 {
-			again := generated(t, everything(contract), everyMachine(ControlPlane))
+			again := generated(t, everything(contract), everyMachine(ControlPlane, contract))
 			if !bytes.Equal(first.Bytes, again.Bytes) || first.Digest != again.Digest {
 				t.Fatalf("contract %s, generation %d differs:\n%s", contract, i, cmp.Diff(string(first.Bytes), string(again.Bytes)))
 			}
@@ -210,7 +237,7 @@ func TestGenerator_keepsMachinesApart(t *testing.T) {
 
 		for i := range 24 {
 			wait.Go(func() {
-				m := everyMachine([]Role{ControlPlane, Worker}[i%2])
+				m := everyMachine([]Role{ControlPlane, Worker}[i%2], contract)
 				m.Hostname = fmt.Sprintf("node-%d", i%5)
 				m.Patches = append(m.Patches, fmt.Sprintf("machine:\n  certSANs: [10.9.9.%d]\n", i%3))
 
@@ -242,7 +269,7 @@ func TestGenerator_keepsMachinesApart(t *testing.T) {
 // machinery loads what it made, unless it has a document of an unknown kind.
 func TestGenerate_isLoadedByTalos(t *testing.T) {
 	for _, contract := range contracts {
-		m := everyMachine(Worker)
+		m := everyMachine(Worker, contract)
 		m.Patches = m.Patches[:1]
 
 		provider, err := configloader.NewFromBytes(generated(t, everything(contract), m).Bytes)
@@ -258,7 +285,7 @@ func TestGenerate_isLoadedByTalos(t *testing.T) {
 
 func TestGenerate_givesWorkersNoPrivateKeys(t *testing.T) {
 	for _, contract := range contracts {
-		worker := string(generated(t, everything(contract), everyMachine(Worker)).Bytes)
+		worker := string(generated(t, everything(contract), everyMachine(Worker, contract)).Bytes)
 
 		encoded, err := testBundle(t).YAML()
 		if err != nil {
@@ -274,7 +301,7 @@ func TestGenerate_givesWorkersNoPrivateKeys(t *testing.T) {
 }
 
 func TestConfig_doesNotPrint(t *testing.T) {
-	c, m := everything("v1.13"), everyMachine(ControlPlane)
+	c, m := everything("v1.13"), everyMachine(ControlPlane, "v1.13")
 	config := generated(t, c, m)
 	pointer := &config
 
@@ -296,7 +323,7 @@ func BenchmarkGenerator(b *testing.B) {
 	}
 
 	for i := 0; b.Loop(); i++ {
-		m := everyMachine(Worker)
+		m := everyMachine(Worker, "v1.13")
 		m.Hostname = fmt.Sprintf("worker-%d", i)
 
 		if _, err := generator.Machine(m); err != nil {
@@ -306,7 +333,7 @@ func BenchmarkGenerator(b *testing.B) {
 }
 
 func BenchmarkDigest(b *testing.B) {
-	config, err := Generate(everything("v1.13"), everyMachine(ControlPlane), testBundle(b))
+	config, err := Generate(everything("v1.13"), everyMachine(ControlPlane, "v1.13"), testBundle(b))
 	if err != nil {
 		b.Fatal(err)
 	}

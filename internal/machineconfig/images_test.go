@@ -63,11 +63,7 @@ func dataOf(t *testing.T, cfg []byte) []any {
 			t.Fatalf("%v in\n%s", err, cfg)
 		}
 
-		if identify(c.node).kind == "" {
-			content = withoutImages(content)
-		}
-
-		all = append(all, content)
+		all = append(all, withoutImages(identify(c.node), content))
 	}
 
 	return all
@@ -160,9 +156,9 @@ func TestWithImages_writesWhatGenerateWrites(t *testing.T) {
 			older.KubeProxyDisabled, newer.KubeProxyDisabled = false, false
 			newer.KubernetesVersion = "v1.34.4"
 
-			want := generated(t, newer, everyMachine(role))
+			want := generated(t, newer, everyMachine(role, contract))
 
-			got, err := WithImages(generated(t, older, everyMachine(role)).Bytes, imagesOf(t, want.Bytes))
+			got, err := WithImages(generated(t, older, everyMachine(role, contract)).Bytes, imagesOf(t, want.Bytes))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +407,7 @@ func FuzzWithImages(f *testing.F) {
 
 // BenchmarkWithImages is the work for one machine; a plan does it for each.
 func BenchmarkWithImages(b *testing.B) {
-	config, err := Generate(everything("v1.13"), everyMachine(ControlPlane), testBundle(b))
+	config, err := Generate(everything("v1.13"), everyMachine(ControlPlane, "v1.13"), testBundle(b))
 	if err != nil {
 		b.Fatal(err)
 	}

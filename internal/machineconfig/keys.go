@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	talosx509 "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
 
@@ -17,58 +18,68 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// ErrKeysElsewhere says that keys cannot be turned over because the configuration has them in documents of Talos 1.14.
-var ErrKeysElsewhere = errors.New("this version of talosop does not turn over keys of Kubernetes in configurations " +
-	"of the version contract v1.14 or newer")
-
 // ErrKeyUnknown says that a machine is to carry a key that nobody has.
 var ErrKeyUnknown = errors.New("a key that is needed is neither in the secrets nor on the machine")
 
-// Where a main document has keys.
-var (
-	talosCA, talosAccepted           = []string{"machine", "ca"}, []string{"machine", "acceptedCAs"}
-	kubernetesCA, kubernetesAccepted = []string{"cluster", "ca"}, []string{"cluster", "acceptedCAs"}
-	aggregatorCA                     = []string{"cluster", "aggregatorCA"}
-	serviceAccountKey                = []string{"cluster", "serviceAccount", "key"}
-	clusterToken                     = []string{"cluster", "token"}
-	keysAnnotation                   = []string{"machine", "nodeAnnotations", rotation.Annotation}
-)
-
 // Keys reads which keys a configuration carries. Errors do not quote it.
 func Keys(cfg []byte) (rotation.Keys, error) {
-	main, err := readMain(cfg)
+	e, err := edit(cfg)
 	if err != nil {
 		return rotation.Keys{}, fmt.Errorf("read keys: %w", err)
 	}
 
-	if main.root == nil {
-		return rotation.Keys{}, nil
-	}
-
-	id := main.identifier()
-
-	return rotation.Keys{
-		Talos:          main.trust(talosCA, talosAccepted),
-		Kubernetes:     main.trust(kubernetesCA, kubernetesAccepted),
-		Aggregator:     authorityID(scalarIn(main.root, append(slices.Clone(aggregatorCA), "crt"))),
-		ServiceAccount: id(scalarIn(main.root, serviceAccountKey)),
-		ClusterToken:   id(scalarIn(main.root, clusterToken)),
-		PodTokens:      rotation.ParseKeys(scalarIn(main.root, keysAnnotation)).PodTokens,
-	}, nil
+	return e.keys(), nil
 }
 
-func (m mainOf) trust(issuing, accepted []string) rotation.Trust {
-	trust := rotation.Trust{Issuing: authorityID(scalarIn(m.root, append(slices.Clone(issuing), "crt")))}
+func (e edited) keys() rotation.Keys {
+	if !e.has("") {
+		return rotation.Keys{}
+	}
 
-	if list := nodeIn(m.root, accepted); list != nil {
-		for _, element := range list.Content {
-			trust.Accepted = trust.Accepted.With(authorityID(scalarIn(element, []string{"crt"})))
-		}
+	id, spots := e.identifier(), e.keySpots()
+
+	return rotation.Keys{
+		Talos:          e.trust(spots.talos),
+		Kubernetes:     e.trust(spots.kubernetes),
+		Aggregator:     authorityID(encoded(e.scalar(spots.aggregator.certificate()), spots.aggregator.pem)),
+		ServiceAccount: id(e.keyText(spots.serviceAccount)),
+		ClusterToken:   id(e.keyText(spots.clusterToken)),
+		PodTokens:      rotation.ParseKeys(e.scalar(spots.annotation)).PodTokens,
+	}
+}
+
+func (e edited) trust(at authoritySpot) rotation.Trust {
+	certificate, accepted := e.authorities(at)
+	trust := rotation.Trust{Issuing: authorityID(certificate)}
+
+	for _, crt := range accepted {
+		trust.Accepted = trust.Accepted.With(authorityID(crt))
 	}
 
 	trust.Accepted = trust.Accepted.Without(trust.Issuing)
 
 	return trust
+}
+
+// authorities are the certificates of the authority of a machine, and of those that are accepted beside it.
+func (e edited) authorities(at authoritySpot) (own string, accepted []string) {
+	own = encoded(e.scalar(at.certificate()), at.pem)
+
+	if list := e.node(at.accepted); len(at.accepted.path) > 0 && list != nil {
+		for _, element := range list.Content {
+			if at.pem {
+				accepted = append(accepted, encoded(element.Value, true))
+			} else {
+				accepted = append(accepted, scalarIn(element, []string{"crt"}))
+			}
+		}
+	}
+
+	if at.pem && own == "" && len(accepted) > 0 {
+		return accepted[0], accepted[1:]
+	}
+
+	return own, accepted
 }
 
 // authorityID is the identifier of an authority whose certificate a configuration has, in base64 of PEM.
@@ -83,8 +94,8 @@ func authorityID(text string) string {
 
 // identifier makes identifiers of what is secret itself. They are keyed with a secret of the cluster, so that a token
 // which somebody chose cannot be guessed from what a node shows.
-func (m mainOf) identifier() func(text string) string {
-	key := scalarIn(m.root, []string{"cluster", "secret"})
+func (e edited) identifier() func(text string) string {
+	key := e.scalar(e.keySpots().secret)
 
 	return func(text string) string {
 		if text == "" {
@@ -100,32 +111,31 @@ func (m mainOf) identifier() func(text string) string {
 // the result, so that it has the Digest of cfg; when nothing is to be changed the result is cfg itself. Errors do not
 // quote the configurations.
 func WithKeys(cfg, active []byte, keys rotation.Keys, ring pki.Keyring) ([]byte, error) {
-	has, err := Keys(cfg)
-	if err != nil || has == keys {
-		return cfg, err
-	}
-
-	main, err := readMain(cfg)
+	e, err := edit(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("put keys: %w", err)
 	}
 
-	found := newKeySource(main, ring)
+	if e.keys() == keys {
+		return cfg, nil
+	}
+
+	found := newKeySource(e, ring)
 
 	if len(active) > 0 {
-		now, err := readMain(active)
+		now, err := edit(active)
 		if err != nil {
 			return nil, fmt.Errorf("put keys: the configuration that the machine has: %w", err)
 		}
 
-		found.addMain(now)
+		found.addAll(now)
 	}
 
-	if err := found.put(main.root, has, keys); err != nil {
+	if err := found.put(e, keys); err != nil {
 		return nil, fmt.Errorf("put keys: %w", err)
 	}
 
-	return main.encode()
+	return e.encode()
 }
 
 // keySource is where keys are found by their identifiers.
@@ -136,9 +146,9 @@ type keySource struct {
 	texts       map[string]string
 }
 
-func newKeySource(main mainOf, ring pki.Keyring) *keySource {
-	s := &keySource{id: main.identifier(), authorities: map[string]map[string]string{}, texts: map[string]string{}}
-	s.addMain(main)
+func newKeySource(e edited, ring pki.Keyring) *keySource {
+	s := &keySource{id: e.identifier(), authorities: map[string]map[string]string{}, texts: map[string]string{}}
+	s.addAll(e)
 
 	for _, pair := range slices.Concat(ring.Talos, ring.Kubernetes, ring.Aggregator) {
 		s.addAuthority(base64.StdEncoding.EncodeToString(pair.Crt), base64.StdEncoding.EncodeToString(pair.Key))
@@ -155,28 +165,24 @@ func newKeySource(main mainOf, ring pki.Keyring) *keySource {
 	return s
 }
 
-func (s *keySource) addMain(main mainOf) {
-	if main.root == nil {
+func (s *keySource) addAll(e edited) {
+	if !e.has("") {
 		return
 	}
 
-	for _, path := range [][]string{talosCA, kubernetesCA, aggregatorCA} {
-		if node := nodeIn(main.root, path); node != nil {
-			s.addAuthority(scalarIn(node, []string{"crt"}), scalarIn(node, []string{"key"}))
+	spots := e.keySpots()
+
+	for _, at := range []authoritySpot{spots.talos, spots.kubernetes, spots.aggregator} {
+		own, accepted := e.authorities(at)
+		s.addAuthority(own, encoded(e.scalar(at.issuing.at("key")), at.pem))
+
+		for _, crt := range accepted {
+			s.addAuthority(crt, "")
 		}
 	}
 
-	for _, path := range [][]string{talosAccepted, kubernetesAccepted} {
-		if list := nodeIn(main.root, path); list != nil {
-			for _, element := range list.Content {
-				s.addAuthority(scalarIn(element, []string{"crt"}), "")
-			}
-		}
-	}
-
-	for _, path := range [][]string{serviceAccountKey, clusterToken} {
-		s.addText(scalarIn(main.root, path))
-	}
+	s.addText(e.keyText(spots.serviceAccount))
+	s.addText(e.keyText(spots.clusterToken))
 }
 
 func (s *keySource) addAuthority(crt, key string) {
@@ -195,28 +201,33 @@ func (s *keySource) addText(text string) {
 }
 
 // put exchanges what is another one.
-func (s *keySource) put(root *yaml.Node, has, keys rotation.Keys) error {
-	signs := scalarIn(root, append(slices.Clone(talosCA), "key")) != ""
+func (s *keySource) put(e edited, keys rotation.Keys) error {
+	has, spots := e.keys(), e.keySpots()
+	signs := e.scalar(spots.talos.issuing.at("key")) != ""
 
 	for _, part := range []struct {
-		issuing, accepted []string
-		has, want         rotation.Trust
+		at        authoritySpot
+		has, want rotation.Trust
 	}{
-		{talosCA, talosAccepted, has.Talos, keys.Talos},
-		{kubernetesCA, kubernetesAccepted, has.Kubernetes, keys.Kubernetes},
-		{aggregatorCA, nil, rotation.Trust{Issuing: has.Aggregator}, rotation.Trust{Issuing: keys.Aggregator}},
+		{spots.talos, has.Talos, keys.Talos},
+		{spots.kubernetes, has.Kubernetes, keys.Kubernetes},
+		{spots.aggregator, rotation.Trust{Issuing: has.Aggregator}, rotation.Trust{Issuing: keys.Aggregator}},
 	} {
-		if err := s.putTrust(root, part.issuing, part.accepted, part.has, part.want, signs); err != nil {
+		if part.has == part.want {
+			continue
+		}
+
+		if err := s.putTrust(e, part.at, part.has, part.want, signs); err != nil {
 			return err
 		}
 	}
 
 	for _, part := range []struct {
-		path      []string
+		at        textSpot
 		has, want string
 	}{
-		{serviceAccountKey, has.ServiceAccount, keys.ServiceAccount},
-		{clusterToken, has.ClusterToken, keys.ClusterToken},
+		{spots.serviceAccount, has.ServiceAccount, keys.ServiceAccount},
+		{spots.clusterToken, has.ClusterToken, keys.ClusterToken},
 	} {
 		if part.has == part.want {
 			continue
@@ -224,23 +235,27 @@ func (s *keySource) put(root *yaml.Node, has, keys rotation.Keys) error {
 
 		text, ok := s.texts[part.want]
 		if !ok {
-			return fmt.Errorf("%s: %w", strings.Join(part.path, "."), ErrKeyUnknown)
+			return fmt.Errorf("%s: %w", part.at.spot, ErrKeyUnknown)
 		}
 
-		if err := putScalar(root, part.path, text); err != nil {
+		if err := e.putKeyText(part.at.spot, part.at.pem, text); err != nil {
 			return err
 		}
 	}
 
-	return putAnnotation(root, keys)
+	return e.putAnnotation(keys)
 }
 
 // putTrust exchanges an authority and what is accepted beside it. signs is whether the machine has the key, too.
-func (s *keySource) putTrust(
-	root *yaml.Node, issuing, accepted []string, has, want rotation.Trust, signs bool,
-) error {
+func (s *keySource) putTrust(e edited, at authoritySpot, has, want rotation.Trust, signs bool) error {
+	accepted := want.Accepted.IDs()
+
+	if at.pem && !signs {
+		return s.putAccepted(e, at, slices.Insert(accepted, 0, want.Issuing))
+	}
+
 	if has.Issuing != want.Issuing {
-		if err := s.putIssuing(root, issuing, want.Issuing, signs); err != nil {
+		if err := s.putIssuing(e, at, want.Issuing, signs); err != nil {
 			return err
 		}
 	}
@@ -249,77 +264,65 @@ func (s *keySource) putTrust(
 		return nil
 	}
 
-	return s.putAccepted(root, accepted, want.Accepted)
+	return s.putAccepted(e, at, accepted)
 }
 
-func (s *keySource) putIssuing(root *yaml.Node, at []string, id string, signs bool) error {
+func (s *keySource) putIssuing(e edited, at authoritySpot, id string, signs bool) error {
 	pair, ok := s.authorities[id]
 	if !ok || signs && pair["key"] == "" {
-		return fmt.Errorf("%s: %w", strings.Join(at, "."), ErrKeyUnknown)
+		return fmt.Errorf("%s: %w", at.issuing, ErrKeyUnknown)
 	}
 
-	err := putScalar(root, append(slices.Clone(at), "crt"), pair["crt"])
+	err := e.putKeyText(at.certificate(), at.pem, pair["crt"])
 	if err != nil || !signs {
 		return err
 	}
 
-	return putScalar(root, append(slices.Clone(at), "key"), pair["key"])
+	return e.putKeyText(at.issuing.at("key"), at.pem, pair["key"])
 }
 
-func (s *keySource) putAccepted(root *yaml.Node, at []string, ids rotation.Set) error {
-	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+func (s *keySource) putAccepted(e edited, at authoritySpot, ids []string) error {
+	var elements []*yaml.Node
 
-	for _, id := range ids.IDs() {
+	for _, id := range ids {
 		pair, ok := s.authorities[id]
 		if !ok {
-			return fmt.Errorf("%s: %w", strings.Join(at, "."), ErrKeyUnknown)
+			return fmt.Errorf("%s: %w", at.accepted, ErrKeyUnknown)
 		}
 
-		element := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		if err := putScalar(element, []string{"crt"}, pair["crt"]); err != nil {
-			return err
+		crt, err := written(pair["crt"], at.pem)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at.accepted, err)
 		}
 
-		list.Content = append(list.Content, element)
-	}
+		element := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: crt}
 
-	return putNode(root, at, list)
-}
-
-// putNode sets a value in a section that is there; an empty list takes its key away.
-func putNode(root *yaml.Node, path []string, value *yaml.Node) error {
-	section, key := nodeIn(root, path[:len(path)-1]), path[len(path)-1]
-	if section == nil || section.Kind != yaml.MappingNode {
-		return fmt.Errorf("%s: %w", strings.Join(path, "."), errNotSection)
-	}
-
-	for i := 0; i < len(section.Content); i += 2 {
-		if section.Content[i].Value == key {
-			section.Content = slices.Delete(section.Content, i, i+2)
-
-			break
+		if !at.pem {
+			element = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+			if err := putScalar(element, []string{"crt"}, crt); err != nil {
+				return err
+			}
 		}
+
+		elements = append(elements, element)
 	}
 
-	if len(value.Content) > 0 {
-		section.Content = append(section.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
-	}
-
-	return nil
+	return e.putList(at.accepted, elements)
 }
 
 // putAnnotation tells what a machine carries, where its configuration tells it at all.
-func putAnnotation(root *yaml.Node, keys rotation.Keys) error {
-	if scalarIn(root, keysAnnotation) == "" {
+func (e edited) putAnnotation(keys rotation.Keys) error {
+	at := e.keySpots().annotation
+	if e.scalar(at) == "" {
 		return nil
 	}
 
-	return putScalar(root, keysAnnotation, keys.String())
+	return e.putScalar(at, keys.String())
 }
 
 // putAccepted adds the authorities beside the present ones that a bundle asks a generated configuration to accept. A
 // worker is not asked to accept the former authority of Kubernetes: see rotation.Cluster.Next.
-func putAccepted(main *v1alpha1.Config, b *pki.Bundle, role Role) {
+func putAccepted(known []config.Document, main *v1alpha1.Config, b *pki.Bundle, role Role) {
 	next, previous := b.Next(), b.Previous()
 	if role == Worker {
 		previous.Kubernetes = nil
@@ -330,7 +333,15 @@ func putAccepted(main *v1alpha1.Config, b *pki.Bundle, role Role) {
 			&talosx509.PEMEncodedCertificate{Crt: crt})
 	}
 
+	own, inDocuments := documentOf[*k8s.KubeAPIServerCAConfigV1Alpha1](known)
+
 	for _, crt := range append(next.Kubernetes, previous.Kubernetes...) {
+		if inDocuments {
+			own.APIAcceptedCAs = append(own.APIAcceptedCAs, string(crt))
+
+			continue
+		}
+
 		main.ClusterConfig.ClusterAcceptedCAs = append(main.ClusterConfig.ClusterAcceptedCAs,
 			&talosx509.PEMEncodedCertificate{Crt: crt})
 	}
@@ -342,60 +353,21 @@ func annotated(cfg []byte, b *pki.Bundle) ([]byte, error) {
 		return cfg, nil
 	}
 
-	keys, err := Keys(cfg)
-	if err != nil {
-		return nil, err
-	}
-
-	main, err := readMain(cfg)
-	if err != nil || main.root == nil {
+	e, err := edit(cfg)
+	if err != nil || !e.has("") {
 		return cfg, err
 	}
 
-	// They would change everywhere at once, as any other setting.
-	if keys.Kubernetes.Issuing == "" && slices.ContainsFunc(append(b.Rotated(), b.Turning()...), func(k rotation.Kind) bool {
-		return k == rotation.KubernetesCA || k == rotation.AggregatorCA || k == rotation.ServiceAccountKey
-	}) {
-		return nil, fmt.Errorf("turn keys over: %w", ErrKeysElsewhere)
-	}
+	keys := e.keys()
 
 	if slices.Contains(b.Rotated(), rotation.ServiceAccountKey) {
 		key := b.Secrets().Certs.K8sServiceAccount.Key
-		keys.PodTokens = main.identifier()(base64.StdEncoding.EncodeToString(key))
+		keys.PodTokens = e.identifier()(base64.StdEncoding.EncodeToString(key))
 	}
 
-	if err := putScalar(main.root, keysAnnotation, keys.String()); err != nil {
+	if err := e.putScalar(e.keySpots().annotation, keys.String()); err != nil {
 		return nil, err
 	}
 
-	return main.encode()
-}
-
-// withoutKeys takes the keys that are turned over out of the content of a main document, and the sections around them
-// that have nothing else: which keys a machine carries is compared by itself; see Keys.
-func withoutKeys(content any) any {
-	root, ok := content.(map[string]any)
-	if !ok {
-		return content
-	}
-
-	for _, path := range [][]string{talosCA, talosAccepted, kubernetesCA, kubernetesAccepted, aggregatorCA,
-		serviceAccountKey, clusterToken, keysAnnotation} {
-		section := root
-
-		for _, key := range path[:len(path)-1] {
-			section, _ = section[key].(map[string]any)
-		}
-
-		delete(section, path[len(path)-1])
-	}
-
-	for _, path := range [][]string{{"cluster", "serviceAccount"}, {"machine", "nodeAnnotations"}} {
-		outer, _ := root[path[0]].(map[string]any)
-		if section, ok := outer[path[1]].(map[string]any); ok && len(section) == 0 {
-			delete(outer, path[1])
-		}
-	}
-
-	return root
+	return e.encode()
 }

@@ -13,10 +13,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-func generatedWith(t *testing.T, role Role, b *pki.Bundle) Config {
+// keyContracts are those that have keys in the main document, and in documents of their own.
+var keyContracts = []string{"v1.13", "v1.14"}
+
+func generatedWith(t *testing.T, contract string, role Role, b *pki.Bundle) Config {
 	t.Helper()
 
-	config, err := Generate(testCluster("v1.13"), testMachine(role), b)
+	config, err := Generate(testCluster(contract), testMachine(role), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +50,20 @@ func turnedOver(t *testing.T, b *pki.Bundle) *pki.Bundle {
 }
 
 func TestKeys_followTheBundle(t *testing.T) {
+	for _, contract := range keyContracts {
+		t.Run(contract, func(t *testing.T) { keysFollowTheBundle(t, contract) })
+	}
+}
+
+func keysFollowTheBundle(t *testing.T, contract string) {
+	t.Helper()
+
 	before := testBundle(t)
 	after := turnedOver(t, before)
 
 	for _, role := range []Role{ControlPlane, Worker} {
-		old, present, dropped := generatedWith(t, role, before), generatedWith(t, role, after),
-			generatedWith(t, role, after.Advance())
+		old, present, dropped := generatedWith(t, contract, role, before), generatedWith(t, contract, role, after),
+			generatedWith(t, contract, role, after.Advance())
 
 		if old.Digest != present.Digest || present.Digest != dropped.Digest {
 			t.Errorf("%s: keys are a part of the digest", role)
@@ -92,26 +103,37 @@ func TestKeys_acceptNextOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, role := range []Role{ControlPlane, Worker} {
-		was, is, then := keysIn(t, generatedWith(t, role, before).Bytes), keysIn(t, generatedWith(t, role, next).Bytes),
-			keysIn(t, generatedWith(t, role, next.Advance()).Bytes)
+	for _, contract := range keyContracts {
+		for _, role := range []Role{ControlPlane, Worker} {
+			was, is, then := keysIn(t, generatedWith(t, contract, role, before).Bytes),
+				keysIn(t, generatedWith(t, contract, role, next).Bytes),
+				keysIn(t, generatedWith(t, contract, role, next.Advance()).Bytes)
 
-		want := was
-		want.Talos.Accepted = rotation.SetOf(then.Talos.Issuing)
-		want.Kubernetes.Accepted = rotation.SetOf(then.Kubernetes.Issuing)
+			want := was
+			want.Talos.Accepted = rotation.SetOf(then.Talos.Issuing)
+			want.Kubernetes.Accepted = rotation.SetOf(then.Kubernetes.Issuing)
 
-		if is != want {
-			t.Errorf("%s: %s, want %s", role, is, want)
+			if is != want {
+				t.Errorf("%s %s: %s, want %s", contract, role, is, want)
+			}
 		}
 	}
 }
 
 func TestWithKeys_findsThemAndChangesNothingElse(t *testing.T) {
+	for _, contract := range keyContracts {
+		t.Run(contract, func(t *testing.T) { keysAreFound(t, contract) })
+	}
+}
+
+func keysAreFound(t *testing.T, contract string) {
+	t.Helper()
+
 	before := testBundle(t)
 	after := turnedOver(t, before)
 
 	for _, role := range []Role{ControlPlane, Worker} {
-		old, wanted := generatedWith(t, role, before), generatedWith(t, role, after.Advance())
+		old, wanted := generatedWith(t, contract, role, before), generatedWith(t, contract, role, after.Advance())
 		was, is := keysIn(t, old.Bytes), keysIn(t, wanted.Bytes)
 
 		accepts := was
@@ -159,10 +181,36 @@ func TestWithKeys_findsThemAndChangesNothingElse(t *testing.T) {
 }
 
 func TestWithKeys_leavesAConfigurationWithTheseKeysAlone(t *testing.T) {
-	config := generatedWith(t, ControlPlane, testBundle(t)).Bytes
+	config := generatedWith(t, "v1.13", ControlPlane, testBundle(t)).Bytes
 
 	same, err := WithKeys(config, nil, keysIn(t, config), pki.Keyring{})
 	if err != nil || !slices.Equal(same, config) {
 		t.Errorf("it is another one: %v", err)
+	}
+}
+
+// The same keys have the same identifiers in both forms, so that a cluster can be moved to the documents.
+func TestKeys_areTheSameInDocuments(t *testing.T) {
+	after := turnedOver(t, testBundle(t))
+
+	for _, role := range []Role{ControlPlane, Worker} {
+		fields, documents := generatedWith(t, "v1.13", role, after).Bytes, generatedWith(t, "v1.14", role, after).Bytes
+
+		if before, now := keysIn(t, fields), keysIn(t, documents); before != now {
+			t.Errorf("%s: %s in documents, %s in the main one", role, now, before)
+		}
+
+		// What a machine carries is found in the other form.
+		was := keysIn(t, generatedWith(t, "v1.13", role, testBundle(t)).Bytes)
+		was.PodTokens = keysIn(t, documents).PodTokens
+
+		kept, err := WithKeys(documents, generatedWith(t, "v1.13", role, testBundle(t)).Bytes, was, pki.Keyring{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := keysIn(t, kept); got != was {
+			t.Errorf("%s: carries %s, want %s", role, got, was)
+		}
 	}
 }

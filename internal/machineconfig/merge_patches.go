@@ -22,6 +22,13 @@ func (d *documents) apply(field string, p *patch) error {
 			return err
 		}
 
+		// Before the library says that there is nothing at the path.
+		if useless, err := p.uselessDelete(d.known); err != nil {
+			return err
+		} else if useless != nil {
+			return useless.refusal(field, DocumentsContract)
+		}
+
 		merged, err := configpatcher.StrategicMerge(d.known, p.merge)
 		if err != nil {
 			return applyError(field, err)

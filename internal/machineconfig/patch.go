@@ -17,6 +17,8 @@ type patch struct {
 	// merge has the documents of known kinds, unknown the others.
 	merge   configpatcher.StrategicMergePatch
 	unknown []rawDocument
+	// main is what the patch says of the main document, as data.
+	main []map[string]any
 }
 
 // addsDocuments says whether the patch may turn a configuration of one document into one of several.
@@ -133,8 +135,13 @@ func parsePatch(field, text string) (*patch, error) {
 			return nil, mistake
 		}
 
-		if identify(c.node).isKnown() {
+		if id := identify(c.node); id.isKnown() {
 			known.WriteString(c.text)
+
+			if content, err := decodeNode(c.node); err == nil && id.kind == "" {
+				main, _ := content.(map[string]any)
+				parsed.main = append(parsed.main, main)
+			}
 
 			continue
 		}

@@ -50,8 +50,13 @@ var recordedCases = []recordedCase{
 		c.Discovery = new(false)
 		c.Registries.Auth = map[string]RegistryAuth{"yes": {Username: "no", Password: "1:20"}, "off": {Auth: "n"}}
 		c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: []string{"off", "y"}}}
-		c.Patches = []string{"machine:\n  nodeLabels:\n    a: \"on\"\n    b: \"yes\"\n    \"no\": \"N\"\n    e: \"0x1f\"\n" +
-			"    g: \"1e3\"\n    h: \"2001-01-01\"\n    i: \"null\"\n  env:\n    K: \"=\"\n    L: \"a: b\"\n    M: \" x\"\n" +
+		labels := "machine:\n  nodeLabels:\n"
+		if c.Contract >= "v1.14" {
+			labels = "apiVersion: v1alpha1\nkind: KubeNodeConfig\nlabels:\n"
+		}
+
+		c.Patches = []string{labels + "    a: \"on\"\n    b: \"yes\"\n    \"no\": \"N\"\n    e: \"0x1f\"\n" +
+			"    g: \"1e3\"\n    h: \"2001-01-01\"\n    i: \"null\"\n", "machine:\n  env:\n    K: \"=\"\n    L: \"a: b\"\n    M: \" x\"\n" +
 			"    O: \"0o7\"\n    P: \"1_000\"\n    Q: \"1:20\"\n    R: \"<<\"\n    S: \"~\"\n    T: \"it's off\"\n"}
 	}, machine: func(m *Machine) {
 		m.Hostname = "off"

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config"
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
@@ -30,35 +33,32 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 		return Cluster{}, Machine{}, fmt.Errorf("read settings: %w", err)
 	}
 
-	var (
-		main    *v1alpha1.Config
-		hostDoc *network.HostnameConfigV1Alpha1
-	)
+	var known []config.Document
 
 	for _, d := range documents {
-		if d.provider == nil {
-			continue
-		}
-
-		if raw := d.provider.RawV1Alpha1(); raw != nil {
-			main = raw
-		}
-
-		for _, one := range d.provider.Documents() {
-			if found, ok := one.(*network.HostnameConfigV1Alpha1); ok {
-				hostDoc = found
-			}
+		if d.provider != nil {
+			known = append(known, d.provider.Documents()...)
 		}
 	}
 
-	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || main.ClusterConfig.ControlPlane == nil ||
-		main.ClusterConfig.ControlPlane.Endpoint == nil {
+	main, _ := documentOf[*v1alpha1.Config](known)
+	cluster, inDocuments := documentOf[*k8s.KubeClusterConfigV1Alpha1](known)
+
+	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil || !inDocuments &&
+		(main.ClusterConfig.ControlPlane == nil || main.ClusterConfig.ControlPlane.Endpoint == nil) {
 		return Cluster{}, Machine{}, fmt.Errorf(
 			"%w: it has no machine and cluster sections with an endpoint that this build can read", ErrNotRecoverable)
 	}
 
-	c, m := recoverCluster(main), recoverMachine(main, hostDoc)
-	c.Contract = recoverContract(c, m, cfg, main, hostDoc != nil, bundle)
+	var c Cluster
+	if inDocuments {
+		c = clusterOfDocuments(main, cluster, known)
+	} else {
+		c = recoverCluster(main)
+	}
+
+	m := recoverMachine(main, known)
+	c.Contract = recoverContract(c, m, cfg, main, known, bundle)
 
 	return c, m, nil
 }
@@ -119,14 +119,19 @@ func recoverCNI(cni *v1alpha1.CNIConfig) CNI {
 	return out
 }
 
-func recoverMachine(main *v1alpha1.Config, hostname *network.HostnameConfigV1Alpha1) Machine {
+func recoverMachine(main *v1alpha1.Config, known []config.Document) Machine {
 	m := Machine{Role: Worker, Mode: Metal, Hostname: main.Hostname()}
 	if main.Machine().Type().IsControlPlane() {
 		m.Role = ControlPlane
 	}
 
-	if hostname != nil && hostname.ConfigHostname != "" {
+	hostname, ok := documentOf[*network.HostnameConfigV1Alpha1](known)
+	if ok && hostname.ConfigHostname != "" {
 		m.Hostname = hostname.ConfigHostname
+	}
+
+	if own, ok := documentOf[*runtime.UnattendedInstallConfigV1Alpha1](known); ok {
+		m.Install = installOf(own)
 	}
 
 	install := main.MachineConfig.MachineInstall
@@ -163,7 +168,11 @@ func kubeletVersion(machine *v1alpha1.MachineConfig) string {
 		return ""
 	}
 
-	image, _, _ := strings.Cut(machine.MachineKubelet.KubeletImage, "@")
+	return versionOfImage(machine.MachineKubelet.KubeletImage)
+}
+
+func versionOfImage(reference string) string {
+	image, _, _ := strings.Cut(reference, "@")
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
 		return strings.TrimSuffix(strings.TrimSuffix(image[colon+1:], "-slim"), "-fat")
 	}
@@ -173,27 +182,33 @@ func kubeletVersion(machine *v1alpha1.MachineConfig) string {
 
 // recoverContract tries the contracts, newest first.
 func recoverContract(
-	c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, hasHostname bool, bundle *pki.Bundle,
+	c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, known []config.Document, bundle *pki.Bundle,
 ) string {
 	digest, err := Digest(cfg)
 	if err != nil {
-		return contractByForm(main, hasHostname)
+		return contractByForm(main, known)
 	}
 
 	for minor := maxContractMinor; minor >= int(minTalosMinor); minor-- {
-		c.Contract = (&config.VersionContract{Major: 1, Minor: minor}).String()
+		c.Contract = (&coreconfig.VersionContract{Major: 1, Minor: minor}).String()
 
 		if made, err := Generate(c, m, bundle); err == nil && made.Digest == digest {
 			return c.Contract
 		}
 	}
 
-	return contractByForm(main, hasHostname)
+	return contractByForm(main, known)
 }
 
-// contractByForm goes by the documents that a contract generates: from v1.12 the host name has one, and
-// from v1.13 there is no machine.network.
-func contractByForm(main *v1alpha1.Config, hasHostname bool) string {
+// contractByForm goes by the documents that a contract generates: from v1.14 the cluster has one, from v1.12 the host
+// name, and from v1.13 there is no machine.network.
+func contractByForm(main *v1alpha1.Config, known []config.Document) string {
+	if _, ok := documentOf[*k8s.KubeClusterConfigV1Alpha1](known); ok {
+		return DocumentsContract
+	}
+
+	_, hasHostname := documentOf[*network.HostnameConfigV1Alpha1](known)
+
 	switch {
 	case !hasHostname:
 		return "v1.11"

@@ -60,29 +60,37 @@ func TestSettingsOf_readsBackWhatGenerateWasGiven(t *testing.T) {
 	}
 
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		for _, contract := range []string{"v1.13", "v1.14"} {
+			t.Run(name+" "+contract, func(t *testing.T) {
+				t.Parallel()
 
-			wantCluster, wantMachine := plain, disk
-			if test.cluster != nil {
-				test.cluster(&wantCluster)
-			}
+				wantCluster, wantMachine := plain, disk
+				wantCluster.Contract = contract
 
-			if test.machine != nil {
-				test.machine(&wantMachine)
-			}
+				if test.cluster != nil {
+					test.cluster(&wantCluster)
+				}
 
-			gotCluster, gotMachine := recovered(t, wantCluster, wantMachine, bundle)
+				if test.machine != nil {
+					test.machine(&wantMachine)
+				}
 
-			// A worker is not told what only concerns control planes.
-			if diff := cmp.Diff(wantCluster, gotCluster, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("cluster (-want +got):\n%s", diff)
-			}
+				if contract == "v1.14" {
+					wantMachine.Install.ExtraKernelArgs = nil
+				}
 
-			if diff := cmp.Diff(wantMachine, gotMachine, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("machine (-want +got):\n%s", diff)
-			}
-		})
+				gotCluster, gotMachine := recovered(t, wantCluster, wantMachine, bundle)
+
+				// A worker is not told what only concerns control planes.
+				if diff := cmp.Diff(wantCluster, gotCluster, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+					t.Errorf("cluster (-want +got):\n%s", diff)
+				}
+
+				if diff := cmp.Diff(wantMachine, gotMachine, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+					t.Errorf("machine (-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
 }
 
@@ -111,7 +119,7 @@ func TestSettingsOf_keepsTheContractOfAPatchedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, contract := range []string{"v1.11", "v1.12", "v1.13"} {
+	for _, contract := range []string{"v1.11", "v1.12", "v1.13", "v1.14"} {
 		c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: contract}
 		m := Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"},
 			Patches: []string{"machine:\n  sysctls:\n    a: b"}}
@@ -132,32 +140,40 @@ func TestSettingsOf_configurationWithOtherImages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: "v1.12"}
+	for _, kubelet := range []string{
+		"registry.test:5000/kubelet:v1.33.1", "kubelet:v1.33.1-slim", "kubelet:v1.33.1-fat@sha256:" + strings.Repeat("a", 64),
+	} {
+		for _, contract := range []string{"v1.12", "v1.14"} {
+			readsPastImages(t, contract, kubelet, bundle)
+		}
+	}
+}
+
+func readsPastImages(t *testing.T, contract, kubelet string, bundle *pki.Bundle) {
+	t.Helper()
+
+	c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: contract}
 
 	made, err := Generate(c, Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"}}, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	for _, kubelet := range []string{
-		"registry.test:5000/kubelet:v1.33.1", "kubelet:v1.33.1-slim", "kubelet:v1.33.1-fat@sha256:" + strings.Repeat("a", 64),
-	} {
-		images := maps.Clone(otherImages)
-		images["kubelet"] = kubelet
+	images := maps.Clone(otherImages)
+	images["kubelet"] = kubelet
 
-		cfg, err := WithImages(made.Bytes, images)
-		if err != nil {
-			t.Fatal(err)
-		}
+	cfg, err := WithImages(made.Bytes, images)
+	if err != nil {
+		t.Fatal(err)
+	}
 
-		got, _, err := SettingsOf(cfg, bundle)
-		if err != nil {
-			t.Fatal(err)
-		}
+	got, _, err := SettingsOf(cfg, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
 
-		if diff := cmp.Diff(c, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", kubelet, diff)
-		}
+	if diff := cmp.Diff(c, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", kubelet, diff)
 	}
 }
 

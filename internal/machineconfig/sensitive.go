@@ -3,11 +3,21 @@ package machineconfig
 import (
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 )
 
-// Parts of configurations whose values carry secrets without Talos treating them as such (machinery 1.13,
+// Parts of configurations whose values carry secrets without Talos treating them as such (machinery 1.13 and 1.14,
 // RedactSecrets leaves them in clear text).
 var (
+	// secretDocuments are by kind; an empty path is all of the document.
+	secretDocuments = map[string]FieldPath{
+		k8s.KubeExternalManifestConfig: {"headers"}, k8s.KubeInlineManifestConfig: {"manifest"},
+		k8s.KubeCredentialProviderConfig: {"configuration"}, k8s.KubeStaticPodConfig: {"pod"},
+		runtime.EtcFileConfigKind: {"contents"}, cri.CRICustomizationConfigKind: {"content"},
+	}
 	secretTrees = []FieldPath{
 		{"cluster", "extraManifestHeaders"}, {"machine", "kubelet", "credentialProviderConfig"}, {"environment"},
 		{"variables"},
@@ -22,10 +32,14 @@ var (
 	secretWords = []string{"password", "passphrase", "secret", "token"}
 )
 
-// oftenSecret says whether the value at a path often is a secret.
-func oftenSecret(path FieldPath) bool {
+// oftenSecret says whether the value at a path of a document often is a secret.
+func oftenSecret(kind string, path FieldPath) bool {
 	if len(path) == 0 {
 		return false
+	}
+
+	if tree, ok := secretDocuments[kind]; ok && path.startsWith(tree...) {
+		return true
 	}
 
 	for _, tree := range secretTrees {
@@ -40,7 +54,10 @@ func oftenSecret(path FieldPath) bool {
 		}
 	}
 
-	last, _ := path[len(path)-1].(string)
+	last, named := path[len(path)-1].(string)
+	if !named && len(path) > 1 {
+		last, _ = path[len(path)-2].(string) // of an element the list
+	}
 
 	return slices.Contains(path, any("env")) ||
 		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(last), word) })

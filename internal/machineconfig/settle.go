@@ -23,6 +23,8 @@ func (d *documents) settle(airGapped bool, hostname string, contract *coreconfig
 	}
 
 	settled := settleHostname(d.known.Documents(), main, hostname)
+	settled = settleInstall(settled, d.installOn)
+
 	if airGapped {
 		settled = settleTime(settled, main, contract)
 	}

@@ -31,7 +31,7 @@ func ValidateMachine(c Cluster, m Machine) error {
 
 	var found problems
 
-	checkMachine(&found, m, partial)
+	checkMachine(&found, c, m, partial)
 
 	if c.Contract != "" {
 		checkPatches(&found, "pool.patches", m.PoolPatches, c.Contract)

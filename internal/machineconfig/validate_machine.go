@@ -3,7 +3,7 @@ package machineconfig
 import "strings"
 
 // checkMachine looks at all settings but the patches, which are checked when they are parsed.
-func checkMachine(found *problems, m Machine, s strictness) {
+func checkMachine(found *problems, c Cluster, m Machine, s strictness) {
 	switch m.Role {
 	case ControlPlane, Worker:
 	case "":
@@ -30,7 +30,21 @@ func checkMachine(found *problems, m Machine, s strictness) {
 		checkNoInstall(found, m.Install)
 	} else {
 		checkInstall(found, m.Install, s)
+		checkKernelArgs(found, c.Contract, m.Install)
 	}
+}
+
+// checkKernelArgs refuses what has no place in a document for the installation: the installer takes the arguments that
+// are built into its image then (Talos 1.14, runtime/unattended_install.go, WithGrubUseUKICmdline).
+func checkKernelArgs(found *problems, contract string, install Install) {
+	parsed, err := parseContract(contract)
+	if err != nil || !parsed.UnattendedInstallConfig() || len(install.ExtraKernelArgs) == 0 {
+		return
+	}
+
+	found.add("machine.install.extra_kernel_args", "kernel arguments with contract "+contract,
+		"none: the installer takes those of its image",
+		"put them into the schematic of the image (customization.extraKernelArgs, see talosop_image)")
 }
 
 // IsHostName reports whether a machine can be called so.

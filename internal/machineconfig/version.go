@@ -19,9 +19,12 @@ var (
 	maxTalosMinor = talosversion.Newest().Minor
 )
 
-// maxContractMinor is the newest version contract that this build writes. Machines of Talos 1.14 take it like those of
-// their own, and so does any that is newer than its contract (machinery 1.14, types/v1alpha1).
-const maxContractMinor = 13
+// maxContractMinor is the newest version contract that this build writes. Machines of a newer Talos take it, too: any
+// takes the contracts before its own (machinery 1.14, types/v1alpha1).
+const maxContractMinor = 14
+
+// defaultContractMinor is the newest contract that new clusters get.
+const defaultContractMinor = 13
 
 // TalosVersion is a released or pre-released version of Talos, such as v1.13.0.
 type TalosVersion struct{ semver.Version }
@@ -32,7 +35,7 @@ func (v TalosVersion) String() string { return "v" + v.Version.String() }
 // Contract is the newest version contract that machines of this version understand and this build can write,
 // such as "v1.13".
 func (v TalosVersion) Contract() string {
-	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, maxContractMinor))
+	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, defaultContractMinor))
 }
 
 // Known reports whether this build knows what that minor version of Talos supports. A newer one is taken to be
@@ -151,6 +154,24 @@ func CheckContract(contract string, talos TalosVersion) error {
 		Allowed: "at most " + talos.Contract() + ", since machines run Talos " + talos.String(),
 		Fix:     "machines refuse documents of a newer contract: lower the contract or raise talos_version",
 	}
+}
+
+// DocumentsContract is the contract from which almost everything about Kubernetes has documents of its own.
+const DocumentsContract = "v1.14"
+
+// lastOfFields is the contract before it, which every machine of DocumentsContract takes.
+const lastOfFields = "v1.13"
+
+// ContractFollows reports whether a cluster that runs may be moved from one contract to another: to DocumentsContract,
+// and back to the one before it.
+func ContractFollows(from, to string) bool {
+	older, err := parseContract(from)
+	if err != nil {
+		return false
+	}
+
+	return to == DocumentsContract && !older.MultidocKubernetesConfigSupported() ||
+		from == DocumentsContract && to == lastOfFields
 }
 
 // parseContract reads a pinned version contract, "v1.13". A patch level is not accepted, so that there is

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -52,15 +55,15 @@ func FromMachineConfig(config []byte) (*Bundle, error) {
 }
 
 func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
-	document, err := mainDocument(config)
+	main, documents, err := secretDocuments(config)
 	if err != nil {
 		return nil, err
 	}
 
 	var found machineSecrets
 	// The error is not wrapped: it quotes the value that did not decode, which may be a secret.
-	if document.Decode(&found) != nil {
-		return nil, errors.New("its secrets do not have the shape that Talos writes")
+	if main.Decode(&found) != nil {
+		return nil, errShape
 	}
 
 	if found.Machine == nil || found.Cluster == nil {
@@ -91,23 +94,141 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 		},
 	}
 
+	for kind, document := range documents {
+		if documentSecrets[kind](document, imported) != nil {
+			return nil, errShape
+		}
+	}
+
 	return imported, validate(imported)
 }
 
-// mainDocument finds the v1alpha1 document, the one without a kind, among the documents of a configuration.
-func mainDocument(config []byte) (*yaml.Node, error) {
+// errShape does not say which value it is about, which may be a secret.
+var errShape = errors.New("its secrets do not have the shape that Talos writes")
+
+// documentSecrets read the secrets of documents that take the place of fields of the main one (since Talos 1.14). As
+// there, only what is needed is decoded.
+var documentSecrets = map[string]func(document *yaml.Node, into *secrets.Bundle) error{
+	cluster.DiscoveryIdentityKind: func(document *yaml.Node, into *secrets.Bundle) error {
+		var found struct {
+			ID     string `yaml:"clusterID"`
+			Secret string `yaml:"clusterSecret"`
+		}
+
+		err := document.Decode(&found)
+		into.Cluster = &secrets.Cluster{ID: found.ID, Secret: found.Secret}
+
+		return err
+	},
+	k8s.KubeAPIServerCAConfig: func(document *yaml.Node, into *secrets.Bundle) (err error) {
+		into.Certs.K8s, err = issuingCA(document)
+
+		return err
+	},
+	k8s.KubeAggregatorCAConfig: func(document *yaml.Node, into *secrets.Bundle) (err error) {
+		into.Certs.K8sAggregator, err = issuingCA(document)
+
+		return err
+	},
+	k8s.KubeServiceAccountConfig: func(document *yaml.Node, into *secrets.Bundle) error {
+		var found struct {
+			Issuer struct {
+				PrivateKey string `yaml:"privateKey"`
+			} `yaml:"issuer"`
+		}
+
+		err := document.Decode(&found)
+		into.Certs.K8sServiceAccount = &talosx509.PEMEncodedKey{Key: []byte(found.Issuer.PrivateKey)}
+
+		return err
+	},
+	k8s.KubeEtcdEncryptionConfig: encryptionKeys,
+}
+
+func issuingCA(document *yaml.Node) (*talosx509.PEMEncodedCertificateAndKey, error) {
+	var found struct {
+		Issuing struct {
+			Cert string `yaml:"cert"`
+			Key  string `yaml:"key"`
+		} `yaml:"issuingCA"`
+	}
+
+	err := document.Decode(&found)
+
+	return &talosx509.PEMEncodedCertificateAndKey{Crt: []byte(found.Issuing.Cert), Key: []byte(found.Issuing.Key)}, err
+}
+
+// encryptionKeys takes the first key of each kind that Secrets of Kubernetes are encrypted with.
+func encryptionKeys(document *yaml.Node, into *secrets.Bundle) error {
+	type keys struct {
+		Keys []struct {
+			Secret string `yaml:"secret"`
+		} `yaml:"keys"`
+	}
+
+	var found struct {
+		Config struct {
+			Resources []struct {
+				Resources []string `yaml:"resources"`
+				Providers []struct {
+					Secretbox keys `yaml:"secretbox"`
+					AESCBC    keys `yaml:"aescbc"`
+				} `yaml:"providers"`
+			} `yaml:"resources"`
+		} `yaml:"config"`
+	}
+
+	if err := document.Decode(&found); err != nil {
+		return err
+	}
+
+	first := func(into *string, from keys) {
+		if *into == "" && len(from.Keys) > 0 {
+			*into = from.Keys[0].Secret
+		}
+	}
+
+	for _, resource := range found.Config.Resources {
+		if !slices.Contains(resource.Resources, "secrets") {
+			continue
+		}
+
+		for _, provider := range resource.Providers {
+			first(&into.Secrets.SecretboxEncryptionSecret, provider.Secretbox)
+			first(&into.Secrets.AESCBCEncryptionSecret, provider.AESCBC)
+		}
+	}
+
+	return nil
+}
+
+// secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and those
+// of documentSecrets.
+func secretDocuments(config []byte) (main *yaml.Node, documents map[string]*yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(config))
+	documents = map[string]*yaml.Node{}
 
 	for {
 		var document yaml.Node
-		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-			return nil, errors.New("it has no v1alpha1 document (the one with the sections machine and cluster)")
-		} else if err != nil {
-			return nil, fmt.Errorf("not YAML: %w", err)
+
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF) && main == nil:
+			return nil, nil, errors.New("it has no v1alpha1 document (the one with the sections machine and cluster)")
+		case errors.Is(err, io.EOF):
+			return main, documents, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("not YAML: %w", err)
 		}
 
-		if isMainDocument(&document) {
-			return &document, nil
+		var id struct {
+			Kind string `yaml:"kind"`
+		}
+
+		switch {
+		case isMainDocument(&document):
+			main = &document
+		case document.Decode(&id) == nil && documentSecrets[id.Kind] != nil:
+			documents[id.Kind] = &document
 		}
 	}
 }

@@ -1,0 +1,197 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/cel"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/meta"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// From contract v1.14 almost everything about Kubernetes and the installation has documents of its own, and a field of
+// the main document beside its document is an error (machinery 1.14, config/generate). The generator of the library
+// makes most of them; here is what it has no options for, or makes otherwise.
+
+// checkEncryption refuses secrets whose Secrets of Kubernetes could not be read any more: the library writes an aescbc
+// key as one of secretbox (machinery 1.14, config/generate/kubernetes.go).
+func checkEncryption(contract *coreconfig.VersionContract, b *pki.Bundle) error {
+	if !contract.MultidocKubernetesConfigSupported() || b.Secrets().Secrets.SecretboxEncryptionSecret != "" {
+		return nil
+	}
+
+	return &FieldError{
+		Field: "talos_version_contract", Found: quoted(contract.String()) + " with secrets that have no key of secretbox",
+		Allowed: "at most " + lastOfFields + " with secrets whose only key for Secrets of Kubernetes is one of aescbc",
+		Fix: "set version_contract to " + lastOfFields + ", which Talos 1.14 takes as it is: with another one the API server could not " +
+			"read the Secrets that it has",
+	}
+}
+
+// putUnattendedInstall makes the document of an installation, with the reboot that ends it whichever image there is:
+// Talos itself would only reboot where an image is given. Without a disk there is none, and a patch may give it.
+func putUnattendedInstall(known []config.Document, install Install) ([]config.Document, error) {
+	match, err := install.expression()
+	if err != nil || match.IsZero() {
+		return known, err
+	}
+
+	document := runtime.NewUnattendedInstallConfigV1Alpha1()
+	document.Reboot = new(true)
+	document.Installer.Image = install.Image
+	document.ProvisioningSpec.Wipe = new(install.Wipe)
+	document.ProvisioningSpec.DiskSelector.Match = match
+
+	return append(known, document), nil
+}
+
+// linksOfDisks are where udev names disks by what they are.
+const linksOfDisks = "/dev/disk/"
+
+// expression finds the disk in the words of Talos 1.14; zero when there is no disk.
+func (i Install) expression() (cel.Expression, error) {
+	switch {
+	case i.DiskSelector != nil:
+		selector, err := i.DiskSelector.config()
+		if err != nil {
+			return cel.Expression{}, err
+		}
+
+		found, err := (&v1alpha1.InstallConfig{InstallDiskSelector: selector}).DiskMatchExpression()
+		if err != nil {
+			return cel.Expression{}, fmt.Errorf("find a disk by its properties: %w", err)
+		}
+
+		return *found, nil
+	case i.Disk == "":
+		return cel.Expression{}, nil
+	case strings.HasPrefix(i.Disk, linksOfDisks):
+		return diskExpression(fmt.Sprintf("%q in disk.symlinks", i.Disk))
+	default:
+		return diskExpression(fmt.Sprintf("disk.dev_path == %q", i.Disk))
+	}
+}
+
+func diskExpression(text string) (cel.Expression, error) {
+	found, err := cel.ParseBooleanExpression(text, celenv.DiskLocator())
+	if err != nil {
+		return cel.Expression{}, fmt.Errorf("find a disk by its name: %w", err)
+	}
+
+	return found, nil
+}
+
+// installDisk is how the document of the installation finds the disk.
+func installDisk(provider coreconfig.Provider) cel.Expression {
+	if own := provider.UnattendedInstallConfig(); own != nil {
+		return own.VolumeSelector()
+	}
+
+	return cel.Expression{}
+}
+
+// settleInstall gives the disk of the settings back to an installation that patches changed: the library loses an
+// expression when it merges a document that has none (machinery 1.14, config/merge).
+func settleInstall(documents []config.Document, disk cel.Expression) []config.Document {
+	for i, document := range documents {
+		found, ok := document.(*runtime.UnattendedInstallConfigV1Alpha1)
+		if !ok || !found.ProvisioningSpec.DiskSelector.IsZero() {
+			continue
+		}
+
+		settled := found.DeepCopy()
+		settled.ProvisioningSpec.DiskSelector.Match = disk
+		documents[i] = settled
+	}
+
+	return documents
+}
+
+// customCNI is what talosctl calls the manifest of another pod network.
+const customCNI = "custom-cni"
+
+// putNetwork sets the pod network and kube-proxy.
+func (g *Generator) putNetwork(known []config.Document, main *v1alpha1.Config) ([]config.Document, error) {
+	if !g.contract.MultidocKubernetesConfigSupported() {
+		if cni := g.cluster.CNI.config(); cni != nil {
+			main.ClusterConfig.ClusterNetwork.CNI = cni
+		}
+
+		if g.cluster.KubeProxyDisabled && main.ClusterConfig.ProxyConfig != nil {
+			main.ClusterConfig.ProxyConfig.Disabled = new(true)
+		}
+
+		return known, nil
+	}
+
+	if proxy, ok := documentOf[*k8s.KubeProxyConfigV1Alpha1](known); ok && g.cluster.KubeProxyDisabled {
+		proxy.ProxyEnabled = new(false)
+	}
+
+	// Workers have no documents of the pod network.
+	flannel, ok := documentOf[*k8s.KubeFlannelCNIConfigV1Alpha1](known)
+	if !ok {
+		return known, nil
+	}
+
+	if settings := g.cluster.CNI.Flannel; settings != nil {
+		flannel.FlannelExtraArgs = settings.ExtraArgs
+
+		if settings.KubeNetworkPolicies {
+			flannel.FlannelKubeNetworkPoliciesEnabled = new(true)
+		}
+	}
+
+	if name := g.cluster.CNI.Name; name == "" || name == CNIFlannel {
+		return known, nil
+	}
+
+	known = slices.DeleteFunc(known, func(d config.Document) bool { return d == config.Document(flannel) })
+
+	for i, manifest := range g.cluster.CNI.URLs {
+		parsed, err := url.Parse(manifest)
+		if err != nil {
+			return nil, errors.New("manifest of the pod network: not a URL")
+		}
+
+		document := k8s.NewKubeExternalManifestConfigV1Alpha1()
+		document.MetaName, document.URLSpec = cniManifest(i), meta.URL{URL: parsed}
+		known = append(known, document)
+	}
+
+	return known, nil
+}
+
+// cniManifest is the name of a manifest of the pod network.
+func cniManifest(index int) string {
+	if index == 0 {
+		return customCNI
+	}
+
+	return fmt.Sprintf("%s-%d", customCNI, index+1)
+}
+
+// putImageCache switches the image cache on.
+func (g *Generator) putImageCache(known []config.Document, main *v1alpha1.Config) []config.Document {
+	if !g.contract.MultidocKubernetesConfigSupported() {
+		main.MachineConfig.MachineFeatures.ImageCacheSupport = &v1alpha1.ImageCacheConfig{CacheLocalEnabled: new(true)}
+
+		return known
+	}
+
+	document := cri.NewImageCacheConfigV1Alpha1()
+	document.LocalConfig.ConfigEnabled = new(true)
+
+	return append(known, document)
+}

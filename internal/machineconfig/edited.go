@@ -1,0 +1,296 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"go.yaml.in/yaml/v4"
+)
+
+// spot is where a configuration has a value: a document, by its kind, and the keys on the way to the value in it. The
+// main document has no kind.
+type spot struct {
+	kind string
+	path []string
+}
+
+// String is the spot for people.
+func (s spot) String() string { return strings.TrimSpace(s.kind + " " + strings.Join(s.path, ".")) }
+
+func (s spot) at(key string) spot { return spot{s.kind, append(slices.Clone(s.path), key)} }
+
+func inMain(path ...string) spot { return spot{path: path} }
+
+// editedKinds are the documents that are changed here, beside the main one. A configuration has one of each at most.
+var editedKinds = []string{
+	k8s.KubeAPIServerConfig, k8s.KubeControllerManagerConfig, k8s.KubeSchedulerConfig, k8s.KubeProxyConfig,
+	k8s.KubeletConfig, k8s.KubeAPIServerCAConfig, k8s.KubeAggregatorCAConfig, k8s.KubeServiceAccountConfig,
+	k8s.KubeNodeConfig, k8s.KubeClusterConfig, cluster.DiscoveryIdentityKind,
+}
+
+// edited is a configuration as YAML: the main document and those of editedKinds without aliases and comments, all
+// others as they are written.
+type edited struct {
+	chunks []chunk
+	// roots are the documents by kind, and places where they are among the chunks.
+	roots  map[string]*yaml.Node
+	places map[string]int
+	// changed are the kinds of those that are written anew.
+	changed map[string]bool
+}
+
+func edit(cfg []byte) (edited, error) {
+	chunks, err := split(string(cfg))
+	if err != nil {
+		return edited{}, fmt.Errorf("not YAML: %s", withoutQuotes(err.Error()))
+	}
+
+	e := edited{chunks: chunks, roots: map[string]*yaml.Node{}, places: map[string]int{}, changed: map[string]bool{}}
+
+	for i, c := range chunks {
+		if c.node == nil || c.node.Kind != yaml.MappingNode {
+			continue
+		}
+
+		id := identify(c.node)
+		if _, twice := e.places[id.kind]; twice || id.kind != "" && !slices.Contains(editedKinds, id.kind) {
+			continue
+		}
+
+		root, err := plainNode(c.node)
+		if err != nil {
+			return edited{}, fmt.Errorf("document %s: %w", id, err)
+		}
+
+		e.roots[id.kind], e.places[id.kind] = root, i
+	}
+
+	return e, nil
+}
+
+func (e edited) has(kind string) bool { return e.roots[kind] != nil }
+
+// node finds the value at a spot, nil when there is none.
+func (e edited) node(at spot) *yaml.Node { return nodeIn(e.roots[at.kind], at.path) }
+
+func (e edited) scalar(at spot) string { return scalarIn(e.roots[at.kind], at.path) }
+
+// putScalar sets the value at a spot, with the mappings on the way to it that are missing or null.
+func (e edited) putScalar(at spot, value string) error {
+	root := e.roots[at.kind]
+	if root == nil {
+		return fmt.Errorf("%s: %w", at, errNotSection)
+	}
+
+	e.changed[at.kind] = true
+
+	return putScalar(root, at.path, value)
+}
+
+// putList sets a list in a section that is there; an empty one takes its key away.
+func (e edited) putList(at spot, elements []*yaml.Node) error {
+	last := len(at.path) - 1
+
+	section, key := nodeIn(e.roots[at.kind], at.path[:last]), at.path[last]
+	if section == nil || section.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s: %w", at, errNotSection)
+	}
+
+	e.changed[at.kind] = true
+
+	for i := 0; i < len(section.Content); i += 2 {
+		if section.Content[i].Value == key {
+			section.Content = slices.Delete(section.Content, i, i+2)
+
+			break
+		}
+	}
+
+	if len(elements) > 0 {
+		section.Content = append(section.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key},
+			&yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: elements})
+	}
+
+	return nil
+}
+
+// encode writes the documents anew that were changed, among the others, which stay as they are.
+func (e edited) encode() ([]byte, error) {
+	anew := map[int][]byte{}
+
+	for kind := range e.changed {
+		encoded, err := encodeAgain(e.roots[kind])
+		if err != nil {
+			return nil, fmt.Errorf("encode document %s: %w", identity{kind: kind}, err)
+		}
+
+		anew[e.places[kind]] = encoded
+	}
+
+	var out strings.Builder
+
+	for i, c := range e.chunks {
+		encoded, changed := anew[i]
+
+		switch {
+		case !changed:
+			out.WriteString(c.text)
+
+			continue
+		case isSeparator(strings.SplitN(c.text, "\n", 2)[0]):
+			out.WriteString("---\n")
+		}
+
+		out.Write(encoded)
+	}
+
+	return []byte(out.String()), nil
+}
+
+// encodeAgain writes a document. A machine's whole configuration goes through here, and a value that comes out as
+// another one would be applied.
+func encodeAgain(root *yaml.Node) ([]byte, error) {
+	encoded, err := encodeNode(root)
+	if err != nil {
+		return nil, errNotData
+	}
+
+	if again, err := parseDocument(string(encoded)); err != nil || !sameNode(root, again) {
+		return nil, errNotSame
+	}
+
+	return encoded, nil
+}
+
+// nodeIn finds the value at a path of mappings, nil when there is none.
+func nodeIn(node *yaml.Node, path []string) *yaml.Node {
+	for _, key := range path {
+		if node == nil {
+			return nil
+		}
+
+		node = valueAt(node, key)
+	}
+
+	return node
+}
+
+func scalarIn(root *yaml.Node, path []string) string {
+	if root == nil {
+		return ""
+	}
+
+	if node := nodeIn(root, path); node != nil && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+		return node.Value
+	}
+
+	return ""
+}
+
+var (
+	errNotSection = errors.New("not a section")
+	errNotSame    = errors.New("the YAML library does not read what it wrote")
+)
+
+// putScalar sets the value at a path, with the mappings on the way to it that are missing or null.
+func putScalar(node *yaml.Node, path []string, value string) error {
+	for i, key := range path {
+		next := valueAt(node, key)
+		if next == nil {
+			next = &yaml.Node{}
+			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, next)
+		}
+
+		switch last := i == len(path)-1; {
+		case last:
+			*next = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+		case next.Kind == 0 || next.Tag == "!!null":
+			*next = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		case next.Kind != yaml.MappingNode:
+			return fmt.Errorf("%s: %w", strings.Join(path[:i+1], "."), errNotSection)
+		}
+
+		node = next
+	}
+
+	return nil
+}
+
+// errMerged says that a document has keys which Talos refuses (machinery 1.13, decoder: unknown keys), so that no
+// machine has it. They are not understood here either.
+var errMerged = errors.New("merged keys (<<)")
+
+// plainNode is a copy of a node in which nothing is shared, so that a change in one place is none in another: aliases
+// are written out. Comments are left behind.
+func plainNode(node *yaml.Node) (*yaml.Node, error) {
+	if holds(node, func(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!merge" }) {
+		return nil, errMerged
+	}
+
+	// The library refuses aliases that contain themselves or would grow without bounds.
+	if holds(node, func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }) {
+		if _, err := decodeNode(node); err != nil {
+			return nil, err
+		}
+	}
+
+	return copyNode(node), nil
+}
+
+func holds(node *yaml.Node, what func(*yaml.Node) bool) bool {
+	return what(node) || slices.ContainsFunc(node.Content, func(n *yaml.Node) bool { return holds(n, what) })
+}
+
+func copyNode(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return copyNode(node.Alias)
+	}
+
+	out := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value}
+
+	// The library (v4.0.0-rc.4) loses blanks at the start of what it writes as a block.
+	if strings.Contains(node.Value, "\n") && strings.TrimLeft(node.Value, " \t\n") != node.Value {
+		out.Style = yaml.DoubleQuotedStyle
+	}
+
+	for _, inner := range node.Content {
+		out.Content = append(out.Content, copyNode(inner))
+	}
+
+	return out
+}
+
+// encodeNode writes a node that is used afterwards: the library (v4.0.0-rc.6) takes the tags off the nodes it writes.
+func encodeNode(node *yaml.Node) ([]byte, error) {
+	return yaml.Marshal(cloneNode(node, map[*yaml.Node]*yaml.Node{}))
+}
+
+// cloneNode is a copy with everything that a node has; aliases lead to the copies of what they lead to.
+func cloneNode(node *yaml.Node, known map[*yaml.Node]*yaml.Node) *yaml.Node {
+	if node == nil {
+		return nil
+	}
+
+	if copied, ok := known[node]; ok {
+		return copied
+	}
+
+	copied := *node
+	known[node] = &copied
+	copied.Alias, copied.Content = cloneNode(node.Alias, known), nil
+
+	for _, inner := range node.Content {
+		copied.Content = append(copied.Content, cloneNode(inner, known))
+	}
+
+	return &copied
+}
+
+func sameNode(a, b *yaml.Node) bool {
+	return a != nil && b != nil && a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value &&
+		slices.EqualFunc(a.Content, b.Content, sameNode)
+}

@@ -1,0 +1,194 @@
+package machineconfig
+
+import (
+	"cmp"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+)
+
+// clusterOfDocuments reads settings back from the documents of contract v1.14. A worker does not have those of the pod
+// network and of kube-proxy.
+func clusterOfDocuments(main *v1alpha1.Config, own *k8s.KubeClusterConfigV1Alpha1, known []config.Document) Cluster {
+	c := Cluster{Name: own.ClusterNameConfig, CertSANs: main.MachineConfig.MachineCertSANs}
+	if own.ClusterEndpointConfig.URL != nil {
+		c.Endpoint = own.ClusterEndpointConfig.String()
+	}
+
+	if len(c.CertSANs) == 0 {
+		c.CertSANs = nil
+	}
+
+	if kubelet, ok := documentOf[*k8s.KubeletConfigV1Alpha1](known); ok {
+		c.KubernetesVersion = versionOfImage(kubelet.KubeletImage)
+	}
+
+	if network, ok := documentOf[*k8s.KubeNetworkConfigV1Alpha1](known); ok {
+		c.PodCIDRs = otherThan(network.PodCIDRs(), constants.DefaultIPv4PodCIDR)
+		c.ServiceCIDRs = otherThan(network.ServiceCIDRs(), constants.DefaultIPv4ServiceCIDR)
+
+		if domain := network.DNSDomain(); domain != constants.DefaultDNSDomain {
+			c.DNSDomain = domain
+		}
+	}
+
+	if _, ok := documentOf[*cluster.DiscoveryServiceConfigV1Alpha1](known); !ok {
+		c.Discovery = new(false)
+	}
+
+	if cache, ok := documentOf[*cri.ImageCacheConfigV1Alpha1](known); ok {
+		c.ImageCache = cache.LocalEnabled()
+	}
+
+	if main.Machine().Type().IsControlPlane() {
+		recoverControlPlane(&c, known)
+	}
+
+	return c
+}
+
+// recoverControlPlane reads what control planes alone have documents for.
+func recoverControlPlane(c *Cluster, known []config.Document) {
+	if proxy, ok := documentOf[*k8s.KubeProxyConfigV1Alpha1](known); ok {
+		c.KubeProxyDisabled = !proxy.Enabled()
+	}
+
+	if node, ok := documentOf[*k8s.KubeNodeConfigV1Alpha1](known); ok {
+		_, tainted := node.TaintsConfig[constants.LabelNodeRoleControlPlane]
+		c.ScheduleOnControlPlanes = !tainted
+	}
+
+	if flannel, ok := documentOf[*k8s.KubeFlannelCNIConfigV1Alpha1](known); ok {
+		policies := isTrue(flannel.FlannelKubeNetworkPoliciesEnabled)
+		if len(flannel.FlannelExtraArgs) > 0 || policies {
+			c.CNI = CNI{Name: CNIFlannel, Flannel: &Flannel{ExtraArgs: flannel.FlannelExtraArgs, KubeNetworkPolicies: policies}}
+		}
+
+		return
+	}
+
+	manifests := map[string]string{}
+
+	for _, document := range known {
+		if own, ok := document.(*k8s.KubeExternalManifestConfigV1Alpha1); ok && own.URLSpec.URL != nil {
+			manifests[own.MetaName] = own.URLSpec.String()
+		}
+	}
+
+	for i := 0; manifests[cniManifest(i)] != ""; i++ {
+		c.CNI.URLs = append(c.CNI.URLs, manifests[cniManifest(i)])
+	}
+
+	if c.CNI.Name = CNINone; len(c.CNI.URLs) > 0 {
+		c.CNI.Name = CNICustom
+	}
+}
+
+// otherThan is the text of networks, nothing when they are the usual one.
+func otherThan(networks []netip.Prefix, usual string) []string {
+	var texts []string
+	for _, network := range networks {
+		texts = append(texts, network.String())
+	}
+
+	if slices.Equal(texts, []string{usual}) {
+		return nil
+	}
+
+	return texts
+}
+
+// installOf reads an installation back. A disk that is found by an expression which settings do not make is left out.
+func installOf(own *runtime.UnattendedInstallConfigV1Alpha1) Install {
+	install := Install{Image: own.Installer.Image, Wipe: own.VolumeWipe()}
+
+	expression := own.ProvisioningSpec.DiskSelector.Match
+	if expression.IsZero() {
+		return install
+	}
+
+	text := expression.String()
+	found := diskOf(text)
+
+	// The same expression, or none.
+	if again, err := found.expression(); err == nil && again.String() == text {
+		install.Disk, install.DiskSelector = found.Disk, found.DiskSelector
+	}
+
+	return install
+}
+
+const quotedText = `"(?:[^"\\]|\\.)*"`
+
+var (
+	diskByName = regexp.MustCompile(`^disk\.dev_path == (` + quotedText + `)$|^(` + quotedText + `) in disk\.symlinks$`)
+	diskTerm   = regexp.MustCompile(`disk\.size (==|>=|<=|>|<) (\d+)u|glob\((` + quotedText + `), disk\.(\w+)\)|` +
+		`disk\.transport == "(\w+)"|(!?)disk\.rotational`)
+)
+
+// diskOf reads an expression as putUnattendedInstall and the library (v1alpha1, DiskMatchExpression) write it.
+func diskOf(text string) Install {
+	if named := diskByName.FindStringSubmatch(text); named != nil {
+		disk, err := strconv.Unquote(cmp.Or(named[1], named[2]))
+		if err != nil {
+			return Install{}
+		}
+
+		return Install{Disk: disk}
+	}
+
+	selector := &DiskSelector{}
+	texts := map[string]*string{
+		"model": &selector.Model, "serial": &selector.Serial, "modalias": &selector.Modalias, "uuid": &selector.UUID,
+		"wwid": &selector.WWID, "bus_path": &selector.BusPath,
+	}
+
+	for _, term := range diskTerm.FindAllStringSubmatch(text, -1) {
+		switch {
+		case term[1] != "":
+			selector.Size = term[1] + " " + sizeText(term[2])
+		case term[3] != "":
+			pattern, err := strconv.Unquote(term[3])
+			if into := texts[term[4]]; err == nil && into != nil {
+				*into = pattern
+			}
+		case term[5] != "":
+			selector.Type = strings.Replace(term[5], "mmc", "sd", 1)
+		case term[6] != "":
+			selector.Type = "ssd"
+		default:
+			selector.Type = "hdd"
+		}
+	}
+
+	return Install{DiskSelector: selector}
+}
+
+// sizeText writes a number of bytes in the largest unit that it is a multiple of.
+func sizeText(bytes string) string {
+	size, err := strconv.ParseUint(bytes, 10, 64)
+	if err != nil || size == 0 {
+		return bytes
+	}
+
+	for _, unit := range []struct {
+		name string
+		size uint64
+	}{{"TB", 1e12}, {"TiB", 1 << 40}, {"GB", 1e9}, {"GiB", 1 << 30}, {"MB", 1e6}, {"MiB", 1 << 20}} {
+		if size%unit.size == 0 {
+			return strconv.FormatUint(size/unit.size, 10) + unit.name
+		}
+	}
+
+	return bytes
+}
