@@ -253,7 +253,7 @@ func readyForBootstrap(s MachineState) bool {
 
 func stageOf(s MachineState) string {
 	if s.Access == Member && s.Stage != "" {
-		return "is " + string(s.Stage)
+		return "is " + string(s.Stage) + Because(s.Cause)
 	}
 
 	if s.Access == Maintenance {

@@ -113,7 +113,7 @@ func (s ServiceState) ProvesData() bool {
 // MachineState is what was observed of one machine.
 type MachineState struct {
 	Access Access
-	// Cause says why the machine is Unreachable or Foreign.
+	// Cause says why the machine is Unreachable or Foreign, or a Member that cannot be installed.
 	Cause string
 	// FoundAt is the former address at which the machine answers, when it does not at
 	// its own; else empty.

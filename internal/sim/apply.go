@@ -14,7 +14,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configdiff"
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -124,7 +123,7 @@ var errNoV1Alpha1 = errors.New(
 
 // checkConfig parses and validates with the machinery's own code.
 func (b *boot) checkConfig(ctx context.Context, data []byte, maintenance bool) (config.Provider, []string, error) {
-	cfg, err := configloader.NewFromBytes(data)
+	cfg, err := b.parseConfig(data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -366,7 +365,7 @@ func (b *boot) applyLegacyMaintenance(ctx context.Context, req *applyRequest) (*
 			"apply configuration --mode='%s' is not supported in maintenance mode", req.GetMode())
 	}
 
-	cfg, err := configloader.NewFromBytes(req.GetData())
+	cfg, err := b.parseConfig(req.GetData())
 	if err != nil {
 		return nil, fmt.Errorf("failed to parse config: %w", err)
 	}

@@ -20,6 +20,8 @@ func (b *boot) install(r *machined.SequenceRun) error {
 	task := b.installConfigured
 
 	switch {
+	case b.installsUnattended():
+		return nil
 	case b.staged != "":
 		task = b.installStaged
 	case b.m.Installed():
@@ -45,46 +47,14 @@ func (b *boot) install(r *machined.SequenceRun) error {
 	return r.Reboot()
 }
 
-// installConfigured runs the installer of the configuration and keeps the configuration
-// on the disk. An image whose reference does not tell what is in it installs what runs.
+// installConfigured runs the installer of the configuration.
 func (b *boot) installConfigured(ctx context.Context) error {
 	cfg := b.PersistedConfig()
 	if cfg == nil {
 		return errors.New("no configuration to install")
 	}
 
-	data, err := cfg.Bytes()
-	if err != nil {
-		return fmt.Errorf("encode configuration: %w", err)
-	}
-
-	sys := b.System
-
-	if ref := cfg.Machine().Install().Image(); ref != "" {
-		key, err := b.pullInstaller(ctx, ref)
-		if err != nil {
-			return err
-		}
-
-		if b.sim.registries.Content(key).InstallFails {
-			return errInstaller
-		}
-
-		if known, ok := b.sim.registries.Installs(key); ok {
-			sys = known
-		}
-	}
-
-	if err := timing.Pause(ctx, b.m.Delays.Install); err != nil {
-		return err
-	}
-
-	b.World.Update(func() {
-		b.m.Disk.Installed, b.m.Disk.Entry = true, &sys
-		b.m.Disk.Config, b.m.Disk.Own = data, b.ownVolumes(cfg)
-	})
-
-	return nil
+	return b.installFrom(ctx, cfg.Machine().Install().Image())
 }
 
 // ownVolumes are those that a configuration gives partitions to.
@@ -132,6 +102,10 @@ func (b *boot) bootServices(r *machined.SequenceRun) error {
 
 // mountEphemeral is where the boot of a system ends that SetImage declared broken.
 func (b *boot) mountEphemeral(ctx context.Context) error {
+	if !b.m.Installed() {
+		return b.awaitInstallation(ctx)
+	}
+
 	if !b.System.BootFails {
 		b.Ephemeral.Store(true)
 

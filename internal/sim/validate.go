@@ -3,11 +3,13 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/go-multierror"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -26,6 +28,39 @@ func (v validationMode) InContainer() bool     { return v.platform == machined.C
 
 func (b *boot) validationMode() validationMode {
 	return validationMode{platform: b.m.Platform, installed: b.m.Installed()}
+}
+
+// kindsOf114 are the kinds of documents that Talos 1.14 brought: the difference between the registries of machinery
+// 1.14.1 and 1.13.6 (config/types).
+var kindsOf114 = []string{
+	"BGPInstanceConfig", "CRIBaseRuntimeSpecConfig", "CRICustomizationConfig", "ContainerConfig",
+	"DiscoveryIdentityConfig", "DiscoveryServiceConfig", "EtcFileConfig", "FilesystemScrubConfig",
+	"FilesystemTrimConfig", "HTTPProbeConfig", "ImageCacheConfig", "KernelModuleConfig", "KubeAPIServerCAConfig",
+	"KubeAPIServerConfig", "KubeAdmissionControlConfig", "KubeAggregatorCAConfig", "KubeAuditPolicyConfig",
+	"KubeAuthenticationConfig", "KubeAuthorizerConfig", "KubeClusterConfig", "KubeControllerManagerConfig",
+	"KubeCoreDNSConfig", "KubeCredentialProviderConfig", "KubeEtcdEncryptionConfig", "KubeExternalManifestConfig",
+	"KubeFlannelCNIConfig", "KubeInlineManifestConfig", "KubeNetworkConfig", "KubeNodeConfig", "KubePrismConfig",
+	"KubeProxyConfig", "KubeSchedulerConfig", "KubeServiceAccountConfig", "KubeStaticPodConfig",
+	"KubeTalosAPIAccessConfig", "KubeletConfig", "LVMLogicalVolumeConfig", "LVMVolumeGroupConfig", "RAIDArrayConfig",
+	"SecurityProfileConfig", "SysctlConfig", "SysfsConfig", "UdevRulesConfig", "UnattendedInstallConfig", "VethConfig",
+}
+
+// parseConfig reads a configuration. A machine knows the kinds of its own release (Talos 1.13, config/configloader,
+// decoder.go, and config/internal/registry).
+func (b *boot) parseConfig(data []byte) (config.Provider, error) {
+	cfg, err := configloader.NewFromBytes(data)
+	if err != nil || b.Since(1, 14) {
+		return cfg, err
+	}
+
+	for _, document := range cfg.Documents() {
+		if kind := document.Kind(); slices.Contains(kindsOf114, kind) {
+			return nil, fmt.Errorf("error decoding document %[1]s/%[2]s/: %[2]q %[1]q: not registered",
+				document.APIVersion(), kind)
+		}
+	}
+
+	return cfg, nil
 }
 
 // validate judges a configuration by itself. The machinery is that of Talos 1.14, which no longer asks for an install

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // Observe asks the machine what it is. It has no error: a machine that does not
@@ -159,6 +160,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 		return out, err
 	}
 
+	if err := m.observeInstallation(ctx, s, &out); err != nil {
+		return out, err
+	}
+
 	if err := m.observeReboot(raw, &out); err != nil {
 		return out, err
 	}
@@ -172,6 +177,35 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	}
 
 	return out, m.observeEtcd(ctx, s, &out)
+}
+
+// observeInstallation tells the installation of a document, in which the stage stays booting, from a boot (since Talos
+// 1.14, runtime/unattended_install.go), and why it does not get on.
+func (m *Machine) observeInstallation(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if out.Stage != cluster.StageBooting || !talosversion.Of(out.TalosVersion).InstallsUnattended {
+		return nil
+	}
+
+	under, problem, err := m.installation(ctx, s)
+
+	switch {
+	case err != nil:
+		return err
+	case problem != "":
+		// Another configuration may mend it: it takes one as any machine that boots.
+		out.Cause, out.Unmet = problem, append([]string{problem}, out.Unmet...)
+	case under:
+		out.Stage, out.Ready = cluster.StageInstalling, false
+	}
+
+	return nil
+}
+
+func (m *Machine) installation(ctx context.Context, s *session) (under bool, problem string, err error) {
+	ctx, cancel := m.callContext(ctx)
+	defer cancel()
+
+	return s.installation(ctx)
 }
 
 // settled machines need no closer inspection.

@@ -15,6 +15,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	configapi "github.com/siderolabs/talos/pkg/machinery/api/resource/config"
+	k8sconfig "github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -106,6 +107,22 @@ func (s *session) machineStatus(ctx context.Context) (stage cluster.Stage, ready
 	}
 
 	return cluster.Stage(spec.Stage.String()), spec.Status.Ready, unmet, nil
+}
+
+// installation reads whether an unattended installation is under way, and why it does not get on.
+func (s *session) installation(ctx context.Context) (under bool, problem string, err error) {
+	res, err := get[*runtime.UnattendedInstallStatus](ctx, s, runtime.NamespaceName, runtime.UnattendedInstallStatusType,
+		runtime.UnattendedInstallStatusID)
+	if err != nil {
+		return false, "", optional(err)
+	}
+
+	spec := res.TypedSpec()
+	if spec.Error != "" {
+		problem = fmt.Sprintf("installation %s: %s", spec.Phase, spec.Error)
+	}
+
+	return spec.Phase != runtime.UnattendedInstallPhaseInstalled, problem, nil
 }
 
 // hardwareUUID reads the SMBIOS UUID; empty where there is none, as in containers.
@@ -242,23 +259,47 @@ func (s machineSection) role() cluster.Role {
 	return cluster.Worker
 }
 
-// machineSectionOf finds the machine section in a configuration of any number of
-// documents. The error never quotes the configuration.
+// machineSectionOf finds the machine section in a configuration of any number of documents, with what has a document of
+// its own in its stead (KubeNodeConfig, since Talos 1.14). The error never quotes the configuration.
 func machineSectionOf(configuration []byte) (machineSection, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(configuration))
 
+	var (
+		found    *machineSection
+		withFQDN *bool
+	)
+
 	for {
 		var document struct {
-			Machine *machineSection `yaml:"machine"`
+			Kind     string    `yaml:"kind"`
+			Machine  yaml.Node `yaml:"machine"`
+			WithFQDN yaml.Node `yaml:"registerWithFQDN"`
 		}
 
-		switch err := decoder.Decode(&document); {
-		case errors.Is(err, io.EOF):
-			return machineSection{}, errors.New("read the machine configuration: it has no machine section")
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+
+		switch {
 		case err != nil:
+		case document.Kind == k8sconfig.KubeNodeConfig && !document.WithFQDN.IsZero():
+			err = document.WithFQDN.Decode(&withFQDN)
+		case document.Kind == "" && found == nil && !document.Machine.IsZero():
+			err = document.Machine.Decode(&found)
+		}
+
+		if err != nil {
 			return machineSection{}, errors.New("read the machine configuration: it cannot be decoded")
-		case document.Machine != nil:
-			return *document.Machine, nil
 		}
 	}
+
+	switch {
+	case found == nil:
+		return machineSection{}, errors.New("read the machine configuration: it has no machine section")
+	case withFQDN != nil:
+		found.Kubelet.RegisterWithFQDN = *withFQDN
+	}
+
+	return *found, nil
 }

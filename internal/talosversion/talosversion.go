@@ -29,6 +29,9 @@ type Release struct {
 	// PullsOnce is whether a machine tries a registry a single time, and says so at once when it does not answer (since
 	// Talos 1.14, internal/pkg/containers/image/pull.go; before, Talos itself tried again).
 	PullsOnce bool
+	// InstallsUnattended is whether an installation may be a document of the configuration, which is carried out while
+	// the machine is in stage booting (since Talos 1.14, runtime/unattended_install.go).
+	InstallsUnattended bool
 }
 
 // releases are the minor versions that this build knows, oldest first. Newest patches: the changelogs of the release
@@ -38,7 +41,10 @@ var releases = []Release{
 	{Minor: 11, Patch: 6, EtcdMinor: 6},
 	{Minor: 12, Patch: 12, EtcdMinor: 6},
 	{Minor: 13, Patch: 9, EtcdMinor: 6, Stepwise: true},
-	{Minor: 14, Patch: 1, EtcdMinor: 7, Stepwise: true, NeverReboots: true, OwnVolumes: true, PullsOnce: true},
+	{
+		Minor: 14, Patch: 1, EtcdMinor: 7, Stepwise: true, NeverReboots: true, OwnVolumes: true, PullsOnce: true,
+		InstallsUnattended: true,
+	},
 }
 
 // Oldest and Newest are the bounds of what is known.

@@ -28,6 +28,7 @@ func TestReleases_areInOrder(t *testing.T) {
 		for name, lost := range map[string]bool{
 			"stepwise": before.Stepwise && !r.Stepwise, "never reboots": before.NeverReboots && !r.NeverReboots,
 			"own volumes": before.OwnVolumes && !r.OwnVolumes, "pulls once": before.PullsOnce && !r.PullsOnce,
+			"installs unattended": before.InstallsUnattended && !r.InstallsUnattended,
 		} {
 			if lost {
 				t.Errorf("%s lost %q", r, name)

@@ -2,6 +2,7 @@ package apid
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -9,6 +10,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +21,9 @@ import (
 func (s *Server) servedState() state.CoreState {
 	return state.Filter(&memberView{CoreState: s.Resources, b: s}, s.accessPolicy)
 }
+
+// since114 are types that machines of Talos 1.14 have, and that all machines of a site share.
+var since114 = []resource.Type{runtime.UnattendedInstallStatusType}
 
 // accessPolicy is Talos's: nothing may be written, types and namespaces must be known,
 // and sensitive types are for os:admin.
@@ -31,7 +36,7 @@ func (s *Server) accessPolicy(ctx context.Context, access state.Access) error {
 
 	rd, err := safe.StateGet[*meta.ResourceDefinition](ctx, s.Resources, resource.NewMetadata(
 		meta.NamespaceName, meta.ResourceDefinitionType, strings.ToLower(access.ResourceType), resource.VersionUndefined))
-	if state.IsNotFoundError(err) {
+	if state.IsNotFoundError(err) || !s.Since(1, 14) && slices.Contains(since114, access.ResourceType) {
 		return status.Errorf(codes.PermissionDenied, "resource type %q is not supported", access.ResourceType)
 	}
 

@@ -88,7 +88,8 @@ var definitions = []meta.ResourceWithRD{
 	&runtime.ExtensionServiceConfig{}, &runtime.ExtensionServiceConfigStatus{}, &runtime.ExtensionStatus{},
 	&runtime.KernelCmdline{}, &runtime.KernelModuleSpec{}, &runtime.KernelParamStatus{}, &runtime.KmsgLogConfig{},
 	&runtime.LoadedKernelModule{}, &runtime.MachineStatus{}, &runtime.MetaKey{}, &runtime.MetaLoaded{},
-	&runtime.MountStatus{}, &runtime.PlatformMetadata{}, &runtime.SecurityState{}, &runtime.UniqueMachineToken{},
+	&runtime.MountStatus{}, &runtime.PlatformMetadata{}, &runtime.SecurityState{}, &runtime.UnattendedInstallStatus{},
+	&runtime.UniqueMachineToken{},
 	&runtime.Version{}, &runtime.WatchdogTimerStatus{},
 
 	&secrets.API{}, &secrets.CertSAN{}, &secrets.Etcd{}, &secrets.EtcdRoot{}, &secrets.Kubelet{},
