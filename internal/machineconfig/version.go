@@ -23,9 +23,6 @@ var (
 // takes the contracts before its own (machinery 1.14, types/v1alpha1).
 const maxContractMinor = 14
 
-// defaultContractMinor is the newest contract that new clusters get.
-const defaultContractMinor = 13
-
 // TalosVersion is a released or pre-released version of Talos, such as v1.13.0.
 type TalosVersion struct{ semver.Version }
 
@@ -35,7 +32,7 @@ func (v TalosVersion) String() string { return "v" + v.Version.String() }
 // Contract is the newest version contract that machines of this version understand and this build can write,
 // such as "v1.13".
 func (v TalosVersion) Contract() string {
-	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, defaultContractMinor))
+	return fmt.Sprintf("v%d.%d", v.Major, min(v.Minor, maxContractMinor))
 }
 
 // Known reports whether this build knows what that minor version of Talos supports. A newer one is taken to be

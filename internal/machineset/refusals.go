@@ -7,21 +7,48 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
+// refuseContract refuses other contracts but the step to the documents of v1.14, and back, which is never taken unless
+// the configuration names the contract: settings.pinContract keeps the one of state.
 func refuseContract(p, prior Set, recorded PriorState) finding.List {
 	contract, old := p.Settings.Contract, prior.Settings.Contract
 	if contract == "" || contract == old || !recorded.HasMembers() {
 		return nil
 	}
 
+	if !machineconfig.ContractFollows(old, contract) {
+		return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
+			fmt.Sprintf("version_contract would change from %s to %s", old, contract),
+			"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, "+
+				"and only the step to "+machineconfig.DocumentsContract+" brings anything",
+			"Set version_contract to "+old+", or leave it out")}
+	}
+
+	var names []string
+
+	for _, name := range p.Names() {
+		state := recorded.Machines[name]
+
+		runs, known := machineconfig.ReadTalosVersion(state.TalosVersion)
+		if state.Access == cluster.Member && known && machineconfig.CheckContract(contract, runs) != nil {
+			names = append(names, name)
+		}
+	}
+
+	if len(names) == 0 {
+		return nil
+	}
+
 	return finding.List{finding.Refused(p.ClusterPath("version_contract"), "Unsupported change of version_contract",
-		fmt.Sprintf("version_contract would change from %s to %s", old, contract),
-		"The contract is pinned when the cluster is created; another one rewrites the configuration of every machine, "+
-			"which this version of the provider does not do",
-		"Set version_contract to "+old+", or leave it out")}
+		fmt.Sprintf("%s %s a Talos that does not know the documents of contract %s", finding.MachinesNamed(names),
+			finding.Verb(names, "runs", "run"), contract),
+		"A machine refuses documents of a newer Talos, and is given its configuration before it is upgraded, or after",
+		fmt.Sprintf("Upgrade talos_version with version_contract %s first, and change version_contract after it", old))}
 }
 
 // RefuseNewSecrets compares what bundles say, not how they are written. Secrets that are not made yet are others.

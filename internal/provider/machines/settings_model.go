@@ -231,8 +231,8 @@ func settingsAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Form of the configuration that is generated, such as `v1.13`; pinned to the minor " +
-				"version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt a " +
-				"cluster that was made with an older one.",
+				"version of `talos_version` when the cluster is created, and never moved by an upgrade. Set it to adopt an " +
+				"older cluster, or to move one to `v1.14`.",
 		},
 		"cert_sans": schema.ListAttribute{
 			Optional:            true,

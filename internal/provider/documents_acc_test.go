@@ -1,0 +1,166 @@
+package provider
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// Clusters of Talos 1.14, whose configurations have documents where those of older contracts have fields of the main one.
+
+const talos114 = "v1.14.1"
+
+// on114 is a configuration with Talos 1.14.
+func on114(config string) string { return strings.ReplaceAll(config, "v1.13.0", talos114) }
+
+func contractIs(contract string) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("version_contract"), knownvalue.StringExact(contract))
+}
+
+// A new cluster gets the documents, is changed by them, and a patch of the old form is refused on the patch.
+func TestAccDocuments_ofANewCluster(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 3, 2)
+		pools := s.twoPools(`install = { disk = "/dev/sda", wipe = true }`)
+		pools = strings.Replace(pools, "      install  = { disk = \"/dev/sda\" }\n", "", 1)
+		config := func(patch string) string {
+			return on114(secretsHCL + s.clusterHCL(pools, "cluster_config_patches = ["+patch+"]"))
+		}
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{
+					Config: config(""), ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.14")},
+				},
+				{
+					Config:      config(`yamlencode({ machine = { kubelet = { extraArgs = { v = "4" } } } })`),
+					ExpectError: regexp.MustCompile(`(?s)Invalid cluster_config_patches.*Write the document\s+KubeletConfig\s+instead`),
+				},
+				{
+					Config: config(`yamlencode({ apiVersion = "v1alpha1", kind = "KubeNodeConfig", labels = { rack = "b2" } })`),
+					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, repeated(5,
+						`apply configuration to \S+ \(no reboot\): \+ KubeNodeConfig labels\.rack = "b2"`)...)),
+				},
+				{
+					// What only a boot brings about is rebooted for.
+					Config: config(`yamlencode({ apiVersion = "v1alpha1", kind = "SecurityProfileConfig", workloadIsolation = false })`),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster,
+							tfjsonpath.New("impact").AtMapKey("rebooted"), knownvalue.SetSizeExact(5))},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+				},
+			},
+		})
+
+		s.expectReset(t)
+	})
+}
+
+func repeated(n int, text string) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = text
+	}
+
+	return texts
+}
+
+// A cluster that was born with the documents is imported, and then there is nothing to change.
+func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 1, 2)
+		w := applied(t, cli, secretsProvider+on114(secretsHCL+s.clusterHCL(s.twoPools(""), "")))
+
+		// The configuration of a control plane has all secrets.
+		w.Write("secrets.yaml", string(s.controlPlane[0].Config()))
+
+		for _, address := range []string{theCluster, "talosop_secrets.this"} {
+			w.MustRun("state", "rm", address)
+		}
+
+		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
+		w.MustRun("import", theCluster, encoded(t, map[string]any{
+			"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane),
+			"workers": map[string]any{"batch": addresses(s.workers[:1]), "gpu": addresses(s.workers[1:])},
+		}))
+
+		s.ForgetCalls()
+		w.MustRun("apply", "-auto-approve")
+		s.nothingWasSent(t)
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the plan after import is not empty:\n%s", output)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// A cluster of Talos 1.13 goes to 1.14 and keeps its contract. It is moved to the documents, and back, when its
+// configuration says so, by a plan that names what changes.
+func TestAccDocuments_movedOnPurpose(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 1)
+		config := func(extra string) string {
+			return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, ""), extra+settledInTime)
+		}
+		moved := fmt.Sprintf("version_contract = %q\n", "v1.14")
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{Config: config(""), ConfigStateChecks: []statecheck.StateCheck{contractIs("v1.13")}},
+				{
+					Config:      on114(config(moved)),
+					ExpectError: regexp.MustCompile(`(?s)change of version_contract.*Upgrade\s+talos_version\s+with\s+version_contract\s+v1.13\s+first`),
+				},
+				{
+					Config: on114(config("")), ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.13")},
+				},
+				{
+					Config: on114(config(moved)),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: []plancheck.PlanCheck{
+							plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"), knownvalue.ListPartial(
+								map[int]knownvalue.Check{1: knownvalue.StringRegexp(regexp.MustCompile("apply configuration to cp-"))})),
+							plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("impact").AtMapKey("rebooted"),
+								knownvalue.SetSizeExact(4)),
+						},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.14")},
+				},
+				{
+					// The contract stays where it was put.
+					Config: on114(config("")), ConfigPlanChecks: emptyAfterwards(plancheck.ExpectEmptyPlan()),
+				},
+				{
+					Config: on114(config("version_contract = \"v1.13\"\n")), ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready"), contractIs("v1.13")},
+				},
+			},
+		})
+
+		s.expectReset(t)
+	})
+}
