@@ -39,8 +39,7 @@ func checkEncryption(contract *coreconfig.VersionContract, b *pki.Bundle) error 
 	}
 }
 
-// putUnattendedInstall makes the document of an installation, with the reboot that ends it whichever image there is:
-// Talos itself would only reboot where an image is given. Without a disk there is none, and a patch may give it.
+// putUnattendedInstall makes the document of an installation. Without a disk there is none, and a patch may give it.
 func putUnattendedInstall(known []config.Document, install Install) ([]config.Document, error) {
 	match, err := install.expression()
 	if err != nil || match.IsZero() {
@@ -48,7 +47,6 @@ func putUnattendedInstall(known []config.Document, install Install) ([]config.Do
 	}
 
 	document := runtime.NewUnattendedInstallConfigV1Alpha1()
-	document.Reboot = new(true)
 	document.Installer.Image = install.Image
 	document.ProvisioningSpec.Wipe = new(install.Wipe)
 	document.ProvisioningSpec.DiskSelector.Match = match
@@ -102,16 +100,27 @@ func installDisk(provider coreconfig.Provider) cel.Expression {
 }
 
 // settleInstall gives the disk of the settings back to an installation that patches changed: the library loses an
-// expression when it merges a document that has none (machinery 1.14, config/merge).
+// expression when it merges a document that has none (machinery 1.14, config/merge). And it lets the installation end in
+// a reboot where nothing else is said: by itself Talos reboots only for an image (Talos 1.14,
+// runtime/unattended_install.go, shouldReboot).
 func settleInstall(documents []config.Document, disk cel.Expression) []config.Document {
 	for i, document := range documents {
 		found, ok := document.(*runtime.UnattendedInstallConfigV1Alpha1)
-		if !ok || !found.ProvisioningSpec.DiskSelector.IsZero() {
+		if !ok {
 			continue
 		}
 
+		// A copy, because the document may be that of a patch, which is used again.
 		settled := found.DeepCopy()
-		settled.ProvisioningSpec.DiskSelector.Match = disk
+
+		if settled.ProvisioningSpec.DiskSelector.IsZero() {
+			settled.ProvisioningSpec.DiskSelector.Match = disk
+		}
+
+		if settled.Reboot == nil && settled.Installer.Image == "" {
+			settled.Reboot = new(true)
+		}
+
 		documents[i] = settled
 	}
 

@@ -20,7 +20,7 @@ import (
 
 const documentContract = "v1.14"
 
-// A cluster made with talosctl 1.14 and described to the provider differs by the reboot after the installation alone.
+// A cluster made with talosctl 1.14 and described to the provider must not be changed by it.
 func TestDocuments_asTheLibraryMakesThem(t *testing.T) {
 	for role, kind := range map[Role]machine.Type{ControlPlane: machine.TypeControlPlane, Worker: machine.TypeWorker} {
 		input, err := generate.NewInput("test-only", "https://10.0.0.10:6443", "1.33.1",
@@ -48,8 +48,13 @@ func TestDocuments_asTheLibraryMakesThem(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff([]string{"+ UnattendedInstallConfig: reboot = true"}, lines(changes)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", role, diff)
+		for _, change := range changes {
+			t.Errorf("%s: %s", role, change)
+		}
+
+		read, _, err := SettingsOf(theirs, testBundle(t))
+		if err != nil || read.Contract != documentContract {
+			t.Errorf("%s: it is read as one of contract %s: %v", role, read.Contract, err)
 		}
 	}
 }
@@ -136,15 +141,25 @@ func TestDocuments_ofControlPlanesAlone(t *testing.T) {
 }
 
 // installation is the document of a configuration.
-func installation(t *testing.T, cfg []byte) (found struct {
-	Reboot    bool
+type installation struct {
+	Reboot    *bool
 	Installer struct{ Image string }
 	Provision struct {
 		Wipe     *bool
 		Selector struct{ Match string } `yaml:"diskSelector"`
 	} `yaml:"provisioning"`
-},
-) {
+}
+
+// reboots is what Talos does at the end.
+func (i installation) reboots() bool {
+	if i.Reboot != nil {
+		return *i.Reboot
+	}
+
+	return i.Installer.Image != ""
+}
+
+func installationIn(t *testing.T, cfg []byte) (found installation) {
 	t.Helper()
 
 	chunks, err := split(string(cfg))
@@ -163,14 +178,15 @@ func installation(t *testing.T, cfg []byte) (found struct {
 	return found
 }
 
-// A machine is wiped when that was asked for, and reboots whichever image it has: Talos itself wipes by default, and
-// reboots only with an image.
+// A machine is wiped when that was asked for, and reboots whichever image it has, unless a patch says otherwise: Talos
+// itself wipes by default, and reboots only with an image.
 func TestDocuments_installation(t *testing.T) {
 	for _, test := range []struct {
 		install Install
 		patch   string
 		match   string
 		wipe    bool
+		stays   bool
 	}{
 		{install: Install{Disk: "/dev/sda"}, match: `disk.dev_path == "/dev/sda"`},
 		{install: Install{Disk: "/dev/sda", Wipe: true}, match: `disk.dev_path == "/dev/sda"`, wipe: true},
@@ -182,6 +198,9 @@ func TestDocuments_installation(t *testing.T) {
 			wipe: true},
 		{install: Install{Disk: "/dev/sda"}, patch: "provisioning: {diskSelector: {match: disk.rotational}}",
 			match: "disk.rotational"},
+		{install: Install{Disk: "/dev/sda", Image: "a.test/a:v1"}, match: `disk.dev_path == "/dev/sda"`},
+		{install: Install{Disk: "/dev/sda"}, patch: "installer: {image: a.test/a:v1}", match: `disk.dev_path == "/dev/sda"`},
+		{install: Install{Disk: "/dev/sda"}, patch: "reboot: false", match: `disk.dev_path == "/dev/sda"`, stays: true},
 		{patch: "provisioning: {wipe: false, diskSelector: {match: disk.rotational}}\nreboot: true", match: "disk.rotational"},
 	} {
 		m := testMachine(Worker)
@@ -193,8 +212,8 @@ func TestDocuments_installation(t *testing.T) {
 
 		cfg := generated(t, testCluster(documentContract), m).Bytes
 
-		got := installation(t, cfg)
-		if match := strings.Join(strings.Fields(got.Provision.Selector.Match), " "); match != test.match || !got.Reboot ||
+		got := installationIn(t, cfg)
+		if match := strings.Join(strings.Fields(got.Provision.Selector.Match), " "); match != test.match || got.reboots() == test.stays ||
 			got.Provision.Wipe == nil || *got.Provision.Wipe != test.wipe {
 			t.Errorf("%+v %s: %+v", test.install, test.patch, got)
 		}
@@ -360,7 +379,8 @@ func TestDocuments_differByPath(t *testing.T) {
 		{"kind: VolumeConfig\nname: EPHEMERAL\nmount: {secure: false}", "~ VolumeConfig/EPHEMERAL: mount.secure: true -> false"},
 		{"kind: ResolverConfig\nhostDNS: {resolveMemberNames: true}", "+ ResolverConfig: hostDNS.resolveMemberNames = true"},
 		{"kind: DiscoveryServiceConfig\nname: own\nendpoint: https://d.test/", `+ DiscoveryServiceConfig/own: endpoint = "https://d.test/"`},
-		{"kind: UnattendedInstallConfig\ninstaller: {image: a.test/a:v1}", `- UnattendedInstallConfig: installer = {} + UnattendedInstallConfig: installer.image = "a.test/a:v1"`},
+		{"kind: UnattendedInstallConfig\ninstaller: {image: a.test/a:v1}", `- UnattendedInstallConfig: installer = {} + UnattendedInstallConfig: installer.image = "a.test/a:v1" ` +
+			"- UnattendedInstallConfig: reboot = true"},
 		{"kind: SysctlConfig\nparams: {a: b}", `+ SysctlConfig: params.a = "b"`},
 		{"kind: KubeAuthorizerConfig\nname: extra\ntype: Webhook\nwebhook: {timeout: 3s}",
 			`+ KubeAuthorizerConfig/extra: type = "Webhook" + KubeAuthorizerConfig/extra: webhook.timeout = "3s"`},
