@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
@@ -33,11 +34,15 @@ func (kl *Kubelet) CordonAndDrain(ctx context.Context) error {
 }
 
 // BeginCordon marks the node unschedulable if its API answers right now, as machined does
-// in the stages resetting, upgrading and shutting down.
+// in the stages resetting, upgrading and shutting down. That is a controller of its own, which no sequence waits for
+// (Talos 1.13, k8s.NodeApplyController): an API server whose etcd has no majority lets it wait for a minute.
 func (kl *Kubelet) BeginCordon(ctx context.Context) {
 	if kl.NodeName == "" {
 		return
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 
 	if err := kl.cordonNode(ctx); err != nil {
 		kl.World.Logf("%s: cordon: %v", kl.Name(), err)
