@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // planJoins decides which machines in maintenance mode get their configuration now:
@@ -63,6 +65,14 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 
 	if versionUnknown(want, have, p) {
 		d.hold(m.Name, "joins once the Kubernetes API tells which version it has to have%s", Because(have.Kubernetes.Cause))
+
+		return
+	}
+
+	if waits := have.Machines[m.Name].TalosVersion; !m.Container && versions.Older(waits, m.LeastTalos+".0-0") {
+		d.refuse(m.Name, "it waits with Talos "+waits+", and its configuration has documents that Talos knows from "+
+			m.LeastTalos+" on", "Boot it from a medium of Talos "+m.LeastTalos+
+			", or set version_contract to the contract before it when the cluster is made")
 
 		return
 	}

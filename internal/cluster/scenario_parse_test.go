@@ -166,6 +166,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			for version := range strings.SplitSeq(value, ",") {
 				m.Via = append(m.Via, cluster.Release{Version: version})
 			}
+		case "least":
+			m.LeastTalos = value
 		case "images": // from another registry
 			for c, image := range m.Images {
 				m.Images[c] = strings.Replace(image, "registry.k8s.io", value, 1)

@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	restore key recorded=1h         cp-2 member stage=running restored=1h
 //	pods                            etcd cp-1@10.9.0.1 cp-2
 //	w-4 worker w-4.x replace=image  cp-1 member stage=running ready address=10.9.0.2
+//	w-5 worker 10.0.0.5 least=v1.14 w-5 maintenance version=v1.13.0
 //	cp-0 controlplane cp-0.x joined cp-0 unreachable volumes-lost
 //	                                founder cp-9
 //

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -12,8 +13,10 @@ import (
 func (s *site) withDocuments(patches ...string) {
 	s.t.Helper()
 
+	s.contract, s.talos = "v1.14", talos114
+
 	for i, m := range s.want.Machines {
-		config := s.renderFor(m.Role, "v1.14", talos114, patches...)
+		config := s.render(m.Role, patches...)
 		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
 		s.want.Machines[i].TalosVersion = talos114
 	}
@@ -68,20 +71,49 @@ func TestDocuments_diskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Machines of a Talos before 1.14 refuse documents that they do not know.
+// Machines of a Talos before 1.14 refuse documents that they do not know; where they say what they run they are sent
+// nothing.
 func TestDocuments_onOlderTalos(t *testing.T) {
 	t.Parallel()
 
-	s := newSite(t, 1, 0, sim.Options{})
+	for least, want := range map[string]string{"": "not registered", "v1.14": "Boot it from a medium of Talos v1.14"} {
+		s := newSite(t, 1, 0, sim.Options{})
+		s.withDocuments()
+		s.want.Machines[0].LeastTalos = least
+
+		_, err := s.runner().Converge(bounded(t), s.want)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+
+		if sent := len(s.sim.CallsTo("ApplyConfiguration")); s.sim.Machine("cp-1").Configured() || least != "" && sent > 0 {
+			t.Errorf("it was configured, by %d calls", sent)
+		}
+	}
+}
+
+// Keys in documents are turned over in the same steps as those in fields, without a reboot.
+func TestDocuments_turnKeysOver(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1, sim.Options{TalosVersion: talos114})
 	s.withDocuments()
-	s.want.Machines[0].TalosVersion = "v1.13.0"
+	s.create()
 
-	_, err := s.runner().Converge(bounded(t), s.want)
-	if err == nil || !strings.Contains(err.Error(), "not registered") {
-		t.Errorf("got %v", err)
+	s.boots = map[string]int{}
+	for _, m := range s.sim.Machines() {
+		s.boots[m.Name()] = m.Boots()
 	}
 
-	if m := s.sim.Machine("cp-1"); m.Configured() {
-		t.Error("it took the configuration")
-	}
+	s.turnOver(rotation.Kinds()...)
+
+	w := s.writesAs(t, s.clientOf(false))
+	s.converge()
+	w.progress()
+	s.carriesWhatIsWanted()
+
+	s.becomes(s.bundle.Advance())
+	s.converge()
+	s.former = nil
+	s.carriesWhatIsWanted()
 }

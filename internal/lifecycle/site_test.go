@@ -36,6 +36,8 @@ type site struct {
 	want    cluster.Spec
 	configs map[string][]byte
 	policy  cluster.Policy
+	// contract and talos are of the configurations that are rendered; v1.13 where they are empty.
+	contract, talos string
 	// fallbacks are control planes that are asked where the endpoint does not answer, and
 	// await is how long one component is waited for; a minute where it is zero.
 	fallbacks []string
@@ -110,7 +112,7 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
-	return s.renderFor(role, "v1.13", "v1.13.0", patches...)
+	return s.renderFor(role, cmp.Or(s.contract, "v1.13"), cmp.Or(s.talos, "v1.13.0"), patches...)
 }
 
 // renderFor renders the configuration of a machine with a version contract, for the

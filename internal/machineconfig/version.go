@@ -159,6 +159,17 @@ const DocumentsContract = "v1.14"
 // lastOfFields is the contract before it, which every machine of DocumentsContract takes.
 const lastOfFields = "v1.13"
 
+// LeastTalos is the minor version from which Talos knows the documents of a contract; empty where all that are supported
+// do, but for single fields.
+func LeastTalos(contract string) string {
+	parsed, err := parseContract(contract)
+	if err != nil || !parsed.MultidocKubernetesConfigSupported() {
+		return ""
+	}
+
+	return DocumentsContract
+}
+
 // ContractFollows reports whether a cluster that runs may be moved from one contract to another: to DocumentsContract,
 // and back to the one before it.
 func ContractFollows(from, to string) bool {
