@@ -56,8 +56,22 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 						`apply configuration to \S+ \(no reboot\): \+ KubeNodeConfig labels\.rack = "b2"`)...)),
 				},
 				{
+					// Images are in the documents, too.
+					Config: strings.ReplaceAll(
+						config(`yamlencode({ apiVersion = "v1alpha1", kind = "KubeNodeConfig", labels = { rack = "b2" } })`),
+						"v1.36.2", "v1.36.3"),
+					ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{
+						phaseIs(theCluster, "Ready"),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubelet_version"),
+							knownvalue.StringExact("v1.36.3")),
+					},
+				},
+				{
 					// What only a boot brings about is rebooted for.
-					Config: config(`yamlencode({ apiVersion = "v1alpha1", kind = "SecurityProfileConfig", workloadIsolation = false })`),
+					Config: strings.ReplaceAll(
+						config(`yamlencode({ apiVersion = "v1alpha1", kind = "SecurityProfileConfig", workloadIsolation = false })`),
+						"v1.36.2", "v1.36.3"),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
 						PreApply: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster,
 							tfjsonpath.New("impact").AtMapKey("rebooted"), knownvalue.SetSizeExact(5))},
