@@ -46,7 +46,7 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		s := have.Machines[m.Name]
 
 		switch {
-		case m.Container || s.Access != Maintenance || s.Busy != "":
+		case m.Container || s.Access != Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and was a member of the cluster until now", m.Address),
 				"Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped")
