@@ -406,6 +406,11 @@ func (w *lifeWorld) exchange(op lifeOperation) lifeOperation {
 	}
 
 	alone, wipes := len(w.states[1-op.State]) == 0, !was.Preserve && !c.Preserve
+
+	if dies := role == lifeWorker || len(w.members) == 3; c.Hardware && dies && w.sometimes(30) {
+		op.Name, op.Dies, wipes = op.Name+", which is dead", before, false
+	}
+
 	op.Then = func() {
 		switch {
 		case !now.Configured():

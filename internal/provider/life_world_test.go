@@ -76,17 +76,30 @@ type lifeOperation struct {
 	// Spared is a machine that nothing may be sent to, and Then what has to hold when all was done.
 	Spared *sim.Machine
 	Then   func()
+	// Dies is a machine that is switched off before, and comes back after it with another disk.
+	Dies *sim.Machine
 }
 
 // wayOut are what messages name that say how to go on.
 var wayOut = []string{
 	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
 	"Applying again", "Destroying again", "-replace", "destroy again", "destroy the resource", "and apply",
+	"another hostname",
 }
 
 // run does an operation. It reports whether all of it was done.
 func (w *lifeWorld) run(op lifeOperation) bool {
+	if op.Dies != nil {
+		op.Dies.PowerOff()
+	}
+
 	done := w.perform(op)
+
+	if op.Dies != nil {
+		op.Dies.Wipe()
+		op.Dies.PowerOn()
+		must(w.t, op.Dies.AwaitStage(w.t.Context(), sim.StageMaintenance))
+	}
 
 	for _, call := range w.Calls() {
 		if op.Spared != nil && call.Machine == op.Spared.Name() && call.Code == codes.OK &&

@@ -153,3 +153,66 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 		t.Errorf("subcategories are %v, expected %v", got, want)
 	}
 }
+
+// changePhrases are all that descriptions say of what a change does to machines that run.
+var changePhrases = []string{
+	"touches no machine",
+	"is applied without a reboot",
+	"is made in place; pods stay",
+	"upgrades them, as that of the cluster does",
+	"is refused: make another pool with it",
+	"replaces the pods, one control plane at a time, each drained first",
+	"replaces the cluster: every machine is wiped, and the data of etcd is lost",
+	"replaces the resource: its workers are drained, wiped, and join anew",
+	"replaces the resource: the machine is drained, leaves etcd where it is a control plane, is wiped, and joins anew",
+	"has an effect only on machines that are installed after it",
+	"is applied to running machines; what Talos takes only with a reboot drains and reboots them, as the plan says",
+	"makes talosop look for the same machine at both addresses; nothing is reset, and another machine found there is refused",
+	"upgrades machines that run to the same Talos with the new schematic",
+	"upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other " +
+		"image; others get it with their next upgrade",
+	"upgrades the machines that run, one minor version after the other, each drained first and rebooted; the control planes " +
+		"one at a time",
+	"upgrades Kubernetes on the machines that run, without a reboot, one minor version after the other: see the [guide](",
+}
+
+// inOwnWords are the arguments that say in words of their own what a change does: who the machines are, and what ties
+// them to their cluster.
+var inOwnWords = []string{"cluster", "control_plane", "host", "hostname", "image_cache", "machines", "name", "rejoin",
+	"replica_config_patches", "replicas", "secrets", "uuid", "version_contract", "workers"}
+
+// What a change of an argument does to machines is said by a fixed phrase, the same wherever it does the same.
+func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {
+	t.Parallel()
+
+	phrase := regexp.MustCompile(`A change ([^.]*)\.`)
+	said := map[string]bool{}
+
+	for name, resource := range schemas(t).ResourceSchemas {
+		if !slices.Contains([]string{"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}, name) {
+			continue
+		}
+
+		walkAttributes(name, resource.Block.Attributes, func(where string, a *tfprotov6.SchemaAttribute) {
+			found := phrase.FindAllStringSubmatch(a.Description, -1)
+			for _, text := range found {
+				said[text[1]] = true
+
+				if !slices.Contains(changePhrases, text[1]) {
+					t.Errorf("%s has a phrase of its own: %s", where, text[0])
+				}
+			}
+
+			argument := (a.Optional || a.Required) && strings.Count(where, ".") == 1
+			if argument && len(found) == 0 && !slices.Contains(inOwnWords, a.Name) {
+				t.Errorf("%s does not say what a change does to machines: %s", where, a.Description)
+			}
+		})
+	}
+
+	for _, text := range changePhrases {
+		if !said[text] {
+			t.Errorf("nothing says %s", text)
+		}
+	}
+}
