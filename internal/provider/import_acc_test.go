@@ -215,6 +215,9 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 		if named["hostname_unset"] != nil || unset["hostname_unset"] != true || named["node_name"] != "rack-7" {
 			t.Errorf("state has %v and %v", named, unset)
 		}
+
+		countedAway(t, w, "cluster")
+		s.expectReset(t)
 	})
 }
 

@@ -169,6 +169,7 @@ func (w *lifeWorld) sequence(bundle string) string {
 
 // begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
 func (w *lifeWorld) begin(bundle string) {
+	w.expel(clusterIDOf(bundle))
 	w.controlPlane, w.workers = inPlace(w.controlPlane), inPlace(w.workers)
 	w.identity, w.members = w.etcd(w.t.Context())
 
@@ -190,6 +191,17 @@ func (w *lifeWorld) begin(bundle string) {
 
 	if !w.run(lifeOperation{Name: "begin", Config: w.configs[0]}) {
 		w.violated("the sequence did not begin")
+	}
+}
+
+// expel makes machines anew that an earlier cluster left behind, because a state forgot them.
+func (w *lifeWorld) expel(id string) {
+	for _, m := range w.Machines() {
+		if m.Configured() && (id == "" || !strings.Contains(string(m.Config()), id)) {
+			m.Wipe()
+			m.PowerOn()
+			must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))
+		}
 	}
 }
 
