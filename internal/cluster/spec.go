@@ -116,8 +116,8 @@ type Machine struct {
 	PreviousAddress string
 	// TalosVersion is the wanted version, such as v1.13.0.
 	TalosVersion string
-	// LeastTalos is the minor version from which Talos knows all documents of the wanted configuration, such as v1.14; empty
-	// where all do.
+	// LeastTalos is the minor version from which Talos knows all documents of the wanted configuration, such as v1.14;
+	// empty where all do.
 	LeastTalos string
 	// Schematic is the wanted id of the Image Factory's schematic; empty when any is
 	// right.

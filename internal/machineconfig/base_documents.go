@@ -34,8 +34,8 @@ func checkEncryption(contract *coreconfig.VersionContract, b *pki.Bundle) error 
 	return &FieldError{
 		Field: "talos_version_contract", Found: quoted(contract.String()) + " with secrets that have no key of secretbox",
 		Allowed: "at most " + lastOfFields + " with secrets whose only key for Secrets of Kubernetes is one of aescbc",
-		Fix: "set version_contract to " + lastOfFields + ", which Talos 1.14 takes as it is: with another one the API server could not " +
-			"read the Secrets that it has",
+		Fix: "set version_contract to " + lastOfFields + ", which Talos 1.14 takes as it is: with another one the API " +
+			"server could not read the Secrets that it has",
 	}
 }
 
@@ -100,8 +100,8 @@ func installDisk(provider coreconfig.Provider) cel.Expression {
 }
 
 // settleInstall gives the disk of the settings back to an installation that patches changed: the library loses an
-// expression when it merges a document that has none (machinery 1.14, config/merge). And it lets the installation end in
-// a reboot where nothing else is said: by itself Talos reboots only for an image (Talos 1.14,
+// expression when it merges a document that has none (machinery 1.14, config/merge). And it lets the installation end
+// in a reboot where nothing else is said: by itself Talos reboots only for an image (Talos 1.14,
 // runtime/unattended_install.go, shouldReboot).
 func settleInstall(documents []config.Document, disk cel.Expression) []config.Document {
 	for i, document := range documents {

@@ -52,8 +52,8 @@ func SameDomain(a, b, fallback string) bool {
 	return CanonicalDomain(cmp.Or(a, fallback)) == CanonicalDomain(cmp.Or(b, fallback))
 }
 
-// withCanonicalNetworks writes the networks and the domain of a cluster in one way: to Talos all spellings say the same.
-// They are in the main document or in one of their own.
+// withCanonicalNetworks writes the networks and the domain of a cluster in one way: to Talos all spellings say the
+// same. They are in the main document or in one of their own.
 func withCanonicalNetworks(id identity, content any) any {
 	network, _ := content.(map[string]any)
 

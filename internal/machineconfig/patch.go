@@ -135,13 +135,9 @@ func parsePatch(field, text string) (*patch, error) {
 			return nil, mistake
 		}
 
-		if id := identify(c.node); id.isKnown() {
+		if identify(c.node).isKnown() {
 			known.WriteString(c.text)
-
-			if content, err := decodeNode(c.node); err == nil && id.kind == "" {
-				main, _ := content.(map[string]any)
-				parsed.main = append(parsed.main, main)
-			}
+			parsed.keepMain(c)
 
 			continue
 		}
@@ -161,6 +157,18 @@ func parsePatch(field, text string) (*patch, error) {
 	}
 
 	return parsed, nil
+}
+
+// keepMain keeps what a document says of the main one. What cannot be decoded is refused when it is loaded.
+func (p *patch) keepMain(c chunk) {
+	if identify(c.node).kind != "" {
+		return
+	}
+
+	if content, err := decodeNode(c.node); err == nil {
+		main, _ := content.(map[string]any)
+		p.main = append(p.main, main)
+	}
 }
 
 // loadKnown parses the documents the library knows. The others have been blanked out in text, so that line

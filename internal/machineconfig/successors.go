@@ -100,7 +100,7 @@ func (s successor) refusal(field, contract string) *FieldError {
 	}
 
 	return &FieldError{
-		Field: field, Found: fmt.Sprintf("%s of the main document, beside the document %s", strings.Join(s.path, "."), s.kind),
+		Field: field, Found: strings.Join(s.path, ".") + " of the main document, beside the document " + s.kind,
 		Allowed: "either of them; configurations of contract " + contract + " have the document",
 		Fix:     "write the " + strings.TrimPrefix(instead, "one of ") + " instead", Err: ErrInvalidConfig,
 	}
@@ -148,7 +148,9 @@ func (g *Generator) misplaced(d *documents, m Machine) error {
 			continue
 		}
 
-		field, err := g.firstPatch(m, func(p *patch) bool { return p.merge != nil && hasKind(p.merge.Documents(), only.Kind()) })
+		field, err := g.firstPatch(m, func(p *patch) bool {
+			return p.merge != nil && hasKind(p.merge.Documents(), only.Kind())
+		})
 		if err != nil || field == "" {
 			return err
 		}

@@ -159,8 +159,8 @@ const DocumentsContract = "v1.14"
 // lastOfFields is the contract before it, which every machine of DocumentsContract takes.
 const lastOfFields = "v1.13"
 
-// LeastTalos is the minor version from which Talos knows the documents of a contract; empty where all that are supported
-// do, but for single fields.
+// LeastTalos is the minor version from which Talos knows the documents of a contract; empty where all that are
+// supported do, but for single fields.
 func LeastTalos(contract string) string {
 	parsed, err := parseContract(contract)
 	if err != nil || !parsed.MultidocKubernetesConfigSupported() {

@@ -202,8 +202,8 @@ func encryptionKeys(document *yaml.Node, into *secrets.Bundle) error {
 	return nil
 }
 
-// secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and those
-// of documentSecrets.
+// secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and
+// those of documentSecrets.
 func secretDocuments(config []byte) (main *yaml.Node, documents map[string]*yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(config))
 	documents = map[string]*yaml.Node{}
