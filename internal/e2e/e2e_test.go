@@ -21,6 +21,7 @@ var scenarios = []struct {
 	{"interrupted", site.interrupted},
 	{"changes", site.changes},
 	{"restore", site.restore},
+	{"rotation", site.rotation},
 	{"addon", site.addon},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
@@ -65,6 +66,12 @@ func TestAccSimulated_changes(t *testing.T) {
 func TestAccSimulated_restore(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccRestore_killed", "TestAccRestore_ofRealEtcd")
 	simulate(t, realParts(t), site.restore)
+}
+
+func TestAccSimulated_rotation(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRotation_ofEveryKeyWhileAClientWrites", "TestRotation_survivesFailures",
+		"TestAccRotation_ofSplitResources")
+	simulate(t, realParts(t), site.rotation)
 }
 
 func TestAccSimulated_addon(t *testing.T) {

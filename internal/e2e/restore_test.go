@@ -45,9 +45,20 @@ resource "talosop_etcd_backup" "this" {
 }
 `
 
-// restoring asks for the snapshot of the variable.
+// restored declares what restoring takes.
+const restored = `
+variable "rejoin" {
+  type    = bool
+  default = null
+}
+`
+
+// restoring asks for the snapshot of the variable. Machines without a hardware UUID take a word of the user to be
+// configured again.
 const restoring = `
 resource "talosop_control_plane" "this" {
+  machines = { for name, address in var.control_planes : name => { address = address, rejoin = var.rejoin } }
+
   restore_from = {
     s3 = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, key = var.restore }
   }
@@ -100,7 +111,12 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	}
 
 	w.Setenv("TF_VAR_restore", key)
+	w.Write("restore.tf", restored)
 	w.Write("restore_override.tf", restoring)
+
+	if !s.can("install") { // containers have no SMBIOS
+		w.Setenv("TF_VAR_rejoin", "true")
+	}
 
 	if _, output := w.PlanIsEmpty(); !strings.Contains(output, "restore etcd on cp-") {
 		t.Errorf("the plan does not say that etcd is restored:\n%s", output)
