@@ -20,12 +20,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Patches that Talos 1.13 applies at once, and one that it applies with a reboot.
+// Patches that Talos 1.13 applies at once, and one that it applies with a reboot, of what every contract has in the main
+// document.
 const (
-	livePatch    = `machine: {nodeLabels: {e2e.example.com/change: live}}`
-	tryPatch     = `machine: {nodeLabels: {e2e.example.com/change: tried}}`
+	livePatch    = `machine: {certSANs: [live.e2e.example.com]}`
+	tryPatch     = `machine: {certSANs: [tried.e2e.example.com]}`
 	rebootPatch  = `machine: {env: {E2E_CHANGE: rebooted}}`
-	foreignPatch = `machine: {nodeLabels: {e2e.example.com/by-hand: "yes"}}`
+	foreignPatch = `machine: {certSANs: [by-hand.e2e.example.com]}`
 )
 
 // onTrial lets the quickstart apply configurations on trial, and take a snapshot of etcd before it reboots control
@@ -156,7 +157,7 @@ func (s site) drifts(t *testing.T, w *clitest.Workspace) {
 	original := s.patchByHand(t, b, s.workers[0], foreignPatch)
 
 	empty, output := w.PlanIsEmpty()
-	if empty || !strings.Contains(output, "machine.nodeLabels") || !strings.Contains(output, "worker-1") {
+	if empty || !strings.Contains(output, "machine.certSANs") || !strings.Contains(output, "worker-1") {
 		t.Errorf("the plan after a change by hand does not name what differs:\n%s", output)
 	}
 
