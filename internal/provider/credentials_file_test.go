@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // credentialsFile is a file for a person, of the cluster of all tests.
@@ -123,6 +127,64 @@ func TestCredentialsFile_isKeptInOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file is written anew with each move of a rotation, and trusts what servers may show until the next one.
+func TestCredentialsFile_followsARotation(t *testing.T) {
+	t.Parallel()
+
+	first, err := pki.Parse([]byte(bundleOnce()))
+	must(t, err)
+
+	ahead, err := first.Rotate(rotation.TalosCA, rotation.KubernetesCA)
+	must(t, err)
+
+	for _, kind := range credentialFiles {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			path := filepath.Join(t.TempDir(), "config")
+			config := credentialsFile(path)
+			d := drive(t, kind, nil)
+			d.apply(t, config).must(t)
+
+			for i, bundle := range []*pki.Bundle{ahead, ahead.Advance(), ahead.Advance().Advance()} {
+				secrets, err := bundle.YAML()
+				must(t, err)
+
+				before := readFile(t, path)
+				d.apply(t, with(config, string(secrets), "cluster", "secrets")).must(t)
+				d.expectEmpty(t, fmt.Sprintf("after move %d", i+1), config)
+
+				if file := readFile(t, path); file == before || trusted(t, file) != 2-i/2 {
+					t.Errorf("after move %d it trusts %d authorities", i+1, trusted(t, file))
+				}
+			}
+
+			d.apply(t, nil).must(t)
+
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Errorf("the file is there after the destroy: %v", err)
+			}
+		})
+	}
+}
+
+// trusted is how many authorities a kubeconfig or a talosconfig trusts.
+func trusted(t *testing.T, file string) int {
+	t.Helper()
+
+	for line := range strings.Lines(file) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if key == "certificate-authority-data" || key == "ca" {
+			decoded, err := base64.StdEncoding.DecodeString(value)
+			must(t, err)
+
+			return strings.Count(string(decoded), "BEGIN CERTIFICATE")
+		}
+	}
+
+	return 0
 }
 
 // Arguments and the cluster write a file anew; what means the same does not.

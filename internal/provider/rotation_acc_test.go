@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"go.yaml.in/yaml/v4"
@@ -35,82 +36,92 @@ func texts(lines ...string) knownvalue.Check {
 }
 
 // A whole cluster turns its authorities over with three applies, the plans of which list every move, and without a
-// reboot.
+// reboot; then nobody gets in with credentials from before.
 func TestAccRotation_ofAWholeCluster(t *testing.T) {
 	t.Parallel()
 
-	cli := clitest.One(t)
-	s := newSite(t, 3, 1)
-	machines := s.clusterHCL(poolHCL("batch", s.workers, ""), "")
-	accept, use, drop := "accept new Talos CA, accept new Kubernetes CA", "use new Talos CA, use new Kubernetes CA",
-		"drop former Talos CA, drop former Kubernetes CA"
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 1)
+		machines := s.clusterHCL(poolHCL("batch", s.workers, ""), "")
+		accept, use, drop := "accept new Talos CA, accept new Kubernetes CA", "use new Talos CA, use new Kubernetes CA",
+			"drop former Talos CA, drop former Kubernetes CA"
 
-	operations := func(lines ...string) []plancheck.PlanCheck {
-		return []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"), texts(lines...))}
-	}
-
-	of := func(name, what string) string { return "apply configuration to " + name + " (no reboot): " + what }
-
-	unitTest(t, cli, resource.TestCase{
-		ProtoV6ProviderFactories: quickProviders(),
-		Steps: []resource.TestStep{
-			{Config: secretsHCL + machines},
-			{
-				Config: turnedHCL + machines,
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: operations(
-					of("cp-1", accept), of("cp-2", accept), of("cp-3", accept), of("batch/w-1", accept),
-				)},
-				ExpectNonEmptyPlan: true,
-			},
-			{
-				Config: turnedHCL + machines,
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: operations(
-					of("cp-1", use), of("cp-2", use), of("cp-3", use), of("batch/w-1", use),
-				)},
-				ExpectNonEmptyPlan: true,
-			},
-			{
-				Config: turnedHCL + machines,
-				ConfigPlanChecks: resource.ConfigPlanChecks{
-					PreApply: operations(of("cp-1", drop), of("cp-2", drop), of("cp-3", drop),
-						of("batch/w-1", "drop former Talos CA")),
-					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
-				},
-				ConfigStateChecks: []statecheck.StateCheck{
-					statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
-				},
-			},
-		},
-	})
-
-	for _, m := range s.Machines() {
-		if calls := s.CallsTo("Reboot"); len(calls) > 0 {
-			t.Errorf("%s rebooted: %v", m.Name(), calls)
+		operations := func(lines ...string) []plancheck.PlanCheck {
+			return []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster, tfjsonpath.New("operations"), texts(lines...))}
 		}
-	}
+
+		of := func(name, what string) string { return "apply configuration to " + name + " (no reboot): " + what }
+
+		move := func(what, ofWorkers string) resource.TestStep {
+			return resource.TestStep{
+				Config: turnedHCL + machines,
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: operations(
+					of("cp-1", what), of("cp-2", what), of("cp-3", what), of("batch/w-1", ofWorkers),
+				)},
+				ExpectNonEmptyPlan: true,
+			}
+		}
+
+		last := move(drop, "drop former Talos CA")
+		last.ExpectNonEmptyPlan = false
+		last.ConfigPlanChecks.PostApplyPostRefresh = []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}
+		last.ConfigStateChecks = []statecheck.StateCheck{
+			statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("phase"), knownvalue.StringExact("Ready")),
+		}
+
+		var former *pki.Bundle
+
+		last.Check = func(*terraform.State) error {
+			s.refuses(t, former)
+
+			if calls := s.CallsTo("Reboot"); len(calls) > 0 {
+				t.Errorf("machines rebooted: %v", calls)
+			}
+
+			return nil
+		}
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{
+					Config: secretsHCL + machines,
+					Check: func(state *terraform.State) (err error) {
+						made := state.RootModule().Resources["talosop_secrets.this"].Primary.Attributes["bundle"]
+						former, err = pki.Parse([]byte(made))
+						s.ForgetCalls()
+
+						return err
+					},
+				},
+				move(accept, accept), move(use, use), last,
+			},
+		})
+	})
 }
 
 // Resources that follow each other need no apply more.
 func TestAccRotation_ofSplitResources(t *testing.T) {
 	t.Parallel()
 
-	cli := clitest.One(t)
-	s := newSite(t, 1, 1)
-	machines := s.controlPlaneHCL("") + s.workersHCL("")
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		machines := s.controlPlaneHCL("") + s.workersHCL("")
 
-	unitTest(t, cli, resource.TestCase{
-		ProtoV6ProviderFactories: quickProviders(),
-		Steps: []resource.TestStep{
-			{Config: secretsHCL + machines},
-			{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
-			{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
-			{
-				Config: turnedHCL + machines,
-				ConfigPlanChecks: resource.ConfigPlanChecks{
-					PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{Config: secretsHCL + machines},
+				{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
+				{Config: turnedHCL + machines, ExpectNonEmptyPlan: true},
+				{
+					Config: turnedHCL + machines,
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+					},
 				},
 			},
-		},
+		})
 	})
 }
 
