@@ -174,7 +174,8 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 
 // staleStaticPod names a pod of the control plane that does not run with its present
 // configuration yet. The kubelet takes a change up within twenty seconds, and until then
-// the old pod is there and ready, so the readiness of the machine does not show it.
+// the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants show it in
+// the moment after a configuration with other keys was sent.
 func staleStaticPod(s MachineState, node Node) string {
 	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
 		pod, exists := node.StaticPods[name]
@@ -182,7 +183,8 @@ func staleStaticPod(s MachineState, node Node) string {
 		switch {
 		case !exists:
 			return "its " + name + " has not started yet"
-		case pod.Stamp != s.StaticPods[name]:
+		case pod.Stamp != s.StaticPods[name],
+			name == string(KubeAPIServer) && s.StampsBefore[name] == pod.Stamp:
 			return "its " + name + " does not run with its new configuration yet"
 		case !pod.Ready:
 			return "its " + name + " is not ready"

@@ -75,3 +75,35 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 		}
 	}
 }
+
+// A control plane works with other keys of Kubernetes when its API server runs anew, and not while Talos has not made
+// another one yet: for a moment all is as it was.
+func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
+	m := cluster.Machine{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"}
+	want := cluster.Spec{Machines: []cluster.Machine{m}, Bootstrapped: true, NodesBecomeReady: true}
+	have := cluster.Assume(want, map[string]cluster.MachineState{"cp-1": {
+		Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+	}})
+
+	for _, c := range []struct{ before, wanted, runs, reason string }{
+		{"", "a", "a", ""},
+		{"a", "a", "a", "its kube-apiserver does not run with its new configuration yet"},
+		{"a", "b", "a", "its kube-apiserver does not run with its new configuration yet"},
+		{"a", "b", "b", ""},
+	} {
+		s := have.Machines["cp-1"]
+		s.StaticPods = map[string]string{"kube-apiserver": c.wanted}
+		s.StampsBefore = nil
+
+		if c.before != "" {
+			s.StampsBefore = map[string]string{"kube-apiserver": c.before}
+		}
+
+		have.Machines["cp-1"] = s
+		have.Kubernetes.Nodes[0].StaticPods = map[string]cluster.StaticPod{"kube-apiserver": {Stamp: c.runs, Ready: true}}
+
+		if got := cluster.NotReady(want, have, m); got != c.reason {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

@@ -288,6 +288,11 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
+
+	if fresh.BootID == "" || fresh.BootID == old.BootID {
+		fresh.StampsBefore = old.StampsBefore
+	}
+
 	fresh.FirstBoot = old.FirstBoot && !fresh.WithoutEtcd()
 	unbroken := old.Fresh && (fresh.Answers() || fresh.FirstBoot)
 	fresh.Fresh = (unbroken || fresh.WithoutEtcd()) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
@@ -423,6 +428,8 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			case step.Reboot != "":
 				s.RebootedFrom = s.BootID
 				unseen(s, "it just rebooted for its configuration")
+			case !s.Keys.SamePods(step.Keys):
+				s.StampsBefore = s.StaticPods
 			}
 		case cluster.Upgrade:
 			upgraded(s, step)
