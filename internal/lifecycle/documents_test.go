@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 // withDocuments gives the machines of a site configurations of contract v1.14.
@@ -68,6 +69,48 @@ func TestDocuments_diskThatIsNotThere(t *testing.T) {
 
 	if !s.sim.Machine("cp-1").Installed() {
 		t.Error("it is not installed to the corrected disk")
+	}
+}
+
+// An installer that fails is tried again by the machine itself, which tells it meanwhile.
+func TestDocuments_installerThatFails(t *testing.T) {
+	t.Parallel()
+
+	const installer = "ghcr.io/siderolabs/installer:" + talos114
+
+	s := newSite(t, 1, 0, sim.Options{TalosVersion: talos114})
+	s.withDocuments()
+
+	if err := s.sim.SetImage(installer, images.Image{InstallFails: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := s.convergeUntil(func(_ string, fields map[string]any) bool {
+		reason, _ := fields["reason"].(string)
+
+		return strings.Contains(reason, "installation failed")
+	})
+	if !errors.Is(err, errNoTimeLeft) {
+		t.Fatalf("an installer that fails: %v", err)
+	}
+
+	if err := s.sim.SetImage(installer, images.Image{}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.converge()
+}
+
+// A machine that is told not to reboot goes on with its boot.
+func TestDocuments_withoutAReboot(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{TalosVersion: talos114})
+	s.withDocuments("apiVersion: v1alpha1\nkind: UnattendedInstallConfig\nreboot: false\n")
+	s.create()
+
+	if m := s.sim.Machine("cp-1"); !m.Installed() || m.Boots() != 1 {
+		t.Errorf("installed %t, %d boots", m.Installed(), m.Boots())
 	}
 }
 
