@@ -174,8 +174,8 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 
 // staleStaticPod names a pod of the control plane that does not run with its present
 // configuration yet. The kubelet takes a change up within twenty seconds, and until then
-// the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants show it in
-// the moment after a configuration with other keys was sent.
+// the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants in the
+// moment after a configuration with other keys was sent.
 func staleStaticPod(s MachineState, node Node) string {
 	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
 		pod, exists := node.StaticPods[name]

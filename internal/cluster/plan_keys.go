@@ -60,26 +60,12 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 	return append(all, want.OtherHolders...)
 }
 
-// afterControlPlanes is a spec when an apply comes to it: resources of workers follow those of their control planes,
-// which have done by then what they can beside workers that are as they are.
+// afterControlPlanes is a spec when an apply comes to it: resources of workers follow those of their control planes.
 func (s Spec) afterControlPlanes(have Snapshot) Spec {
-	if len(s.OtherHolders) == 0 || s.OwnsControlPlane() || len(s.Machines) == 0 {
-		return s
+	if others := s.OtherHolders; len(others) > 0 && !s.OwnsControlPlane() && len(s.Machines) > 0 {
+		all := holders(s, have.indexed())
+		s.OtherHolders = others.Ahead(all[:len(all)-len(others)], s.Machines[0].Keys)
 	}
-
-	all := holders(s, have.indexed())
-	own, others := all[:len(all)-len(s.OtherHolders)], all[len(all)-len(s.OtherHolders):]
-
-	// No node tells its keys before any of them was turned over.
-	silent := !slices.ContainsFunc(others, func(h rotation.Holder) bool { return h.Keys != (rotation.Keys{}) })
-
-	for i := range others {
-		if silent && len(own) > 0 {
-			others[i].Keys = own[0].Keys
-		}
-	}
-
-	s.OtherHolders = all.Advanced(s.Machines[0].Keys)[len(own):]
 
 	return s
 }

@@ -215,8 +215,8 @@ type MachineState struct {
 	// StaticPods are the pods of the control plane that Talos wants on the machine, such
 	// as kube-apiserver, each with a stamp of its configuration; nil when nobody asked.
 	StaticPods map[string]string
-	// StampsBefore are the StaticPods from before this run gave the machine other keys of Kubernetes, with which Talos makes
-	// others a moment later; nil while it gave it none.
+	// StampsBefore are the StaticPods from before this run gave the machine other keys of Kubernetes: Talos makes others a
+	// moment later. They are nil while it gave it none.
 	StampsBefore map[string]string
 	// Meta is the values in META by their keys, read from members for which any
 	// are wanted.

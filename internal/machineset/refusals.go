@@ -77,8 +77,8 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 	return finding.List{p.newSecrets(prior)}
 }
 
-// refuseLostKeys refuses secrets of the provider's configuration that lack an authority which a machine works with: state
-// has no others.
+// refuseLostKeys refuses secrets of the provider's configuration that lack an authority which a machine works with:
+// state has no others.
 func (p Set) refuseLostKeys(planned *pki.Bundle, record Record) finding.List {
 	for _, name := range slices.Sorted(maps.Keys(record.Machines)) {
 		if lost := planned.Unknown(record.Machines[name].Keys); len(lost) > 0 {

@@ -274,7 +274,7 @@ func handshake(m *sim.Machine, c pki.Credentials) error {
 		return err
 	}
 
-	defer connection.Close() //nolint:errcheck // nothing was written
+	defer connection.Close()
 
 	if err := connection.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		return err

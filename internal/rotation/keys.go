@@ -42,8 +42,8 @@ type Keys struct {
 	PodTokens string
 }
 
-// SamePods is whether the pods of a control plane stay when a machine that carries the keys gets others: Talos makes them
-// anew for other secrets of Kubernetes (Talos 1.13, k8s/render_secrets_static_pod.go).
+// SamePods is whether the pods of a control plane stay when a machine that carries the keys gets others: Talos makes
+// them anew for other secrets of Kubernetes (Talos 1.13, k8s/render_secrets_static_pod.go).
 func (k Keys) SamePods(other Keys) bool {
 	return k.Kubernetes == other.Kubernetes && k.Aggregator == other.Aggregator &&
 		k.ServiceAccount == other.ServiceAccount

@@ -48,15 +48,30 @@ func (c Cluster) InTheWay(wanted Keys) []string {
 	return names
 }
 
-// Advanced is the cluster once its control planes carry what they can while all others stay as they are. wanted is what
-// is wanted of workers.
-func (c Cluster) Advanced(wanted Keys) Cluster {
-	out := slices.Clone(c)
+// Ahead are the holders of other resources once their control planes have done what they can beside workers, whose
+// resource follows theirs. wanted is what is wanted of the workers.
+func (c Cluster) Ahead(workers Cluster, wanted Keys) Cluster {
+	all := slices.Concat(workers, c)
+	others := all[len(workers):]
 
-	for range 3 * len(out) { // moves, one machine after the other
+	// No node tells its keys before any of them was turned over.
+	if len(workers) > 0 && others.everyone(func(h Holder) bool { return h.Keys == (Keys{}) }) {
+		for i := range others {
+			others[i].Keys = workers[0].Keys
+		}
+	}
+
+	all.advance(wanted)
+
+	return others
+}
+
+// advance lets control planes carry what they can while all others stay as they are.
+func (c Cluster) advance(wanted Keys) {
+	for range 3 * len(c) { // moves, one machine after the other
 		moved := false
 
-		for i, h := range out {
+		for i, h := range c {
 			if !h.ControlPlane {
 				continue
 			}
@@ -64,8 +79,8 @@ func (c Cluster) Advanced(wanted Keys) Cluster {
 			own := wanted
 			own.Aggregator, own.ServiceAccount, own.PodTokens = h.Keys.Aggregator, h.Keys.ServiceAccount, h.Keys.PodTokens
 
-			if next := out.Next(h.Keys, own, true); next != h.Keys {
-				out[i].Keys, moved = next, true
+			if next := c.Next(h.Keys, own, true); next != h.Keys {
+				c[i].Keys, moved = next, true
 			}
 		}
 
@@ -73,8 +88,6 @@ func (c Cluster) Advanced(wanted Keys) Cluster {
 			break
 		}
 	}
-
-	return out
 }
 
 // Next are the keys that a machine carries after its next change: has, or what is one safe move nearer to wanted.

@@ -49,8 +49,8 @@ func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *kuber
 	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Mark(), Name: runName(p)})
 }
 
-// runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own, and
-// any number of pools and machines.
+// runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own,
+// and any number of pools and machines.
 func runName(p machineset.Set) string {
 	if p.Single == nil && p.OwnsControlPlane() {
 		return p.Object
