@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -26,9 +29,9 @@ resource "talosop_secrets" "this" {
 }
 `
 
-// rotation: keys are turned over while somebody writes to Kubernetes with the credentials of the day. The provider
-// process is killed in every apply that gives machines other keys, once when the first of them has them, and once when
-// all but one have. Nothing reboots, every write succeeds, and the former credentials are refused in the end.
+// rotation: keys are turned over while somebody writes to Kubernetes. The provider process is killed in every apply that
+// gives machines other keys, once when the first of them has them, and once when all but one have. Nothing reboots,
+// every write succeeds with the latest credentials or with those before them, and the former ones are refused in the end.
 func (s site) rotation(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
@@ -50,17 +53,17 @@ func (s site) rotation(t *testing.T, cli clitest.CLI) {
 		}
 
 		for _, machines := range []int{1, len(s.machines()) - 1} {
-			if s.killedInRotation(t, w, machines) {
+			if s.killedInRotation(t, w, writer, machines) {
 				kills++
 			}
 		}
 
 		w.MustRun("apply", "-auto-approve")
-		s.isUsable(t, w)
-		writer.use(bundle(t, w))
+		writer.use(t, bundle(t, w))
 	}
 
 	plansNothing(t, w, "after the rotation")
+	s.isUsable(t, w)
 
 	if kills < 2 {
 		t.Errorf("the provider was killed %d times in %d applies, want at least twice", kills, applies)
@@ -80,22 +83,22 @@ func (s site) rotation(t *testing.T, cli clitest.CLI) {
 
 // killedInRotation applies and kills the provider when so many machines have other keys than before. It is false when
 // the apply ended first, because it gives machines none or had few left.
-func (s site) killedInRotation(t *testing.T, w *clitest.Workspace, machines int) bool {
+func (s site) killedInRotation(t *testing.T, w *clitest.Workspace, with *writer, machines int) bool {
 	t.Helper()
+
+	with.use(t, bundle(t, w))
 
 	var before map[string]string
 
-	b := bundle(t, w)
-
 	eventually(t, time.Minute, "nodes", func(ctx context.Context) (err error) {
-		before, err = s.keys(ctx, b)
+		before, err = with.keys(ctx)
 
 		return err
 	})
 
 	apply := w.Start("apply", "-auto-approve")
 	other := func(ctx context.Context) error {
-		now, err := s.keys(ctx, b)
+		now, err := with.keys(ctx)
 		if err != nil {
 			return err
 		}
@@ -130,31 +133,11 @@ func (s site) killedInRotation(t *testing.T, w *clitest.Workspace, machines int)
 	return apply.Wait().Exit != 0
 }
 
-// keys are what nodes say that their machines carry.
-func (s site) keys(ctx context.Context, b *pki.Bundle) (map[string]string, error) {
-	api, err := s.clientset(b)
-	if err != nil {
-		return nil, err
-	}
-
-	nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-
-	keys := map[string]string{}
-	for _, n := range nodes.Items {
-		keys[n.Name] = n.Annotations[rotation.Annotation]
-	}
-
-	return keys, nil
-}
-
 // refuses checks that nobody takes credentials of these secrets any more.
 func (s site) refuses(t *testing.T, former *pki.Bundle) {
 	t.Helper()
 
-	if _, err := s.keys(t.Context(), former); err == nil {
+	if _, err := s.nodes(t.Context(), former); err == nil {
 		t.Error("the Kubernetes API takes the former credentials")
 	}
 
@@ -169,8 +152,9 @@ func (s site) refuses(t *testing.T, former *pki.Bundle) {
 type writer struct {
 	site
 
-	mu      sync.Mutex
-	bundle  *pki.Bundle
+	mu sync.Mutex
+	// access is what it has credentials from: an apply that was killed may have left new ones that are not of use yet.
+	access  []*kubernetes.Clientset
 	end     context.CancelFunc
 	ended   chan error
 	written int
@@ -183,18 +167,66 @@ func (s site) startWriter(t *testing.T, b *pki.Bundle) *writer {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 
-	w := &writer{site: s, bundle: b, end: cancel, ended: make(chan error, 1)}
+	w := &writer{site: s, end: cancel, ended: make(chan error, 1)}
+	w.use(t, b)
+
 	go func() { w.ended <- w.run(ctx) }()
 
 	return w
 }
 
-// use takes other credentials from now on.
-func (w *writer) use(b *pki.Bundle) {
+// use takes credentials of another bundle from now on, and those that it has where these are of no use.
+func (w *writer) use(t *testing.T, b *pki.Bundle) {
+	t.Helper()
+
+	api, err := w.clientset(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.bundle = b
+	w.access = slices.Insert(w.access, 0, api)
+}
+
+// do calls Kubernetes with the latest credentials that are accepted.
+func (w *writer) do(call func(api corev1client.CoreV1Interface) error) error {
+	w.mu.Lock()
+	access := slices.Clone(w.access)
+	w.mu.Unlock()
+
+	var errs []error
+
+	for _, api := range access {
+		err := call(api.CoreV1())
+		if err == nil {
+			return nil
+		}
+
+		errs = append(errs, err)
+	}
+
+	return errors.Join(errs...)
+}
+
+// keys are what nodes say that their machines carry.
+func (w *writer) keys(ctx context.Context) (map[string]string, error) {
+	keys := map[string]string{}
+	err := w.do(func(api corev1client.CoreV1Interface) error {
+		nodes, err := api.Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+
+		for _, n := range nodes.Items {
+			keys[n.Name] = n.Annotations[rotation.Annotation]
+		}
+
+		return nil
+	})
+
+	return keys, err
 }
 
 // stop ends the writing. The test fails when a write failed or is missing.
@@ -206,13 +238,13 @@ func (w *writer) stop(t *testing.T) {
 		t.Error(err)
 	}
 
-	api, err := w.clientset(w.bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var found *corev1.ConfigMapList
 
-	found, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
+	if err := w.do(func(api corev1client.CoreV1Interface) (err error) {
+		found, err = api.ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -248,21 +280,13 @@ func (w *writer) run(ctx context.Context) error {
 }
 
 func (w *writer) write(ctx context.Context) error {
-	w.mu.Lock()
-	b := w.bundle
-	w.mu.Unlock()
+	return w.do(func(api corev1client.CoreV1Interface) error {
+		_, err := api.ConfigMaps(metav1.NamespaceDefault).Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: object(w.written)}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // the answer to the first one was lost
+			return nil
+		}
 
-	api, err := w.clientset(b)
-	if err != nil {
 		return err
-	}
-
-	// A write whose answer was lost is there when it is tried again.
-	_, err = api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: object(w.written)}}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-
-	return err
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Record is what state says of the machines of a set.
@@ -50,6 +51,16 @@ func (r Record) carry(from, to string) {
 		r.HostnameUnset[to] = true
 		delete(r.HostnameUnset, from)
 	}
+}
+
+// Carried are the keys that machines carried when they were last seen.
+func (r Record) Carried() []rotation.Keys {
+	var carried []rotation.Keys
+	for _, machine := range r.Machines {
+		carried = append(carried, machine.Keys)
+	}
+
+	return carried
 }
 
 // leftToOthers are the names of machines that belong to another resource by now.

@@ -52,7 +52,8 @@ func Parse(data []byte) (*Bundle, error) {
 	}
 
 	bundle := newBundle(parsed)
-	bundle.next, bundle.previous, bundle.rotated = rotated.next, rotated.previous, rotated.rotated
+	bundle.next, bundle.previous, bundle.former = rotated.next, rotated.previous, rotated.former
+	bundle.rotated = rotated.rotated
 	bundle.addRotated(rotated.previous.kinds()...)
 
 	return bundle, nil

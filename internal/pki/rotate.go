@@ -2,6 +2,7 @@ package pki
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,6 +42,7 @@ type file struct {
 	Bundle   *secrets.Bundle `yaml:",inline"`
 	Next     *spareKeys      `yaml:"next,omitempty"`
 	Previous *spareKeys      `yaml:"previous,omitempty"`
+	Former   *spareKeys      `yaml:"former,omitempty"`
 	// Rotated are the kinds whose present key took the place of another one.
 	Rotated []string `yaml:"rotated,omitempty"`
 }
@@ -54,6 +56,10 @@ func (b *Bundle) file() file {
 
 	if len(b.previous.kinds()) > 0 {
 		out.Previous = &b.previous
+	}
+
+	if len(b.former.kinds()) > 0 {
+		out.Former = &b.former
 	}
 
 	for _, kind := range b.rotated {
@@ -116,9 +122,11 @@ func (b *Bundle) Rotate(kinds ...rotation.Kind) (*Bundle, error) {
 }
 
 // Advance is the bundle one step further: next keys become the present ones, which become the previous ones, and what
-// was that is dropped.
+// was that is dropped. Dropped keys are kept as the former ones until others take their place: applies that ended early
+// may have left machines that work with them, which [Bundle.KnowingFormer] is for.
 func (b *Bundle) Advance() *Bundle {
 	out := b.copy()
+	out.former = b.previous.over(b.former)
 	out.previous, out.others = spareKeys{}, nil
 
 	for _, kind := range b.next.kinds() {
@@ -156,6 +164,18 @@ func (b *Bundle) addRotated(kinds ...rotation.Kind) {
 	b.rotated = slices.DeleteFunc(rotation.Kinds(), func(k rotation.Kind) bool {
 		return !slices.Contains(b.rotated, k) && !slices.Contains(kinds, k)
 	})
+}
+
+// over are these keys, and those of others where there is none of a kind.
+func (p spareKeys) over(others spareKeys) spareKeys {
+	return spareKeys{
+		Certs: spareCerts{
+			K8s: cmp.Or(p.Certs.K8s, others.Certs.K8s), K8sAggregator: cmp.Or(p.Certs.K8sAggregator, others.Certs.K8sAggregator),
+			K8sServiceAccount: cmp.Or(p.Certs.K8sServiceAccount, others.Certs.K8sServiceAccount),
+			OS:                cmp.Or(p.Certs.OS, others.Certs.OS),
+		},
+		BootstrapToken: cmp.Or(p.BootstrapToken, others.BootstrapToken),
+	}
 }
 
 // make makes a new key of one kind, as Generate does.
@@ -202,8 +222,7 @@ func newToken() string {
 
 // Following is the bundle for machines whose state has another one of the cluster. An authority that this state does
 // not know is accepted only: until the state is stored with the bundle, nobody who has the state alone could recognise
-// a machine that works with it. Where the bundle does not know the one of the state there is no such way, and the
-// result is the bundle itself.
+// a machine that works with it.
 func (b *Bundle) Following(state *Bundle) *Bundle {
 	if state == nil || state.Mark() != b.Mark() {
 		return b
@@ -211,13 +230,11 @@ func (b *Bundle) Following(state *Bundle) *Bundle {
 
 	out := b.copy()
 
-	if had, is := state.secrets.Certs.OS, b.secrets.Certs.OS; !among(state.everyTalosCA(), is) &&
-		among(b.everyTalosCA(), had) {
+	if had, is := state.secrets.Certs.OS, b.secrets.Certs.OS; !among(state.everyTalosCA(), is) {
 		out.secrets.Certs.OS, out.next.Certs.OS, out.previous.Certs.OS = had, is, nil
 	}
 
-	if had, is := state.secrets.Certs.K8s, b.secrets.Certs.K8s; !among(state.everyKubernetesCA(), is) &&
-		among(b.everyKubernetesCA(), had) {
+	if had, is := state.secrets.Certs.K8s, b.secrets.Certs.K8s; !among(state.everyKubernetesCA(), is) {
 		out.secrets.Certs.K8s, out.next.Certs.K8s, out.previous.Certs.K8s = had, is, nil
 	}
 
@@ -243,13 +260,24 @@ func (b *Bundle) Knowing(other *Bundle) *Bundle {
 	return out
 }
 
+// KnowingFormer is the bundle with the keys that were dropped last, where some of these machines work with one that it
+// does not have otherwise; else the bundle itself.
+func (b *Bundle) KnowingFormer(carried ...rotation.Keys) *Bundle {
+	if !slices.ContainsFunc(carried, func(k rotation.Keys) bool { return len(b.Unknown(k)) > 0 }) {
+		return b
+	}
+
+	return b.Knowing(&Bundle{secrets: b.secrets, previous: b.former})
+}
+
 // copy is a bundle whose parts can be exchanged.
 func (b *Bundle) copy() *Bundle {
 	s := *b.secrets
 	certs, kept, trustd := *s.Certs, *s.Secrets, *s.TrustdInfo
 	s.Certs, s.Secrets, s.TrustdInfo = &certs, &kept, &trustd
 
-	return &Bundle{secrets: &s, next: b.next, previous: b.previous, rotated: b.rotated, others: b.others}
+	return &Bundle{secrets: &s, next: b.next, previous: b.previous, former: b.former,
+		rotated: b.rotated, others: b.others}
 }
 
 // everyOf lists what a bundle has of one kind, the present one first, those that took its place in others last.
@@ -384,8 +412,8 @@ func (b *Bundle) Keyring() Keyring {
 // decodeSpare reads what only a bundle has whose keys are turned over. known is whether the part is one of these.
 func (b *Bundle) decodeSpare(name string, value *yaml.Node) (known bool, err error) {
 	switch name {
-	case "next", "previous":
-		into := map[string]*spareKeys{"next": &b.next, "previous": &b.previous}[name]
+	case "next", "previous", "former":
+		into := map[string]*spareKeys{"next": &b.next, "previous": &b.previous, "former": &b.former}[name]
 		if value.Load(into, yaml.WithKnownFields()) != nil {
 			return true, fmt.Errorf("%s (line %d) does not have the shape of keys beside the present ones", name, value.Line)
 		}
@@ -416,7 +444,7 @@ func kindName(kind rotation.Kind) string {
 
 // checkSpare says what is wrong with the keys beside the present ones.
 func (b *Bundle) checkSpare() []error {
-	return append(b.next.check("next"), b.previous.check("previous")...)
+	return slices.Concat(b.next.check("next"), b.previous.check("previous"), b.former.check("former"))
 }
 
 func (p spareKeys) check(part string) []error {

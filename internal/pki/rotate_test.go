@@ -156,13 +156,48 @@ func TestFollowing_acceptsWhatStateDoesNotKnow(t *testing.T) {
 		"the last step":    {dropped, after, dropped},
 		"two steps":        {after, before, ahead},
 		"two of the other": {dropped, ahead, dropped},
-		"all of them":      {dropped, before, dropped}, // there is no way but to use them
+		"all of them":      {dropped, before, ahead},
 	} {
 		got := c.planned.Following(c.state)
 		if !maps.Equal(fingerprintsOf(got), fingerprintsOf(c.want)) ||
 			!slices.Equal(got.next.kinds(), c.want.next.kinds()) || !slices.Equal(got.previous.kinds(), c.want.previous.kinds()) {
 			t.Errorf("%s: next %v, previous %v", name, got.next.kinds(), got.previous.kinds())
 		}
+	}
+}
+
+// Dropped keys are known to those alone who have a machine on record that works with them.
+func TestKnowingFormer_ofMachinesThatWorkWithThem(t *testing.T) {
+	before := testBundle(t)
+	dropped := turned(t, before, rotation.Kinds()...).Advance()
+	late := rotation.Keys{Talos: rotation.Trust{Issuing: rotation.AuthorityID(before.secrets.Certs.OS.Crt)}}
+	done := rotation.Keys{Talos: rotation.Trust{Issuing: rotation.AuthorityID(dropped.secrets.Certs.OS.Crt)}}
+
+	again, err := Parse([]byte(encoded(t, dropped)))
+	if err != nil || encoded(t, again) != encoded(t, dropped) {
+		t.Fatalf("parsed and encoded again it differs: %v", err)
+	}
+
+	if len(again.Turning()) > 0 || len(again.Previous().Talos) > 0 || len(again.everyTalosCA()) != 1 {
+		t.Errorf("dropped keys are in use: turning %v, %d authorities", again.Turning(), len(again.everyTalosCA()))
+	}
+
+	if known := again.KnowingFormer(done, rotation.Keys{}); known != again {
+		t.Error("former keys are known although no machine works with them")
+	}
+
+	known := again.KnowingFormer(done, late)
+	if lost := known.Unknown(late); len(lost) > 0 || len(known.everyKubernetesCA()) != 2 {
+		t.Errorf("a machine that works with a former key is not known: %v", lost)
+	}
+
+	if encoded(t, known) != encoded(t, again) {
+		t.Error("who knows former keys stores others")
+	}
+
+	if second := turned(t, dropped, rotation.TalosCA).Advance(); len(second.KnowingFormer(late).Unknown(late)) != 1 ||
+		len(second.former.kinds()) != len(rotation.Kinds()) {
+		t.Errorf("after a second rotation former are %v", second.former.kinds())
 	}
 }
 

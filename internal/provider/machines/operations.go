@@ -148,7 +148,7 @@ func updateMachines(
 	}
 
 	done := converge(ctx, m, p, recorded)
-	done.err = cmp.Or(done.err, keysLeftBehind(done))
+	done.err = cmp.Or(done.err, keysLeftBehind(p.Set, done))
 
 	if done.halted() {
 		remains, more := remaining(ctx, m, p.Set, done, state)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -69,19 +71,19 @@ func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 	}.String())}
 }
 
-// keysLeftBehind is the error of an update after which machines still work with keys that the secrets of the plan do
-// not have: state keeps those that it has, which know them.
-func keysLeftBehind(done run) error {
-	if !done.want.Rotates {
-		return nil
+// keysLeftBehind is the error of an update after which machines still work with keys of which the secrets of the plan
+// know nothing, not even as former ones: state keeps those that it has.
+func keysLeftBehind(p machineset.Set, done run) error {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil || !done.want.Rotates {
+		return nil // whoever needed the secrets said so
 	}
 
 	var names []string
 
 	for _, m := range done.want.Machines {
 		s := done.result.Snapshot.Machines[m.Name]
-		if s.Access == cluster.Member && (!m.Keys.Talos.Trusts(s.Keys.Talos.Issuing) ||
-			m.Role == cluster.ControlPlane && !m.Keys.Kubernetes.Trusts(s.Keys.Kubernetes.Issuing)) {
+		if s.Access == cluster.Member && len(bundle.KnowingFormer(s.Keys).Unknown(s.Keys)) > 0 {
 			names = append(names, m.Name)
 		}
 	}
@@ -90,6 +92,6 @@ func keysLeftBehind(done run) error {
 		return nil
 	}
 
-	return fmt.Errorf("%s still work with the former keys, because other machines of the cluster do not accept the new "+
-		"ones yet: apply the resources of these, and then this one again", finding.Describe(names))
+	return fmt.Errorf("%s still work with keys that the secrets do not have any more, because other machines of the cluster "+
+		"do not accept the new ones yet: apply the resources of these, and then this one again", finding.Describe(names))
 }

@@ -30,6 +30,7 @@ func openSession(
 	}
 
 	p = p.WithPeers(recorded.Peers).WithNames(recorded.Record)
+	bundle = bundle.KnowingFormer(recorded.Carried()...)
 
 	var files machineset.Rendered
 	if render {
