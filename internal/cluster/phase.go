@@ -28,9 +28,9 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	switch {
 	case settled:
 		return Ready
-	case want.OwnsBootstrap() && len(have.Etcd.Members) > 0, !want.OwnsBootstrap() && anyMember(want, have):
+	case want.OwnsBootstrap() && len(have.Etcd.Members) > 0, !want.OwnsBootstrap() && HasMembers(want, have):
 		return Joining
-	case anyMember(want, have):
+	case HasMembers(want, have):
 		return Bootstrapping
 	default:
 		return Provisioning
@@ -38,9 +38,7 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 }
 
 // HasMembers reports whether any machine of the spec belongs to its cluster.
-func HasMembers(want Spec, have Snapshot) bool { return anyMember(want, have) }
-
-func anyMember(want Spec, have Snapshot) bool {
+func HasMembers(want Spec, have Snapshot) bool {
 	for _, m := range want.Machines {
 		if have.Machines[m.Name].Access == Member {
 			return true

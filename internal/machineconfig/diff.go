@@ -14,6 +14,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // ChangeKind is what happens to a value.
@@ -31,13 +33,13 @@ const Sensitive = "(sensitive value)"
 
 // Change is one difference between two configurations. It contains no secrets.
 type Change struct {
-	Place
+	fieldpath.Place
 
 	Kind ChangeKind
 	// Old and New are the values, Sensitive, or empty where there is none.
 	Old, New string
 	// element is the element of a list that comes or goes with the value; empty when there is none.
-	element FieldPath
+	element fieldpath.Path
 }
 
 // String is the change on one line.
@@ -79,14 +81,14 @@ func (c Change) Brief() string {
 }
 
 // plainTrees are parts of the main document whose values are settings that people put in reviews.
-var plainTrees = []FieldPath{
+var plainTrees = []fieldpath.Path{
 	{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
 	{"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
 	{"machine", "install", "disk"}, {"machine", "install", "image"}, {"machine", "kubelet", "image"},
 }
 
 // plainDocuments are the same by the kinds of other documents; an empty path is all of a document.
-var plainDocuments = map[string][]FieldPath{
+var plainDocuments = map[string][]fieldpath.Path{
 	network.HostnameKind: {{}}, runtime.SysctlConfigKind: {{}}, runtime.SysfsConfigKind: {{}},
 	runtime.SecurityProfileConfigKind: {{}}, block.FilesystemTrimConfigKind: {{}}, k8s.KubePrismConfig: {{}},
 	k8s.KubeNodeConfig: {{"labels"}, {"taints"}}, k8s.KubeletConfig: {{imageKey}},
@@ -109,7 +111,7 @@ func (c Change) plain() bool {
 		trees = plainDocuments[kind]
 	}
 
-	return slices.ContainsFunc(trees, func(tree FieldPath) bool { return c.Path.startsWith(tree...) })
+	return slices.ContainsFunc(trees, func(tree fieldpath.Path) bool { return c.Path.StartsWith(tree...) })
 }
 
 // Renames is whether a change gives the machine another host name.
@@ -142,11 +144,11 @@ func (c Change) whole() Change {
 		return c
 	}
 
-	return Change{Place: Place{Document: c.Document, Path: c.element}, Kind: c.Kind}
+	return Change{Place: fieldpath.Place{Document: c.Document, Path: c.element}, Kind: c.Kind}
 }
 
 // PutBack lists what changes at places where a machine differs from the configuration that it gets.
-func PutBack(cfg []byte, places []Place) ([]Change, error) {
+func PutBack(cfg []byte, places []fieldpath.Place) ([]Change, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
@@ -213,7 +215,8 @@ func Diff(before, after []byte) ([]Change, error) {
 	slices.SortFunc(changes, func(a, b Change) int {
 		// The main document first: everything else is by name.
 		return cmp.Or(
-			cmp.Compare(rank(a.Document), rank(b.Document)), cmp.Compare(a.Document, b.Document), comparePaths(a.Path, b.Path),
+			cmp.Compare(rank(a.Document), rank(b.Document)), cmp.Compare(a.Document, b.Document),
+			fieldpath.Compare(a.Path, b.Path),
 		)
 	})
 
@@ -242,7 +245,7 @@ func rank(document string) int {
 
 // value is what is compared and what may be shown of it.
 type value struct {
-	place Place
+	place fieldpath.Place
 	exact any
 	shown string
 }
@@ -256,7 +259,7 @@ func (v value) nothingIn(others values) bool {
 type values map[string]value
 
 // newElement is the way to the element of a list, around a place, of which there is nothing among the values.
-func (v values) newElement(place Place) FieldPath {
+func (v values) newElement(place fieldpath.Place) fieldpath.Path {
 	for i, step := range place.Path {
 		if _, listed := step.(int); !listed || i == len(place.Path)-1 {
 			continue
@@ -271,9 +274,9 @@ func (v values) newElement(place Place) FieldPath {
 }
 
 // has is whether there is a value at a path or below it.
-func (v values) has(document string, path FieldPath) bool {
+func (v values) has(document string, path fieldpath.Path) bool {
 	for _, value := range v {
-		if value.place.Document == document && value.place.Path.startsWith(path...) {
+		if value.place.Document == document && value.place.Path.StartsWith(path...) {
 			return true
 		}
 	}
@@ -306,12 +309,12 @@ func readable(cfg []byte) (values, error) {
 				continue
 			}
 
-			at := Place{Document: name, Path: leaf.path}
+			at := fieldpath.Place{Document: name, Path: leaf.path}
 			all[at.String()] = value{place: at, exact: leaf.value, shown: show(leaf, hidden(leaf.path))}
 		}
 
 		if len(all) == before {
-			at := Place{Document: name}
+			at := fieldpath.Place{Document: name}
 			all[at.String()] = value{place: at, shown: "(empty)"}
 		}
 	}
@@ -320,9 +323,9 @@ func readable(cfg []byte) (values, error) {
 }
 
 // hiddenPaths decides which values of a document are not shown.
-func hiddenPaths(d document) (func(path FieldPath) bool, error) {
+func hiddenPaths(d document) (func(path fieldpath.Path) bool, error) {
 	if d.provider == nil {
-		return func(FieldPath) bool { return true }, nil
+		return func(fieldpath.Path) bool { return true }, nil
 	}
 
 	redacted, err := contentOf(d.provider.RedactSecrets(redactedValue), chunk{})
@@ -344,7 +347,7 @@ func hiddenPaths(d document) (func(path FieldPath) bool, error) {
 		}
 	}
 
-	return func(path FieldPath) bool { return secret[path.String()] || oftenSecret(d.id.kind, path) }, nil
+	return func(path fieldpath.Path) bool { return secret[path.String()] || oftenSecret(d.id.kind, path) }, nil
 }
 
 var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // Whatever configuration a machine says that it has, and whatever patch somebody writes: no panic, digests that agree
@@ -161,12 +163,12 @@ func FuzzDiff(f *testing.F) {
 			return
 		}
 
-		var places []Place
+		var places []fieldpath.Place
 
 		for _, change := range changes {
 			shows(t, "a change", change.String()+"\n"+change.Brief(), secrets)
 
-			place, err := ParsePlace(change.Place.String())
+			place, err := fieldpath.ParsePlace(change.Place.String())
 			if err != nil || !place.Equal(change.Place) {
 				t.Errorf("the place %s is read back as %v, %v", change.Place, place, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
@@ -182,11 +183,11 @@ func bootDocuments(documents []document) map[string]any {
 
 // RebootField is the field, as NeedsReboot names it, that makes a machine of a Talos version reboot when the value at a
 // place differs; empty when it is applied to a running machine.
-func (p Place) RebootField(talos string) string {
+func RebootField(p fieldpath.Place, talos string) string {
 	rules := rulesOf(talos)
 
 	if p.Document != mainDocument {
-		return p.rebootDocument(rules)
+		return rebootDocument(p, rules)
 	}
 
 	if len(p.Path) == 0 {
@@ -200,7 +201,7 @@ func (p Place) RebootField(talos string) string {
 		field, immediate = p.Path[:min(len(p.Path), 2)], rules.machine
 	}
 
-	if p.Path.startsWith("machine", "features") {
+	if p.Path.StartsWith("machine", "features") {
 		field, immediate = p.Path[:min(len(p.Path), 3)], rules.features
 	}
 
@@ -211,7 +212,7 @@ func (p Place) RebootField(talos string) string {
 	return field.String()
 }
 
-func (p Place) rebootDocument(rules rebootRules) string {
+func rebootDocument(p fieldpath.Place, rules rebootRules) string {
 	kind, name, _ := strings.Cut(p.Document, "/")
 
 	switch {

@@ -3,6 +3,8 @@ package machineconfig
 import (
 	"slices"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 func TestRebootField_ofEveryKindOfPlace(t *testing.T) {
@@ -29,12 +31,12 @@ func TestRebootField_ofEveryKindOfPlace(t *testing.T) {
 		{`v1alpha1 machine.env["a.b"]`, "machine.env"},
 		{`v1alpha1 machine["files.x"]`, `machine["files.x"]`},
 	} {
-		place, err := ParsePlace(test.place)
+		place, err := fieldpath.ParsePlace(test.place)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if got := place.RebootField("v1.13.0"); got != test.want {
+		if got := RebootField(place, "v1.13.0"); got != test.want {
 			t.Errorf("%s: %q, want %q", test.place, got, test.want)
 		}
 	}
@@ -71,12 +73,12 @@ machine:
 	}
 
 	for _, change := range changes {
-		stored, err := ParsePlace(change.Place.String())
+		stored, err := fieldpath.ParsePlace(change.Place.String())
 		if err != nil || !stored.Equal(change.Place) {
 			t.Errorf("%s is read back as %s (%v)", change.Place, stored, err)
 		}
 
-		if field := change.RebootField("v1.13.0"); field != "" {
+		if field := RebootField(change.Place, "v1.13.0"); field != "" {
 			t.Errorf("%s reboots for %s", change.Place, field)
 		}
 	}
@@ -131,12 +133,12 @@ func TestNeedsReboot_ofTalosThatNeverReboots(t *testing.T) {
 			var fields []string
 
 			for _, change := range changes {
-				stored, err := ParsePlace(change.Place.String())
+				stored, err := fieldpath.ParsePlace(change.Place.String())
 				if err != nil {
 					t.Fatal(err)
 				}
 
-				if field := stored.RebootField("v1.14.1"); field != "" && !slices.Contains(fields, field) {
+				if field := RebootField(stored, "v1.14.1"); field != "" && !slices.Contains(fields, field) {
 					fields = append(fields, field)
 				}
 			}

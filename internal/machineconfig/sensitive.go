@@ -7,49 +7,51 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // Parts of configurations whose values carry secrets without Talos treating them as such (machinery 1.13 and 1.14,
 // RedactSecrets leaves them in clear text).
 var (
 	// secretDocuments are by kind; an empty path is all of the document.
-	secretDocuments = map[string]FieldPath{
+	secretDocuments = map[string]fieldpath.Path{
 		k8s.KubeExternalManifestConfig: {"headers"}, k8s.KubeInlineManifestConfig: {"manifest"},
 		k8s.KubeCredentialProviderConfig: {"configuration"}, k8s.KubeStaticPodConfig: {"pod"},
 		runtime.EtcFileConfigKind: {"contents"}, cri.CRICustomizationConfigKind: {"content"},
 	}
-	secretTrees = []FieldPath{
+	secretTrees = []fieldpath.Path{
 		{"cluster", "extraManifestHeaders"}, {"machine", "kubelet", "credentialProviderConfig"}, {"environment"},
 		{"variables"},
 	}
 	secretListFields = []struct {
-		list  FieldPath
+		list  fieldpath.Path
 		field string
 	}{
-		{FieldPath{"machine", "files"}, "content"}, {FieldPath{"cluster", "inlineManifests"}, "contents"},
-		{FieldPath{"configFiles"}, "content"},
+		{fieldpath.Path{"machine", "files"}, "content"}, {fieldpath.Path{"cluster", "inlineManifests"}, "contents"},
+		{fieldpath.Path{"configFiles"}, "content"},
 	}
 	secretWords = []string{"password", "passphrase", "secret", "token"}
 )
 
 // oftenSecret says whether the value at a path of a document often is a secret.
-func oftenSecret(kind string, path FieldPath) bool {
+func oftenSecret(kind string, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return false
 	}
 
-	if tree, ok := secretDocuments[kind]; ok && path.startsWith(tree...) {
+	if tree, ok := secretDocuments[kind]; ok && path.StartsWith(tree...) {
 		return true
 	}
 
 	for _, tree := range secretTrees {
-		if path.startsWith(tree...) {
+		if path.StartsWith(tree...) {
 			return true
 		}
 	}
 
 	for _, secret := range secretListFields {
-		if path.startsWith(secret.list...) && len(path) == len(secret.list)+2 && path[len(path)-1] == secret.field {
+		if path.StartsWith(secret.list...) && len(path) == len(secret.list)+2 && path[len(path)-1] == secret.field {
 			return true
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // leaf is a value without parts, or an empty map or list, and where it is.
 type leaf struct {
-	path  FieldPath
+	path  fieldpath.Path
 	value any
 }
 
@@ -20,7 +22,7 @@ func flatten(content any) []leaf {
 	return flattenAt(nil, content, nil)
 }
 
-func flattenAt(path FieldPath, content any, leaves []leaf) []leaf {
+func flattenAt(path fieldpath.Path, content any, leaves []leaf) []leaf {
 	switch content := content.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(content)) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // DifferenceKind says what of a machine differs from what was applied last.
@@ -48,7 +48,7 @@ const (
 type Difference struct {
 	Kind DifferenceKind
 	// Place is set where the configuration differs, unless state has it in a form of another build.
-	Place *machineconfig.Place
+	Place *fieldpath.Place
 	// Component is set where an image differs.
 	Component cluster.Component
 	// Keys are set where META differs.
@@ -118,7 +118,7 @@ func readDifference(text string) Difference {
 
 		switch kind {
 		case ConfigurationDiffers:
-			if place, err := machineconfig.ParsePlace(rest); err == nil {
+			if place, err := fieldpath.ParsePlace(rest); err == nil {
 				d.Place, d.Text = &place, ""
 			}
 		case ImageDiffers:
@@ -170,8 +170,8 @@ func (d Drift) WithoutHost() Drift {
 }
 
 // places are where the configuration differs.
-func (d Drift) places() []machineconfig.Place {
-	var places []machineconfig.Place
+func (d Drift) places() []fieldpath.Place {
+	var places []fieldpath.Place
 
 	for _, difference := range d {
 		if difference.Place != nil {

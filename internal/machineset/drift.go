@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // Examination compares the configurations that machines have with those of state. It is
@@ -21,12 +22,12 @@ type Examination struct {
 	Wanted func() (Rendered, error)
 
 	Mu     sync.Mutex
-	Places map[string][]machineconfig.Place
+	Places map[string][]fieldpath.Place
 }
 
 // NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, record Record) *Examination {
-	return &Examination{Places: map[string][]machineconfig.Place{},
+	return &Examination{Places: map[string][]fieldpath.Place{},
 		Wanted: sync.OnceValues(p.WithPeers(record.Peers).WithNames(record).Configurations)}
 }
 
@@ -83,7 +84,7 @@ func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 		return nil, err
 	}
 
-	var places []machineconfig.Place
+	var places []fieldpath.Place
 
 	for _, c := range changes {
 		places = append(places, c.Place)
@@ -97,7 +98,7 @@ func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 	return nil, nil
 }
 
-func driftOfConfiguration(places []machineconfig.Place) Drift {
+func driftOfConfiguration(places []fieldpath.Place) Drift {
 	var drift Drift
 
 	for _, place := range places {
@@ -109,7 +110,7 @@ func driftOfConfiguration(places []machineconfig.Place) Drift {
 
 // DriftOf tells how machines that answered differ from what state says of them.
 func DriftOf(
-	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]machineconfig.Place,
+	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]fieldpath.Place,
 ) map[string]Drift {
 	drift := map[string]Drift{}
 

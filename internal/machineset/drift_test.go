@@ -8,7 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
@@ -35,7 +35,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		change func(want *cluster.Spec, have *cluster.Snapshot)
-		Places map[string][]machineconfig.Place
+		Places map[string][]fieldpath.Place
 		cp, w  []string
 	}{
 		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
@@ -62,8 +62,8 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		}},
 		"configuration": {
 			change: func(*cluster.Spec, *cluster.Snapshot) {},
-			Places: map[string][]machineconfig.Place{
-				"cp-1": {{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b"}}}},
+			Places: map[string][]fieldpath.Place{
+				"cp-1": {{Document: "v1alpha1", Path: fieldpath.Path{"machine", "sysctls", "a.b"}}}},
 			cp: []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
 		},
 		"wiped": {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // What a refresh records of a host cluster is what a plan reads, whatever other drift is beside it.
@@ -38,7 +38,7 @@ func TestHostDrift_isReadAsItWasWritten(t *testing.T) {
 func TestReadDrift_isWhatWasWritten(t *testing.T) {
 	t.Parallel()
 
-	place := machineconfig.Place{Document: "v1alpha1", Path: machineconfig.FieldPath{"machine", "sysctls", "a.b: c"}}
+	place := fieldpath.Place{Document: "v1alpha1", Path: fieldpath.Path{"machine", "sysctls", "a.b: c"}}
 	drift := Drift{
 		{Text: "Talos: v1.13.0 runs, not v1.13.1"},
 		{Kind: ConfigurationDiffers, Place: &place},

@@ -228,25 +228,25 @@ func SameAddress(a, b string) bool {
 // gone has no vote for. Removing many machines at once is no reason: they leave one by
 // one.
 func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
-	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
-	if len(members.Leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
+	members := membersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
+	if len(members.leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
 		return nil
 	}
 
 	at := prior.controlPlanePath()
 
 	switch {
-	case members.LosesAll():
+	case members.losesAll():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
 			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster",
-				finding.MachinesNamed(members.Leaving)),
+				finding.MachinesNamed(members.leaving)),
 			"The data of etcd would go with the last one",
 			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource",
-				members.Leaving[0]))}
-	case members.LosesQuorum():
+				members.leaving[0]))}
+	case members.losesQuorum():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
 			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left",
-				members.Count, finding.Describe(members.Lost)),
+				members.count, finding.Describe(members.lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
 			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a "+
 				"majority is lost for good, restore etcd from a snapshot")}

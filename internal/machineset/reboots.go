@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // withReboots is the state with what changes in the configuration of every machine that will be given another one, and
@@ -85,7 +86,7 @@ func (r PriorState) reconfigured(files Rendered) []string {
 // where the machine differs from the first one: those places change too, unless the second configuration has changed
 // there as well and may be what the machine has.
 func comparison(
-	before, after []byte, drift []machineconfig.Place, talos string,
+	before, after []byte, drift []fieldpath.Place, talos string,
 ) ([]machineconfig.Change, []string, error) {
 	changes, err := machineconfig.Diff(before, after)
 	if err != nil {
@@ -101,12 +102,12 @@ func comparison(
 		return changes, fields, err
 	}
 
-	drift = slices.DeleteFunc(drift, func(place machineconfig.Place) bool {
+	drift = slices.DeleteFunc(drift, func(place fieldpath.Place) bool {
 		return slices.ContainsFunc(changes, func(c machineconfig.Change) bool { return c.Place.Equal(place) })
 	})
 
 	for _, place := range drift {
-		if field := place.RebootField(talos); field != "" && !slices.Contains(fields, field) {
+		if field := machineconfig.RebootField(place, talos); field != "" && !slices.Contains(fields, field) {
 			fields = append(fields, field)
 		}
 	}

@@ -1,4 +1,4 @@
-package machineconfig
+package fieldpath
 
 import (
 	"encoding/json"
@@ -11,16 +11,16 @@ func TestPlace_textIsReadBack(t *testing.T) {
 		text  string
 	}{
 		{Place{Document: "v1alpha1"}, "v1alpha1"},
-		{Place{"v1alpha1", FieldPath{"machine", "certSANs", 12}}, "v1alpha1 machine.certSANs[12]"},
-		{Place{"v1alpha1", FieldPath{"machine", "sysctls", "net.ipv4.ip_forward"}},
+		{Place{"v1alpha1", Path{"machine", "certSANs", 12}}, "v1alpha1 machine.certSANs[12]"},
+		{Place{"v1alpha1", Path{"machine", "sysctls", "net.ipv4.ip_forward"}},
 			`v1alpha1 machine.sysctls["net.ipv4.ip_forward"]`},
-		{Place{"v1alpha1", FieldPath{"a.b", "c"}}, `v1alpha1 ["a.b"].c`},
-		{Place{"v1alpha1", FieldPath{"a", "0", 0, "[0]", ""}}, `v1alpha1 a.0[0]["[0]"][""]`},
-		{Place{"v1alpha1", FieldPath{`say "x"]`, "two\nlines", `back\slash`}},
+		{Place{"v1alpha1", Path{"a.b", "c"}}, `v1alpha1 ["a.b"].c`},
+		{Place{"v1alpha1", Path{"a", "0", 0, "[0]", ""}}, `v1alpha1 a.0[0]["[0]"][""]`},
+		{Place{"v1alpha1", Path{`say "x"]`, "two\nlines", `back\slash`}},
 			`v1alpha1 ["say \"x\"]"]["two\nlines"]["back\\slash"]`},
-		{Place{"RegistryAuthConfig/r.example.com:5000", FieldPath{"username"}},
+		{Place{"RegistryAuthConfig/r.example.com:5000", Path{"username"}},
 			"RegistryAuthConfig/r.example.com:5000 username"},
-		{Place{"Kind/two words", FieldPath{"x"}}, `"Kind/two words" x`},
+		{Place{"Kind/two words", Path{"x"}}, `"Kind/two words" x`},
 		{Place{Document: "Kind/two words"}, `"Kind/two words"`},
 	} {
 		if got := test.place.String(); got != test.text {
@@ -57,7 +57,7 @@ func FuzzParsePlace(f *testing.F) {
 	f.Add("Kind/a b", "", "\xff\"]", -1)
 
 	f.Fuzz(func(t *testing.T, document, first, second string, index int) {
-		place := Place{document, FieldPath{first, index, second}}
+		place := Place{document, Path{first, index, second}}
 
 		if got, err := ParsePlace(place.String()); document != "" && (err != nil || !got.Equal(place)) {
 			t.Errorf("%#v is %s and read back as %#v (%v)", place, place, got, err)

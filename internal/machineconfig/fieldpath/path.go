@@ -1,4 +1,6 @@
-package machineconfig
+// Package fieldpath says where in a machine configuration a value is, as data, and as text that is read back: plans
+// show it, and state keeps it. Pure.
+package fieldpath
 
 import (
 	"cmp"
@@ -8,13 +10,13 @@ import (
 	"strings"
 )
 
-// FieldPath is the way to a value in a document: the keys of maps (string) and positions in lists (int). A key may
+// Path is the way to a value in a document: the keys of maps (string) and positions in lists (int). A key may
 // contain anything, dots included, so a path is compared and taken apart as a list and never as text.
-type FieldPath []any
+type Path []any
 
 // String is the path for people: machine.certSANs[0], machine.sysctls["net.ipv4.ip_forward"]. No two paths have the
-// same text, and ParseFieldPath reads it back.
-func (p FieldPath) String() string {
+// same text, and Parse reads it back.
+func (p Path) String() string {
 	var text strings.Builder
 
 	for _, step := range p {
@@ -41,9 +43,9 @@ func mustQuote(key string) bool {
 	return key == "" || strings.ContainsAny(key, ".[] ") || strconv.Quote(key) != `"`+key+`"`
 }
 
-// ParseFieldPath reads the text of a path.
-func ParseFieldPath(text string) (FieldPath, error) {
-	var path FieldPath
+// Parse reads the text of a path.
+func Parse(text string) (Path, error) {
+	var path Path
 
 	for rest := text; rest != ""; {
 		step, after, ok := cutStep(rest, len(path) == 0)
@@ -92,15 +94,15 @@ func cutBracket(text string) (step any, rest string, ok bool) {
 }
 
 // Equal says whether two paths lead to the same value.
-func (p FieldPath) Equal(other FieldPath) bool { return slices.Equal(p, other) }
+func (p Path) Equal(other Path) bool { return slices.Equal(p, other) }
 
-// startsWith says whether a path leads into or to what the keys do.
-func (p FieldPath) startsWith(keys ...any) bool {
+// StartsWith says whether a path leads into or to what the keys do.
+func (p Path) StartsWith(keys ...any) bool {
 	return len(p) >= len(keys) && slices.Equal(p[:len(keys)], keys)
 }
 
-// comparePaths orders positions by number, and before keys.
-func comparePaths(a, b FieldPath) int {
+// Compare orders positions by number, and before keys.
+func Compare(a, b Path) int {
 	return slices.CompareFunc(a, b, func(x, y any) int {
 		xIndex, xList := x.(int)
 		yIndex, yList := y.(int)
@@ -118,66 +120,4 @@ func comparePaths(a, b FieldPath) int {
 			return cmp.Compare(xKey, yKey)
 		}
 	})
-}
-
-// Place is where a value is in a configuration.
-type Place struct {
-	// Document is "v1alpha1" for the main document, otherwise kind or kind/name.
-	Document string
-	// Path is the way to the value in the document. It is empty for a document without contents.
-	Path FieldPath
-}
-
-// String is the place on one line, as `v1alpha1 machine.certSANs[0]`. ParsePlace reads it back.
-func (p Place) String() string {
-	document := p.Document
-	if strings.Contains(document, " ") || strconv.Quote(document) != `"`+document+`"` {
-		document = strconv.Quote(document)
-	}
-
-	return strings.TrimSuffix(document+" "+p.Path.String(), " ")
-}
-
-// ParsePlace reads the text of a place.
-func ParsePlace(text string) (Place, error) {
-	none := fmt.Errorf("%q is not a place in a configuration", text)
-	document, rest, _ := strings.Cut(text, " ")
-
-	if strings.HasPrefix(text, `"`) {
-		quoted, err := strconv.QuotedPrefix(text)
-		if err != nil {
-			return Place{}, none
-		}
-
-		if document, err = strconv.Unquote(quoted); err != nil {
-			return Place{}, none
-		}
-
-		rest = strings.TrimPrefix(text[len(quoted):], " ")
-	}
-
-	path, err := ParseFieldPath(rest)
-	if document == "" || err != nil {
-		return Place{}, none
-	}
-
-	return Place{Document: document, Path: path}, nil
-}
-
-// Equal says whether two places are the same.
-func (p Place) Equal(other Place) bool {
-	return p.Document == other.Document && p.Path.Equal(other.Path)
-}
-
-// MarshalText encodes a place for state.
-func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText decodes what MarshalText wrote.
-func (p *Place) UnmarshalText(text []byte) error {
-	place, err := ParsePlace(string(text))
-	if err == nil {
-		*p = place
-	}
-
-	return err
 }
