@@ -265,15 +265,12 @@ func (w *writer) run(ctx context.Context) error {
 
 		cancel()
 
-		if ctx.Err() != nil {
-			return nil
-		}
-
-		if err != nil {
+		switch {
+		case err == nil:
+			w.written++
+		case ctx.Err() == nil:
 			return fmt.Errorf("write %s: %w", object(w.written), err)
 		}
-
-		w.written++
 	}
 
 	return nil

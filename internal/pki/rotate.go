@@ -313,13 +313,15 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 // Identity is what tells the cluster from all others while its keys are turned over, those of its name and of its id
 // included: a digest in lower-case hexadecimal of what never changes.
 func (b *Bundle) Identity() string {
-	sum := sha256.New()
+	var lines []byte
 
 	for _, part := range append(b.RecordKeys(), []byte(b.Authority("etcd").Fingerprint), []byte(b.Mark())) {
-		fmt.Fprintf(sum, "%x\n", part)
+		lines = fmt.Appendf(lines, "%x\n", part)
 	}
 
-	return hex.EncodeToString(sum.Sum(nil))
+	sum := sha256.Sum256(lines)
+
+	return hex.EncodeToString(sum[:])
 }
 
 // Unknown are the authorities that a machine works with and the bundle does not have: nobody who has the bundle alone

@@ -74,9 +74,13 @@ func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 // keysLeftBehind is the error of an update after which machines still work with keys of which the secrets of the plan
 // know nothing, not even as former ones: state keeps those that it has.
 func keysLeftBehind(p machineset.Set, done run) error {
+	if !done.want.Rotates {
+		return nil
+	}
+
 	bundle, err := pki.Parse([]byte(p.Secrets))
-	if err != nil || !done.want.Rotates {
-		return nil // whoever needed the secrets said so
+	if err != nil {
+		return fmt.Errorf("read the secrets of the plan: %w", err)
 	}
 
 	var names []string
@@ -92,6 +96,7 @@ func keysLeftBehind(p machineset.Set, done run) error {
 		return nil
 	}
 
-	return fmt.Errorf("%s still work with keys that the secrets do not have any more, because other machines of the cluster "+
-		"do not accept the new ones yet: apply the resources of these, and then this one again", finding.Describe(names))
+	return fmt.Errorf("%s still work with keys that the secrets do not have any more, because other machines of the "+
+		"cluster do not accept the new ones yet: apply the resources of these, and then this one again",
+		finding.Describe(names))
 }
