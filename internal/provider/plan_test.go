@@ -184,7 +184,7 @@ func TestPlan_updates(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(configuration) configuration
 		want   []string
-		// anew is a machine of whose record nothing stays.
+		// anew is a machine of whose record nothing stays that tells its hardware from other.
 		anew string
 	}{
 		"machine added": {
@@ -229,8 +229,13 @@ func TestPlan_updates(t *testing.T) {
 				t.Errorf("phase is %s", got)
 			}
 
-			if test.anew != "" && fieldsOf(t, attributeOf(t, plan, "observed"))[test.anew].IsKnown() {
-				t.Errorf("what is recorded of %s stays", test.anew)
+			if test.anew != "" {
+				record := fieldsOf(t, attributeOf(t, plan, "observed"))[test.anew]
+				for _, name := range []string{"uuid", "boot_id", "member_id", "stage"} {
+					if got := attributeOf(t, record, name); got.IsKnown() {
+						t.Errorf("%s of %s stays %s", name, test.anew, got)
+					}
+				}
 			}
 		})
 	}
