@@ -8,6 +8,6 @@
 // apply before any machine was asked.
 //
 // The package is pure: no clock (time is a field of Snapshot), no network, no
-// goroutines. It imports the standard library only, so that every rule about
-// quorum, bootstrap and order can be read and tested in one place.
+// goroutines. It imports nothing that acts (imports_test.go), so that every rule
+// about quorum, bootstrap and order can be read and tested in one place.
 package cluster
