@@ -32,6 +32,11 @@ variable "restore" {
   default = ""
 }
 
+variable "rejoin" {
+  type    = bool
+  default = null
+}
+
 provider "talosop" {
   s3 = {
     access_key_id     = var.bucket.key
@@ -42,14 +47,6 @@ provider "talosop" {
 resource "talosop_etcd_backup" "this" {
   cluster = talosop_control_plane.this.cluster
   s3      = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, prefix = "e2e" }
-}
-`
-
-// restored declares what restoring takes.
-const restored = `
-variable "rejoin" {
-  type    = bool
-  default = null
 }
 `
 
@@ -111,7 +108,6 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	}
 
 	w.Setenv("TF_VAR_restore", key)
-	w.Write("restore.tf", restored)
 	w.Write("restore_override.tf", restoring)
 
 	if !s.can("install") { // containers have no SMBIOS

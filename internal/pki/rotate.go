@@ -263,7 +263,8 @@ func (b *Bundle) Knowing(other *Bundle) *Bundle {
 // KnowingFormer is the bundle with the keys that were dropped last, where some of these machines work with one that it
 // does not have otherwise; else the bundle itself.
 func (b *Bundle) KnowingFormer(carried ...rotation.Keys) *Bundle {
-	if !slices.ContainsFunc(carried, func(k rotation.Keys) bool { return len(b.Unknown(k)) > 0 }) {
+	lost := func(k rotation.Keys) bool { return len(b.Unknown(k)) > 0 }
+	if len(b.former.kinds()) == 0 || !slices.ContainsFunc(carried, lost) {
 		return b
 	}
 

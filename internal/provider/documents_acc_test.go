@@ -105,24 +105,7 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 		// The configuration of a control plane has all secrets.
 		w.Write("secrets.yaml", string(s.controlPlane[0].Config()))
 
-		for _, address := range []string{theCluster, "talosop_secrets.this"} {
-			w.MustRun("state", "rm", address)
-		}
-
-		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
-		w.MustRun("import", theCluster, encoded(t, map[string]any{
-			"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane),
-			"workers": map[string]any{"batch": addresses(s.workers[:1]), "gpu": addresses(s.workers[1:])},
-		}))
-
-		s.ForgetCalls()
-		w.MustRun("apply", "-auto-approve")
-		s.nothingWasSent(t)
-
-		if empty, output := w.PlanIsEmpty(); !empty {
-			t.Errorf("the plan after import is not empty:\n%s", output)
-		}
-
+		s.importsUnchanged(t, w)
 		w.MustRun("destroy", "-auto-approve")
 	})
 }

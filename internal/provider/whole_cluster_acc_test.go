@@ -285,24 +285,31 @@ func TestAccWholeCluster_planAfterImportIsEmpty(t *testing.T) {
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 		w.Write("secrets.yaml", bundle)
 
-		for _, address := range []string{theCluster, "talosop_secrets.this"} {
-			w.MustRun("state", "rm", address)
-		}
-
-		w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
-		w.MustRun("import", theCluster, encoded(t, map[string]any{
-			"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane),
-			"workers": map[string]any{"batch": addresses(s.workers[:1]), "gpu": addresses(s.workers[1:])},
-		}))
-
-		s.ForgetCalls()
-		w.MustRun("apply", "-auto-approve")
-		s.nothingWasSent(t)
-
-		if empty, output := w.PlanIsEmpty(); !empty {
-			t.Errorf("the plan after import is not empty:\n%s", output)
-		}
-
+		s.importsUnchanged(t, w)
 		w.MustRun("destroy", "-auto-approve")
 	})
+}
+
+// importsUnchanged forgets a cluster with two pools and its secrets, imports both, these from secrets.yaml, and finds
+// nothing to change.
+func (s *site) importsUnchanged(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	for _, address := range []string{theCluster, "talosop_secrets.this"} {
+		w.MustRun("state", "rm", address)
+	}
+
+	w.MustRun("import", "talosop_secrets.this", "secrets.yaml")
+	w.MustRun("import", theCluster, encoded(t, map[string]any{
+		"secrets": "secrets.yaml", "control_plane": addresses(s.controlPlane),
+		"workers": map[string]any{"batch": addresses(s.workers[:1]), "gpu": addresses(s.workers[1:])},
+	}))
+
+	s.ForgetCalls()
+	w.MustRun("apply", "-auto-approve")
+	s.nothingWasSent(t)
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the plan after import is not empty:\n%s", output)
+	}
 }
