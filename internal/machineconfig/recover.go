@@ -57,6 +57,10 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 		c = recoverCluster(main)
 	}
 
+	if len(c.CertSANs) == 0 {
+		c.CertSANs = nil
+	}
+
 	m := recoverMachine(main, known)
 	c.Contract = recoverContract(c, m, cfg, main, known, bundle)
 
@@ -73,18 +77,9 @@ func recoverCluster(main *v1alpha1.Config) Cluster {
 		ScheduleOnControlPlanes: isTrue(main.ClusterConfig.AllowSchedulingOnControlPlanes),
 	}
 
-	if len(c.CertSANs) == 0 {
-		c.CertSANs = nil
-	}
-
 	if net := main.ClusterConfig.ClusterNetwork; net != nil {
-		if !slices.Equal(net.PodSubnet, []string{constants.DefaultIPv4PodCIDR}) {
-			c.PodCIDRs = net.PodSubnet
-		}
-
-		if !slices.Equal(net.ServiceSubnet, []string{constants.DefaultIPv4ServiceCIDR}) {
-			c.ServiceCIDRs = net.ServiceSubnet
-		}
+		c.PodCIDRs = otherThan(net.PodSubnet, constants.DefaultIPv4PodCIDR)
+		c.ServiceCIDRs = otherThan(net.ServiceSubnet, constants.DefaultIPv4ServiceCIDR)
 
 		if net.DNSDomain != constants.DefaultDNSDomain {
 			c.DNSDomain = net.DNSDomain
@@ -103,6 +98,15 @@ func recoverCluster(main *v1alpha1.Config) Cluster {
 	}
 
 	return c
+}
+
+// otherThan is a list of networks, nothing when it has the usual one alone.
+func otherThan(networks []string, usual string) []string {
+	if slices.Equal(networks, []string{usual}) {
+		return nil
+	}
+
+	return networks
 }
 
 func recoverCNI(cni *v1alpha1.CNIConfig) CNI {

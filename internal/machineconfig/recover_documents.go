@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,17 +24,13 @@ func clusterOfDocuments(main *v1alpha1.Config, own *k8s.KubeClusterConfigV1Alpha
 		c.Endpoint = own.ClusterEndpointConfig.String()
 	}
 
-	if len(c.CertSANs) == 0 {
-		c.CertSANs = nil
-	}
-
 	if kubelet, ok := documentOf[*k8s.KubeletConfigV1Alpha1](known); ok {
 		c.KubernetesVersion = versionOfImage(kubelet.KubeletImage)
 	}
 
 	if network, ok := documentOf[*k8s.KubeNetworkConfigV1Alpha1](known); ok {
-		c.PodCIDRs = otherThan(network.PodCIDRs(), constants.DefaultIPv4PodCIDR)
-		c.ServiceCIDRs = otherThan(network.ServiceCIDRs(), constants.DefaultIPv4ServiceCIDR)
+		c.PodCIDRs = otherThan(cidrsOf(network.PodCIDRs()), constants.DefaultIPv4PodCIDR)
+		c.ServiceCIDRs = otherThan(cidrsOf(network.ServiceCIDRs()), constants.DefaultIPv4ServiceCIDR)
 
 		if domain := network.DNSDomain(); domain != constants.DefaultDNSDomain {
 			c.DNSDomain = domain
@@ -94,18 +89,13 @@ func recoverControlPlane(c *Cluster, known []config.Document) {
 	}
 }
 
-// otherThan is the text of networks, nothing when they are the usual one.
-func otherThan(networks []netip.Prefix, usual string) []string {
-	var texts []string
+func cidrsOf(networks []netip.Prefix) []string {
+	var out []string
 	for _, network := range networks {
-		texts = append(texts, network.String())
+		out = append(out, network.String())
 	}
 
-	if slices.Equal(texts, []string{usual}) {
-		return nil
-	}
-
-	return texts
+	return out
 }
 
 // installOf reads an installation back. A disk that is found by an expression which settings do not make is left out.
