@@ -216,7 +216,7 @@ func renamed(have Snapshot, removed, m Machine) bool {
 // recorded one (Talos 1.13), which only counts where the machine itself answers: its
 // address may belong to another one by now.
 func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	if member, ok := have.Etcd.member(m.MemberID); ok {
+	if member, ok := have.Etcd.Member(m.MemberID); ok {
 		return member, !takenOver(want, have, m, member)
 	}
 

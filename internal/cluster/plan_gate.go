@@ -13,7 +13,7 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 		// A list that is answered although the others could not answer it needs this vote:
 		// the etcd that was seen down a moment ago is back.
 		if member, ok := have.MemberOf(m); ok && have.Etcd.Known {
-			if reason := quorumOf(want, have).down(member.ID); reason != "" {
+			if reason := quorumOf(want, have).Down(member.ID); reason != "" {
 				return reason, ""
 			}
 		}
@@ -31,15 +31,15 @@ func gate(want Spec, have Snapshot, m Machine, p Policy) (reason, remedy string)
 
 	member, ok := have.MemberOf(m)
 
-	if reason := discord(have, member.ID); reason != "" || !ok {
+	if reason := have.Etcd.Discord(member.ID); reason != "" || !ok {
 		return reason, ""
 	}
 
 	q := quorumOf(want, have)
-	reason = q.down(member.ID)
+	reason = q.Down(member.ID)
 
-	if reason != "" && len(q.votes) == 2 {
-		if leaving := q.leaving(want, have); leaving != "" {
+	if reason != "" && len(q.Votes) == 2 {
+		if leaving := leavingVoter(q, want, have); leaving != "" {
 			return "etcd has two members and needs both until " + leaving + " left", ""
 		}
 

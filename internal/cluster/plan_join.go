@@ -105,7 +105,7 @@ func versionUnknown(want Spec, have Snapshot, p Policy) bool {
 // formerMember is the etcd member that a machine in maintenance mode had in its life
 // before: the one that was recorded, else by its node's name or its address.
 func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
-	member, ok := have.Etcd.member(m.MemberID)
+	member, ok := have.Etcd.Member(m.MemberID)
 	if !ok {
 		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
@@ -199,20 +199,20 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 	}
 
 	q := quorumOf(want, have)
-	if q.healthy[member.ID] {
+	if q.Healthy[member.ID] {
 		d.hold(m.Name, "etcd member %s (%s) was taken for its own, and works: it belongs to %s", member.ID, member.NameOrID(),
-			q.votes[member.ID])
+			q.Votes[member.ID])
 
 		return
 	}
 
-	if reason := q.without(member.ID); reason != "" {
+	if reason := q.Without(member.ID); reason != "" {
 		d.hold(m.Name, "its etcd member %s cannot be removed: %s", member.ID, reason)
 
 		return
 	}
 
-	via := q.survivor(member.ID)
+	via := q.Survivor(member.ID)
 	if via == "" {
 		d.hold(m.Name, "its etcd member %s is removed once a control plane that works can be asked", member.ID)
 

@@ -282,7 +282,7 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 
 	member, _ := u.have.MemberOf(m)
 
-	return discord(u.have, member.ID)
+	return u.have.Etcd.Discord(member.ID)
 }
 
 // mends reports whether a change may bring back an API that does not answer: on a machine

@@ -74,7 +74,7 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 	q := quorumOf(want, have)
 
 	switch {
-	case len(q.votes) <= 1 && len(want.controlPlanes()) == 1:
+	case len(q.Votes) <= 1 && len(want.controlPlanes()) == 1:
 		return "its pod would have to be replaced, and all data of etcd is in that pod (storage.ephemeral): the whole " +
 				"cluster would be lost",
 			"Take the change back. Or have two more control planes first, which hold etcd meanwhile. Or give the cluster up " +
@@ -82,7 +82,7 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 	case !have.Etcd.Known:
 		return "its data goes with its pod, and etcd does not answer" + Because(have.Etcd.Cause), ""
 	case ok:
-		return q.without(member.ID), ""
+		return q.Without(member.ID), ""
 	default:
 		return "", ""
 	}
@@ -168,10 +168,10 @@ func dataNeeded(want Spec, have Snapshot, m Machine) string {
 	q := quorumOf(want, have)
 
 	switch {
-	case ok && q.healthy[member.ID]:
+	case ok && q.Healthy[member.ID]:
 		return fmt.Sprintf("its etcd member %s works", member.ID)
 	case ok:
-		return q.without(member.ID)
+		return q.Without(member.ID)
 	default:
 		return ""
 	}

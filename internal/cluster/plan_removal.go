@@ -143,7 +143,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	q := quorumOf(want, have)
 
 	// Of two members neither can be spared for a change, so the one that leaves goes first.
-	if other := d.underWay(want, have, m.Name, len(q.votes) == 2); other != "" {
+	if other := d.underWay(want, have, m.Name, len(q.Votes) == 2); other != "" {
 		d.hold(m.Name, "is removed once %s is through", other)
 
 		return

@@ -26,11 +26,11 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	switch s := step.(type) {
 	case RemoveMember:
 		q := quorumOf(want, have)
-		if q.healthy[s.Member] {
+		if q.Healthy[s.Member] {
 			return "etcd member " + s.Member + " works"
 		}
 
-		return q.without(s.Member)
+		return q.Without(s.Member)
 	case LeaveEtcd:
 		return staysInEtcd(want, have, m, s.Member)
 	case UpgradeComponent:
@@ -83,11 +83,11 @@ func staysInEtcd(want Spec, have Snapshot, m Machine, member string) string {
 		return reason
 	}
 
-	if reason := discordBut(have, member); reason != "" {
+	if reason := have.Etcd.DiscordWithout(member); reason != "" {
 		return reason
 	}
 
-	return quorumOf(want, have).without(member)
+	return quorumOf(want, have).Without(member)
 }
 
 // staysInService says why a worker may not go out of service.

@@ -1,13 +1,13 @@
 package cluster
 
 import (
-	"cmp"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -256,74 +256,15 @@ func (s MachineState) inSequence() bool {
 	}
 }
 
-// EtcdMember is one entry of etcd's member list.
-type EtcdMember struct {
-	// ID in the hexadecimal form that Talos prints.
-	ID       string
-	Name     string
-	Learner  bool
-	PeerURLs []string
-}
+// What etcd is, as its members say it.
+type (
+	EtcdMember = etcdstate.Member
+	EtcdState  = etcdstate.State
+	EtcdView   = etcdstate.View
+)
 
-// EtcdState is the member list, if any control plane answered it.
-type EtcdState struct {
-	// Known is true when a control plane answered the member list.
-	Known   bool
-	Cause   string
-	Members []EtcdMember
-	// Views is what each control plane that answered says of etcd, by the ID of its
-	// member. Nil where nobody was asked, as in a read.
-	Views map[string]EtcdView
-}
-
-// member finds a member by its ID; an empty one is nobody's.
-func (s EtcdState) member(id string) (EtcdMember, bool) {
-	for _, m := range s.Members {
-		if id != "" && m.ID == id {
-			return m, true
-		}
-	}
-
-	return EtcdMember{}, false
-}
-
-// NameOrID is the name of a member, or its ID while it has none.
-func (m EtcdMember) NameOrID() string { return cmp.Or(m.Name, m.ID) }
-
-// Host is where the machine of the member is, by the first address that it is announced
-// with.
-func (m EtcdMember) Host() string {
-	for _, peer := range m.PeerURLs {
-		if parsed, err := url.Parse(peer); err == nil && parsed.Hostname() != "" {
-			return parsed.Hostname()
-		}
-	}
-
-	return ""
-}
-
-// Named is the name of a member, or its ID.
-func (s EtcdState) Named(id string) string {
-	if m, ok := s.member(id); ok {
-		return m.NameOrID()
-	}
-
-	return id
-}
-
-// EtcdView is etcd as one of its members sees it.
-type EtcdView struct {
-	// Member is the ID of the member that was asked.
-	Member string
-	// Leader is the ID of the member that leads; empty when there is none.
-	Leader string
-	// Members are the IDs of all members, sorted.
-	Members []string
-	// Alarms such as "NOSPACE on 2ac1b0d0b83cb2a4".
-	Alarms []string
-	// Errors that the member reports of itself.
-	Errors []string
-}
+// Majority is how many members have to work in an etcd of that size.
+func Majority(size int) int { return etcdstate.Majority(size) }
 
 // UpgradeMark names an upgrade, and the boot in which it was made.
 type UpgradeMark struct {
@@ -445,7 +386,7 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 	name := s.nodeName(m)
 
-	if member, ok := s.Etcd.member(s.Machines[m.Name].MemberID); ok {
+	if member, ok := s.Etcd.Member(s.Machines[m.Name].MemberID); ok {
 		return member, true
 	}
 

@@ -1,0 +1,60 @@
+package etcdstate_test
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
+
+func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
+	t.Parallel()
+
+	seven, lowered := etcdstate.Versions{Server: "3.7", Data: "3.7"}, etcdstate.Versions{Server: "3.7", Data: "3.6"}
+	told, loweredTold := seven, lowered
+	told.GoesBack, loweredTold.GoesBack = true, true
+	six := etcdstate.Versions{Server: "3.6", Data: "3.6"}
+	old := etcdstate.Versions{Server: "3.5"} // does not say what its data is for
+
+	for name, test := range map[string]struct {
+		members []etcdstate.Versions
+		version string
+		why     string
+		tell    bool
+	}{
+		"has to be told":          {[]etcdstate.Versions{seven, seven}, "3.6", "the data of etcd is for 3.7", true},
+		"was told":                {[]etcdstate.Versions{told, seven}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
+		"one is not through":      {[]etcdstate.Versions{loweredTold, told}, "3.6", "the data of etcd is for 3.7 still, and goes back to 3.6", false},
+		"went back":               {[]etcdstate.Versions{loweredTold, loweredTold}, "3.6", "", false},
+		"some are replaced":       {[]etcdstate.Versions{six, loweredTold}, "3.6", "", false},
+		"cancelled, and held":     {[]etcdstate.Versions{six, lowered}, "3.6", "", false},
+		"in an upgrade":           {[]etcdstate.Versions{six, lowered, lowered}, "3.6", "", false},
+		"an upgrade just through": {[]etcdstate.Versions{lowered, lowered}, "3.6", "all members run etcd 3.7, which is about to bring data of 3.6 to its own version", false},
+		"two versions at once": {[]etcdstate.Versions{seven}, "3.5",
+			"the data of etcd is for 3.7, and goes back one version at a time while all members run that one", false},
+		"the next one":   {[]etcdstate.Versions{six, six}, "3.5", "the data of etcd is for 3.6", true},
+		"no way back":    {[]etcdstate.Versions{old}, "3.5", "", false},
+		"one is silent":  {[]etcdstate.Versions{seven, {}}, "3.6", "not every member says which version of etcd it runs", false},
+		"none was asked": {nil, "3.6", "not every member says which version of etcd it runs", false},
+	} {
+		why, tell := etcdstate.AllOf(test.members).Takes(test.version)
+		if why != test.why || tell != test.tell {
+			t.Errorf("%s: %q, tell %t; want %q, %t", name, why, tell, test.why, test.tell)
+		}
+	}
+}
+
+func TestOfTalos_andMinorOf(t *testing.T) {
+	t.Parallel()
+
+	for talos, want := range map[string]string{"v1.10.4": "3.5", "v1.13.0": "3.6", "v1.14.1": "3.7", "": "", "main": ""} {
+		if got := etcdstate.OfTalos(talos); got != want {
+			t.Errorf("Talos %q has etcd %q, want %q", talos, got, want)
+		}
+	}
+
+	for version, want := range map[string]string{"3.7.1": "3.7", "v3.6.12": "3.6", "3.6": "3.6", "": "", "latest": ""} {
+		if got := etcdstate.MinorOf(version); got != want {
+			t.Errorf("minor of %q is %q, want %q", version, got, want)
+		}
+	}
+}
