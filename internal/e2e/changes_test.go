@@ -20,12 +20,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Patches that Talos 1.13 applies at once, and one that it applies with a reboot, of what every contract has in the main
-// document.
+// Patches that Talos applies at once, and one that takes a reboot with every Talos (env does not from 1.14 on), of what
+// every contract has in the main document.
 const (
 	livePatch    = `machine: {certSANs: [live.e2e.example.com]}`
 	tryPatch     = `machine: {certSANs: [tried.e2e.example.com]}`
-	rebootPatch  = `machine: {env: {E2E_CHANGE: rebooted}}`
+	rebootPatch  = `machine: {files: [{path: /var/e2e, content: rebooted, permissions: 0o644, op: create}]}`
 	foreignPatch = `machine: {certSANs: [by-hand.e2e.example.com]}`
 )
 
@@ -74,7 +74,7 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 	s.drifts(t, w)
 
 	if s.can("upgrade") {
-		s.talosVersion = "v1.13.2"
+		s.talosVersion = s.talosAfter
 		s.applied(t, w, "an upgrade")
 	} else {
 		t.Log("left out: the upgrade, because these machines cannot be upgraded (TALOSOP_E2E_CANNOT, TALOSOP_E2E_PLATFORM)")

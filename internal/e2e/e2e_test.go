@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -20,6 +21,7 @@ var scenarios = []struct {
 	{"killed", site.killed},
 	{"interrupted", site.interrupted},
 	{"changes", site.changes},
+	{"metal", site.metal},
 	{"restore", site.restore},
 	{"rotation", site.rotation},
 	{"addon", site.addon},
@@ -61,6 +63,11 @@ func TestAccSimulated_changes(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccScale_up", "TestAccScale_downTouchesNothingElse", "TestAccUpdate_withoutAReboot",
 		"TestAccReboot_onlyWhereNeeded", "TestAccDrift_isRepaired", "TestAccTalosUpgrade_twoMinorVersions")
 	simulate(t, realParts(t), site.changes)
+}
+
+func TestAccSimulated_metal(t *testing.T) {
+	testenv.BeforeRelease(t, "TestUpgrade_rolledBackStopsTheRollout", "TestAccReboot_onlyWhereNeeded", "TestAccChanges_killed")
+	simulate(t, realParts(t), site.metal)
 }
 
 func TestAccSimulated_restore(t *testing.T) {
@@ -132,6 +139,10 @@ func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 		t.Fatal(err)
 	}
 
+	if err := simulator.SetImage("ghcr.io/siderolabs/installer:v1.13.5", images.Image{BootFails: true}); err != nil {
+		t.Fatal(err)
+	}
+
 	return site{
 		controlPlanes: start(t, simulator, "cp", controlPlanes),
 		workers:       start(t, simulator, "worker", workers),
@@ -142,6 +153,8 @@ func simulated(t *testing.T, assets string, controlPlanes, workers int) site {
 		boot:          5 * time.Minute,
 
 		kubernetesBefore: "v1.35.4",
+		talosAfter:       "v1.13.2",
+		talosFailing:     "v1.13.5",
 	}
 }
 

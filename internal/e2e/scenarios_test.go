@@ -41,10 +41,26 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	w := clitest.NewWorkspace(t, cli)
 	w.CopyFrom(quickstart)
 	w.Write(variables, s.variables(t, false))
+
+	if s.timeout > 0 {
+		w.Write("slow_override.tf", fmt.Sprintf(slowMachines, s.timeout.String()))
+	}
+
 	w.Init()
 
 	return w
 }
+
+// slowMachines gives applies of the quickstart more time.
+const slowMachines = `
+resource "talosop_control_plane" "this" {
+  timeouts = { create = %[1]q, update = %[1]q, delete = %[1]q }
+}
+
+resource "talosop_worker" "this" {
+  timeouts = { create = %[1]q, update = %[1]q, delete = %[1]q }
+}
+`
 
 // isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane,
 // and every machine a Ready node. It asks once: a create that has returned has waited for all of it.
@@ -282,7 +298,7 @@ func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx 
 
 	ended := errors.New("the command ended first")
 
-	eventually(t, 10*time.Minute, what, func(ctx context.Context) error {
+	eventually(t, max(10*time.Minute, s.timeout), what, func(ctx context.Context) error {
 		select {
 		case <-p.Done():
 			t.Fatalf("waiting for %s: %v\n%s", what, ended, p.Output())

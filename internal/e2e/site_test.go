@@ -17,12 +17,15 @@ type site struct {
 	endpoint                 string
 	talosVersion, kubernetes string
 	kubernetesBefore         string // the version that upgrades come from
+	talosAfter               string // the version that upgrades go to
+	talosFailing             string // a version whose boot fails; none where nobody made one
 	disk                     string
 	image                    string // of pods that wait for ever; none where nothing runs pods
 	patches                  []string
 	cannot                   []string
 	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
 	settling                 time.Duration // how long the readiness of a machine that works may come and go
+	timeout                  time.Duration // of an apply, where the default is too short
 }
 
 // siteFromEnvironment reads the machines of a developer; it skips the test when there are none.
@@ -35,12 +38,16 @@ func siteFromEnvironment(t *testing.T) site {
 		talosVersion:     setting("TALOSOP_E2E_TALOS_VERSION", "v1.13.0"),
 		kubernetes:       setting("TALOSOP_E2E_KUBERNETES_VERSION", "v1.36.3"),
 		kubernetesBefore: setting("TALOSOP_E2E_KUBERNETES_BEFORE", "v1.35.4"),
+		talosAfter:       setting("TALOSOP_E2E_TALOS_AFTER", "v1.13.2"),
+		talosFailing:     setting("TALOSOP_E2E_TALOS_FAILING", ""),
 		disk:             setting("TALOSOP_E2E_DISK", "/dev/sda"),
 		image:            setting("TALOSOP_E2E_IMAGE", "registry.k8s.io/pause:3.10.1"),
 		cannot:           addresses("TALOSOP_E2E_CANNOT"),
 		boot:             10 * time.Minute,
 		settling:         3 * time.Minute,
 	}
+
+	s.boot, s.timeout = slow(t, s.boot)
 
 	if len(s.controlPlanes) == 0 {
 		t.Skip("no machines: set TALOSOP_E2E_CONTROL_PLANES to the addresses of machines in maintenance mode (see " +
@@ -76,6 +83,23 @@ func siteFromEnvironment(t *testing.T) site {
 	}
 
 	return s
+}
+
+// slow reads how long applies on slow machines may take, such as emulated ones, whose boots then may take as long.
+func slow(t *testing.T, boot time.Duration) (time.Duration, time.Duration) {
+	t.Helper()
+
+	text := setting("TALOSOP_E2E_TIMEOUT", "")
+	if text == "" {
+		return boot, 0
+	}
+
+	timeout, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("read TALOSOP_E2E_TIMEOUT: %v", err)
+	}
+
+	return max(boot, timeout), timeout
 }
 
 // machines are the addresses of all machines, control planes first.
