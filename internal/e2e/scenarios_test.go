@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -42,8 +42,10 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	w.CopyFrom(quickstart)
 	w.Write(variables, s.variables(t, false))
 
-	if s.timeout > 0 {
-		w.Write("slow_override.tf", fmt.Sprintf(slowMachines, s.timeout.String()))
+	w.Write("site_override.tf", fmt.Sprintf(ofSite, inHCL(s.contract), inHCL(s.timeout)))
+
+	for i, patch := range s.controlPlanePatches {
+		w.Write(fmt.Sprintf("control-plane-%d.patch", i), patch)
 	}
 
 	w.Init()
@@ -51,16 +53,27 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	return w
 }
 
-// slowMachines gives applies of the quickstart more time.
-const slowMachines = `
+// ofSite is what the quickstart leaves to defaults.
+const ofSite = `
 resource "talosop_control_plane" "this" {
-  timeouts = { create = %[1]q, update = %[1]q, delete = %[1]q }
+  version_contract = %[1]s
+  config_patches   = [for p in fileset(path.module, "control-plane-*.patch") : file("${path.module}/${p}")]
+  timeouts         = { create = %[2]s, update = %[2]s, delete = %[2]s }
 }
 
 resource "talosop_worker" "this" {
-  timeouts = { create = %[1]q, update = %[1]q, delete = %[1]q }
+  timeouts = { create = %[2]s, update = %[2]s, delete = %[2]s }
 }
 `
+
+// inHCL is a text, or null for none.
+func inHCL(text string) string {
+	if text == "" {
+		return "null"
+	}
+
+	return strconv.Quote(text)
+}
 
 // isUsable checks around the provider that the cluster is what was asked for: one voting etcd member a control plane,
 // and every machine a Ready node. It asks once: a create that has returned has waited for all of it.
@@ -298,7 +311,7 @@ func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx 
 
 	ended := errors.New("the command ended first")
 
-	eventually(t, max(10*time.Minute, s.timeout), what, func(ctx context.Context) error {
+	eventually(t, s.boot, what, func(ctx context.Context) error {
 		select {
 		case <-p.Done():
 			t.Fatalf("waiting for %s: %v\n%s", what, ended, p.Output())

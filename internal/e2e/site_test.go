@@ -25,7 +25,9 @@ type site struct {
 	cannot                   []string
 	boot                     time.Duration // the most a machine may take from a reset to maintenance mode
 	settling                 time.Duration // how long the readiness of a machine that works may come and go
-	timeout                  time.Duration // of an apply, where the default is too short
+	timeout                  string        // of an apply; the provider's for none
+	contract                 string        // version contract; that of the Talos version for none
+	controlPlanePatches      []string
 }
 
 // siteFromEnvironment reads the machines of a developer; it skips the test when there are none.
@@ -45,9 +47,18 @@ func siteFromEnvironment(t *testing.T) site {
 		cannot:           addresses("TALOSOP_E2E_CANNOT"),
 		boot:             10 * time.Minute,
 		settling:         3 * time.Minute,
+		timeout:          setting("TALOSOP_E2E_TIMEOUT", ""),
+		contract:         setting("TALOSOP_E2E_VERSION_CONTRACT", ""),
 	}
 
-	s.boot, s.timeout = slow(t, s.boot)
+	if s.timeout != "" {
+		timeout, err := time.ParseDuration(s.timeout)
+		if err != nil {
+			t.Fatalf("read TALOSOP_E2E_TIMEOUT: %v", err)
+		}
+
+		s.boot = max(s.boot, timeout)
+	}
 
 	if len(s.controlPlanes) == 0 {
 		t.Skip("no machines: set TALOSOP_E2E_CONTROL_PLANES to the addresses of machines in maintenance mode (see " +
@@ -73,33 +84,27 @@ func siteFromEnvironment(t *testing.T) site {
 		t.Fatalf("TALOSOP_E2E_PLATFORM is %q; it has to be metal or container", platform)
 	}
 
-	if path := os.Getenv("TALOSOP_E2E_PATCH"); path != "" {
-		patch, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatalf("read TALOSOP_E2E_PATCH: %v", err)
-		}
-
-		s.patches = append(s.patches, string(patch))
-	}
+	s.patches = patches(t, "TALOSOP_E2E_PATCH")
+	s.controlPlanePatches = patches(t, "TALOSOP_E2E_CONTROL_PLANE_PATCH")
 
 	return s
 }
 
-// slow reads how long applies on slow machines may take, such as emulated ones, whose boots then may take as long.
-func slow(t *testing.T, boot time.Duration) (time.Duration, time.Duration) {
+// patches reads the patch in the file that a variable names.
+func patches(t *testing.T, variable string) []string {
 	t.Helper()
 
-	text := setting("TALOSOP_E2E_TIMEOUT", "")
-	if text == "" {
-		return boot, 0
+	path := os.Getenv(variable)
+	if path == "" {
+		return nil
 	}
 
-	timeout, err := time.ParseDuration(text)
+	patch, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("read TALOSOP_E2E_TIMEOUT: %v", err)
+		t.Fatalf("read %s: %v", variable, err)
 	}
 
-	return max(boot, timeout), timeout
+	return []string{string(patch)}
 }
 
 // machines are the addresses of all machines, control planes first.
