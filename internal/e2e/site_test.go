@@ -57,7 +57,7 @@ func siteFromEnvironment(t *testing.T) site {
 			t.Fatalf("read TALOSOP_E2E_TIMEOUT: %v", err)
 		}
 
-		s.boot = max(s.boot, timeout)
+		s.boot, s.settling = max(s.boot, timeout), max(s.settling, timeout/4)
 	}
 
 	if len(s.controlPlanes) == 0 {
