@@ -3,17 +3,15 @@ package machineconfig
 import (
 	"fmt"
 
-	"github.com/siderolabs/talos/pkg/machinery/cel"
-	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
 // base generates the configuration of a machine before any patch: that of `talosctl gen config` with the
@@ -61,11 +59,15 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	known = append(known, registries...)
 
 	if g.cluster.ImageCache {
-		known = append(g.putImageCache(known, main), imageCacheVolume())
+		known = append(g.putImageCache(known, main), system.ImageCacheVolume())
 	}
 
 	if m.Hostname != "" {
 		putHostname(known, main, m.Hostname)
+	}
+
+	if known, err = m.System.Put(known, main, g.contract); err != nil {
+		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
 	}
 
 	provider, err := container.New(known...)
@@ -147,18 +149,6 @@ func (s *DiskSelector) config() (*v1alpha1.InstallDiskSelector, error) {
 	selector.Size = size
 
 	return selector, nil
-}
-
-// imageCacheVolume asks for the partition the cache is copied to. Talos makes it only when there is a
-// document for it, and its defaults (system disk, 500 MiB to 1 GiB) are raised by a patch of the same kind
-// and name.
-func imageCacheVolume() config.Document {
-	volume := block.NewVolumeConfigV1Alpha1()
-	volume.MetaName = constants.ImageCachePartitionLabel
-	volume.ProvisioningSpec.DiskSelectorSpec.Match = cel.MustExpression(
-		cel.ParseBooleanExpression("system_disk", celenv.DiskLocator()))
-
-	return volume
 }
 
 // putHostname sets a static host name in the form of the contract: the generated HostnameConfig (from

@@ -56,6 +56,10 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 		return nil, err
 	}
 
+	if err := g.tooNew(d, m); err != nil {
+		return nil, err
+	}
+
 	if problem := g.contradiction(d, m); problem != "" {
 		return nil, g.blame(m, problem)
 	}

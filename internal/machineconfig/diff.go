@@ -16,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/sensitive"
 )
 
 // ChangeKind is what happens to a value.
@@ -347,7 +348,7 @@ func hiddenPaths(d document) (func(path fieldpath.Path) bool, error) {
 		}
 	}
 
-	return func(path fieldpath.Path) bool { return secret[path.String()] || oftenSecret(d.id.kind, path) }, nil
+	return func(path fieldpath.Path) bool { return secret[path.String()] || sensitive.Often(d.id.kind, path) }, nil
 }
 
 var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)

@@ -111,7 +111,7 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 		}
 	}
 
-	return base, base.settle(g.cluster.AirGapped, m.Hostname, g.contract)
+	return base, base.settle(g.cluster.AirGapped, m, g.contract)
 }
 
 // What is in `clusters` of the provider for users: Cluster.ProvidedPatches, Machine.ProvidedPatches and values of META.

@@ -26,7 +26,7 @@ func (d *documents) apply(field string, p *patch) error {
 		if useless, err := p.uselessDelete(d.known); err != nil {
 			return err
 		} else if useless != nil {
-			return useless.refusal(field, DocumentsContract)
+			return refusal(*useless, field, DocumentsContract)
 		}
 
 		merged, err := configpatcher.StrategicMerge(d.known, p.merge)

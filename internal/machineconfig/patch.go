@@ -115,6 +115,10 @@ func parsePatch(field, text string) (*patch, error) {
 		}
 	}
 
+	if twice := duplicateVolume(chunks); twice != "" {
+		return nil, &FieldError{Field: field, Found: twice, Allowed: "each volume once", Fix: "give one of them another name"}
+	}
+
 	parsed := &patch{}
 	known := &strings.Builder{}
 

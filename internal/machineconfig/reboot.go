@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
@@ -132,16 +132,6 @@ func hasEtcdSection(main *v1alpha1.Config) bool {
 	return main.ClusterConfig != nil && main.ClusterConfig.EtcdConfig != nil
 }
 
-// systemVolumes are those that are mounted when nothing but a boot could do it again.
-var systemVolumes = []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel, "ETCD", "CRI", "KUBELET",
-	"LOG"}
-
-const (
-	volumeKind   = "VolumeConfig"
-	securityKind = "SecurityProfileConfig"
-	isolationKey = "workloadIsolation"
-)
-
 // differingDocuments lists the documents that a boot alone brings about: volumes of the system, and whether workloads
 // are isolated, which is a service of its own (Talos 1.14, sandboxd).
 func differingDocuments(before, after []document) []string {
@@ -169,12 +159,8 @@ func bootDocuments(documents []document) map[string]any {
 	found := map[string]any{}
 
 	for _, d := range documents {
-		switch {
-		case d.id.kind == volumeKind && slices.Contains(systemVolumes, d.id.name):
-			found[d.id.String()] = d.content
-		case d.id.kind == securityKind:
-			content, _ := d.content.(map[string]any)
-			found[d.id.String()] = content[isolationKey]
+		if part, ok := system.BootPart(d.id.kind, d.id.name, d.content); ok {
+			found[d.id.String()] = part
 		}
 	}
 
@@ -214,17 +200,11 @@ func RebootField(p fieldpath.Place, talos string) string {
 
 func rebootDocument(p fieldpath.Place, rules rebootRules) string {
 	kind, name, _ := strings.Cut(p.Document, "/")
-
-	switch {
-	case !rules.decidedHere:
-		return ""
-	case kind == volumeKind && slices.Contains(systemVolumes, name):
-		return p.Document
-	case kind == securityKind && (len(p.Path) == 0 || p.Path[0] == isolationKey):
-		return p.Document
-	default:
+	if !rules.decidedHere || !system.BootPlace(kind, name, p.Path) {
 		return ""
 	}
+
+	return p.Document
 }
 
 func differingFeatures(old, updated *v1alpha1.FeaturesConfig, immediate []string) []string {

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -28,19 +29,12 @@ var ErrNotRecoverable = errors.New("no settings can be read from the configurati
 // else the newest whose form it has. The version of Kubernetes is that of the kubelet, which an upgrade reaches last;
 // what images the machine has besides is for Images to tell. Errors do not quote the configuration.
 func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
-	documents, err := load(cfg)
+	provider, err := knownIn(cfg)
 	if err != nil {
 		return Cluster{}, Machine{}, fmt.Errorf("read settings: %w", err)
 	}
 
-	var known []config.Document
-
-	for _, d := range documents {
-		if d.provider != nil {
-			known = append(known, d.provider.Documents()...)
-		}
-	}
-
+	known := provider.Documents()
 	main, _ := documentOf[*v1alpha1.Config](known)
 	cluster, inDocuments := documentOf[*k8s.KubeClusterConfigV1Alpha1](known)
 
@@ -62,6 +56,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 	}
 
 	m := recoverMachine(main, known)
+	m.System = system.Read(known, main, inDocuments)
 	c.Contract = recoverContract(c, m, cfg, main, known, bundle)
 
 	return c, m, nil

@@ -1,6 +1,10 @@
 package machineconfig
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
+)
 
 // Cluster is what all machines of a cluster have in common. The zero value of an optional field means
 // Talos's own default. Names of fields in errors follow the provider's attributes (snake case).
@@ -160,6 +164,10 @@ type Machine struct {
 	PeerAddress netip.Addr
 	// Install says where Talos is installed. A container has none.
 	Install Install
+	// System is what is said of its volumes, of the isolation of workloads, and of the images that it runs.
+	System system.Settings
+	// TalosVersion is what the machine is to run. What it does not know is a mistake; empty means that nobody asks.
+	TalosVersion string
 	// PoolPatches are those of the pool the machine belongs to, Patches its own. They are applied in
 	// this order, after those of the cluster. ProvidedPatches are the last; they are of the provider's configuration, and
 	// in no state.

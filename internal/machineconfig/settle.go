@@ -14,16 +14,20 @@ import (
 )
 
 // settle lets generated defaults give way to what the patches set. It runs after the patches, because a
-// patch is free to delete or change the default itself. hostname is the one of the machine's settings.
-func (d *documents) settle(airGapped bool, hostname string, contract *coreconfig.VersionContract) error {
+// patch is free to delete or change the default itself.
+func (d *documents) settle(airGapped bool, m Machine, contract *coreconfig.VersionContract) error {
 	main := d.known.RawV1Alpha1()
 	if main == nil || main.MachineConfig == nil {
 		// Nothing a machine could use; check says so.
 		return nil
 	}
 
-	settled := settleHostname(d.known.Documents(), main, hostname)
-	settled = settleInstall(settled, d.installOn)
+	settled := settleHostname(d.known.Documents(), main, m.Hostname)
+
+	settled, err := m.System.Settle(settleInstall(settled, d.installOn))
+	if err != nil {
+		return fmt.Errorf("put configuration together: %w", err)
+	}
 
 	if airGapped {
 		settled = settleTime(settled, main, contract)

@@ -32,6 +32,8 @@ func checkMachine(found *problems, c Cluster, m Machine, s strictness) {
 		checkInstall(found, m.Install, s)
 		checkKernelArgs(found, c.Contract, m.Install)
 	}
+
+	checkSystem(found, c, m, s)
 }
 
 // checkKernelArgs refuses what has no place in a document for the installation: the installer takes the arguments that

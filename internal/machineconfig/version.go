@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
@@ -159,15 +160,20 @@ const DocumentsContract = "v1.14"
 // lastOfFields is the contract before it, which every machine of DocumentsContract takes.
 const lastOfFields = "v1.13"
 
-// LeastTalos is the minor version from which Talos knows the documents of a contract; empty where all that are
-// supported do, but for single fields.
-func LeastTalos(contract string) string {
+// LeastTalos is the minor version from which Talos knows the documents of a contract, and what is said of the system of
+// a machine; empty where all that are supported do, but for single fields.
+func LeastTalos(contract string, settings system.Settings) string {
 	parsed, err := parseContract(contract)
-	if err != nil || !parsed.MultidocKubernetesConfigSupported() {
+	least := settings.LeastTalos()
+
+	switch {
+	case err == nil && parsed.MultidocKubernetesConfigSupported():
+		return DocumentsContract
+	case least > 0:
+		return fmt.Sprintf("v1.%d", least)
+	default:
 		return ""
 	}
-
-	return DocumentsContract
 }
 
 // ContractFollows reports whether a cluster that runs may be moved from one contract to another: to DocumentsContract,

@@ -160,7 +160,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		spec.Machines = append(spec.Machines, cluster.Machine{
 			Name: name, Role: m.Group.Role, Address: m.Address, UUID: uuid, ConfigDigest: files.Digests[name],
 			Images: files.Images[name], Keys: files.Keys[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
-			TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract),
+			TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
 			Schematic: m.schematic(), Installer: m.installer(),
 			Reinstall: reinstalls(m, known),
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,

@@ -1,4 +1,5 @@
-package machineconfig
+// Package sensitive knows which values of configurations often are secrets although Talos shows them. Pure.
+package sensitive
 
 import (
 	"slices"
@@ -34,8 +35,8 @@ var (
 	secretWords = []string{"password", "passphrase", "secret", "token"}
 )
 
-// oftenSecret says whether the value at a path of a document often is a secret.
-func oftenSecret(kind string, path fieldpath.Path) bool {
+// Often says whether the value at a path of a document often is a secret.
+func Often(kind string, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return false
 	}

@@ -1,0 +1,115 @@
+package machineconfig
+
+import (
+	"fmt"
+
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
+)
+
+func checkSystem(found *problems, c Cluster, m Machine, s strictness) {
+	mistakes := m.System.Check(m.Role == ControlPlane, s == partial)
+
+	if m.Mode == Container {
+		mistakes = append(mistakes, m.System.CheckContainer()...)
+	}
+
+	if talos, ok := ReadTalosVersion(m.TalosVersion); ok {
+		mistakes = append(mistakes, m.System.CheckTalos(talos.Minor)...)
+	}
+
+	if contract, err := parseContract(c.Contract); err == nil {
+		mistakes = append(mistakes, m.System.CheckContract(contract)...)
+	}
+
+	for _, p := range mistakes {
+		found.add("machine."+p.Field, p.Found, p.Allowed, p.Fix)
+	}
+}
+
+// tooNew finds the patch with a document that the Talos of the machine does not know, and would refuse.
+func (g *Generator) tooNew(d *documents, m Machine) error {
+	talos, ok := ReadTalosVersion(m.TalosVersion)
+	if !ok {
+		return nil
+	}
+
+	name, least := system.NewerThan(d.known.Documents(), talos.Minor)
+	if name == "" {
+		return nil
+	}
+
+	field, err := g.firstPatch(m, func(p *patch) bool {
+		if p.merge == nil {
+			return false
+		}
+
+		newer, _ := system.NewerThan(p.merge.Documents(), talos.Minor)
+
+		return newer == name
+	})
+	if err != nil || field == "" {
+		return err // a setting has it, or the contract, which are checked themselves
+	}
+
+	return &FieldError{
+		Field: field, Found: fmt.Sprintf("the document %s for Talos %s", name, talos),
+		Allowed: fmt.Sprintf("it with Talos v1.%d and newer", least),
+		Fix:     "raise talos_version, or remove the document: machines refuse documents that they do not know", Err: ErrInvalidConfig,
+	}
+}
+
+// duplicateVolume finds a volume that one patch has twice. What a patch deletes it may give anew.
+func duplicateVolume(chunks []chunk) string {
+	var documents []system.Name
+
+	for _, c := range chunks {
+		if c.node != nil && valueAt(c.node, patchKey) == nil {
+			id := identify(c.node)
+			documents = append(documents, system.Name{Kind: id.kind, Name: id.name})
+		}
+	}
+
+	return system.Duplicate(documents)
+}
+
+// VolumeChanges lists the changes of volumes from one configuration to another that machines with data do not take.
+func VolumeChanges(before, after []byte) ([]system.Change, error) {
+	old, err := knownIn(before)
+	if err != nil {
+		return nil, fmt.Errorf("compare volumes: the old configuration: %w", err)
+	}
+
+	updated, err := knownIn(after)
+	if err != nil {
+		return nil, fmt.Errorf("compare volumes: the new configuration: %w", err)
+	}
+
+	return system.Changes(old, updated), nil
+}
+
+// knownIn is what the machinery library knows of a configuration.
+func knownIn(cfg []byte) (coreconfig.Provider, error) {
+	documents, err := load(cfg)
+	if err != nil {
+		return nil, err
+	}
+
+	var known []config.Document
+
+	for _, d := range documents {
+		if d.provider != nil {
+			known = append(known, d.provider.Documents()...)
+		}
+	}
+
+	provider, err := container.New(known...)
+	if err != nil {
+		return nil, fmt.Errorf("put configuration together: %w", err)
+	}
+
+	return provider, nil
+}

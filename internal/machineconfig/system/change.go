@@ -1,0 +1,243 @@
+package system
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+)
+
+// Change is a change of a volume that a disk with data does not take.
+type Change struct {
+	// Document is that of the volume, such as "VolumeConfig/ETCD", Volume its name where it is one of the system.
+	Document, Volume string
+	// What would change, and Why it cannot.
+	What, Why string
+}
+
+// kept is what of a volume cannot be another one later.
+type kept struct {
+	system    bool
+	partition bool
+	encrypted bool
+	keys      []config.EncryptionKey
+}
+
+// Changes lists the changes from one configuration to another that machines which have their volumes refuse, or would
+// not boot with:
+//
+//   - A volume of the system stays a directory or a partition ("the backing … cannot be changed after creation", Talos
+//     1.14, VolumeConfig.RuntimeValidate).
+//   - A volume is not encrypted in place, nor decrypted ("block dev type mismatch", "volume is encrypted, but no
+//     encryption config provided", Talos 1.14, block/internal/volumes, encrypt.go and format.go).
+//   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow (Talos 1.14,
+//     internal/pkg/encryption, Open and syncKeys): one has to stay, in its slot.
+func Changes(before, after coreconfig.Provider) []Change {
+	var changes []Change
+
+	old, updated := volumesOf(before), volumesOf(after)
+	all := maps.Clone(old)
+	maps.Copy(all, updated)
+
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, is := old[name], updated[name]
+		_, had := old[name]
+		_, has := updated[name]
+
+		// Other volumes come and go with their documents, and those of the system are there without.
+		if !all[name].system && !(had && has) {
+			continue
+		}
+
+		if change := was.to(is); change.What != "" {
+			change.Document, change.Volume = name, ""
+
+			if all[name].system {
+				_, change.Volume, _ = strings.Cut(name, "/")
+			}
+
+			changes = append(changes, change)
+		}
+	}
+
+	return changes
+}
+
+func (was kept) to(is kept) Change {
+	switch {
+	case was.partition != is.partition:
+		return Change{What: fmt.Sprintf("%s would become %s", backing(was.partition), backing(is.partition)),
+			Why: "Talos decides that when it makes the volume, and refuses to change it"}
+	case was.encrypted != is.encrypted:
+		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(was.encrypted), cipher(is.encrypted)),
+			Why: "Talos encrypts a volume when it makes it: with data on it the machine would not boot"}
+	case was.encrypted && !slices.ContainsFunc(was.keys, func(k config.EncryptionKey) bool {
+		return slices.ContainsFunc(is.keys, func(other config.EncryptionKey) bool { return sameKey(k, other) })
+	}):
+		return Change{What: "all of its encryption keys would change",
+			Why: "a volume is opened by a key that is on its disk, which then adds and removes the others: with none of them " +
+				"the machine would not boot"}
+	default:
+		return Change{}
+	}
+}
+
+func backing(partition bool) string {
+	if partition {
+		return "a partition of its own"
+	}
+
+	return "a directory of EPHEMERAL"
+}
+
+func cipher(encrypted bool) string {
+	if encrypted {
+		return "an encrypted"
+	}
+
+	return "a plain"
+}
+
+// sameKey is whether a key opens what another one closed. How a TPM sealed it is kept beside it on the disk.
+func sameKey(a, b config.EncryptionKey) bool {
+	if a.Slot() != b.Slot() || a.LockToSTATE() != b.LockToSTATE() || (a.NodeID() == nil) != (b.NodeID() == nil) ||
+		(a.TPM() == nil) != (b.TPM() == nil) {
+		return false
+	}
+
+	return reflect.DeepEqual(valueOf(a), valueOf(b))
+}
+
+func valueOf(k config.EncryptionKey) [2]string {
+	var value [2]string
+
+	if static := k.Static(); static != nil {
+		value[0] = string(static.Key())
+	}
+
+	if kms := k.KMS(); kms != nil {
+		value[1] = kms.Endpoint()
+	}
+
+	return value
+}
+
+// volumesOf are the volumes of a configuration by the names of their documents. Those of the system are there without a
+// document, too.
+func volumesOf(provider coreconfig.Provider) map[string]kept {
+	volumes := map[string]kept{}
+
+	for _, name := range names {
+		document, _ := provider.Volumes().ByName(name)
+		v := kept{system: true, partition: !own(name) || block.ProvisioningRequested(document.Provisioning())}
+		encryption := document.Encryption()
+
+		if fields := systemDiskEncryption(provider); encryption == nil && !own(name) && fields != nil {
+			encryption = fields.Get(name)
+		}
+
+		// Talos takes no notice of the encryption of a directory.
+		if v.partition {
+			v.encrypt(encryption)
+		}
+
+		volumes[block.VolumeConfigKind+"/"+name] = v
+	}
+
+	for _, document := range provider.Documents() {
+		named, ok := document.(config.NamedDocument)
+		encrypts, encryptable := document.(interface {
+			Encryption() config.EncryptionConfig
+		})
+
+		if ok && encryptable && document.Kind() != block.VolumeConfigKind {
+			var v kept
+			v.encrypt(encrypts.Encryption())
+			volumes[document.Kind()+"/"+named.Name()] = v
+		}
+	}
+
+	return volumes
+}
+
+func systemDiskEncryption(provider coreconfig.Provider) config.SystemDiskEncryption {
+	if provider.Machine() == nil {
+		return nil
+	}
+
+	return provider.Machine().SystemDiskEncryption()
+}
+
+func (v *kept) encrypt(with config.EncryptionConfig) {
+	if with != nil {
+		v.encrypted, v.keys = true, with.Keys()
+	}
+}
+
+// BootPart is the part of a document that a running machine of Talos 1.14 does not follow until it boots: volumes of
+// the system are made and mounted then, and whether workloads are isolated is a service of its own (sandboxd). ok is
+// false for all other documents.
+func BootPart(kind, name string, content any) (part any, ok bool) {
+	switch {
+	case kind == block.VolumeConfigKind && slices.Contains(names, name):
+		return content, true
+	case kind == SecurityKind:
+		fields, _ := content.(map[string]any)
+
+		return fields[IsolationField], true
+	default:
+		return nil, false
+	}
+}
+
+// SecurityKind is the document that says whether workloads are isolated, in its IsolationField.
+const (
+	SecurityKind   = "SecurityProfileConfig"
+	IsolationField = "workloadIsolation"
+)
+
+// BootPlace is whether a difference at a path of a document takes a boot.
+func BootPlace(kind, name string, path []any) bool {
+	return kind == block.VolumeConfigKind && slices.Contains(names, name) ||
+		kind == SecurityKind && (len(path) == 0 || path[0] == IsolationField)
+}
+
+// Name is what identifies a document.
+type Name struct{ Kind, Name string }
+
+// Duplicate is the first volume that documents give twice: by one document after the other, of which the library makes
+// one, or because both are mounted below the same name (Talos 1.14, user, existing and external volumes in /var/mnt).
+// Empty when there is none.
+func Duplicate(documents []Name) string {
+	seen := map[Name]string{}
+
+	for _, document := range documents {
+		place := document
+
+		switch {
+		case slices.Contains(mounted, document.Kind):
+			place.Kind = constants.UserVolumeMountPoint
+		case !slices.Contains(volumeKinds, document.Kind):
+			continue
+		}
+
+		if other, taken := seen[place]; taken {
+			return fmt.Sprintf("%s %s beside a %s of that name", document.Kind, document.Name, other)
+		}
+
+		seen[place] = document.Kind
+	}
+
+	return ""
+}
+
+var (
+	mounted     = []string{block.UserVolumeConfigKind, block.ExistingVolumeConfigKind, block.ExternalVolumeConfigKind}
+	volumeKinds = []string{block.VolumeConfigKind, block.RawVolumeConfigKind, block.SwapVolumeConfigKind}
+)

@@ -1,0 +1,162 @@
+package system
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+)
+
+// since are the kinds of documents by the minor version of Talos 1 from which machines know them (registries of
+// machinery 1.10.6, 1.11.6, 1.12.4, 1.13.6 and 1.14.1; those that 1.10 has are not listed). An older machine refuses
+// a configuration that has one ("not registered").
+var since = func() map[string]uint64 {
+	kinds := map[string]uint64{}
+
+	for minor, list := range map[uint64]string{
+		11: "ExistingVolumeConfig RawVolumeConfig SwapVolumeConfig ZswapConfig",
+		12: "BondConfig BridgeConfig DHCPv4Config DHCPv6Config DummyLinkConfig HCloudVIPConfig HostnameConfig " +
+			"Layer2VIPConfig LinkAliasConfig LinkConfig OOMConfig RegistryAuthConfig RegistryMirrorConfig RegistryTLSConfig " +
+			"ResolverConfig StaticHostConfig TimeSyncConfig VLANConfig WireguardConfig",
+		13: "BlackholeRouteConfig EnvironmentConfig ExternalVolumeConfig ImageVerificationConfig KubeSpanConfig " +
+			"RoutingRuleConfig TCPProbeConfig VRFConfig",
+		14: "BGPInstanceConfig CRIBaseRuntimeSpecConfig CRICustomizationConfig ContainerConfig DiscoveryIdentityConfig " +
+			"DiscoveryServiceConfig EtcFileConfig FilesystemScrubConfig FilesystemTrimConfig HTTPProbeConfig " +
+			"ImageCacheConfig KernelModuleConfig KubeAPIServerCAConfig KubeAPIServerConfig KubeAdmissionControlConfig " +
+			"KubeAggregatorCAConfig KubeAuditPolicyConfig KubeAuthenticationConfig KubeAuthorizerConfig KubeClusterConfig " +
+			"KubeControllerManagerConfig KubeCoreDNSConfig KubeCredentialProviderConfig KubeEtcdEncryptionConfig " +
+			"KubeExternalManifestConfig KubeFlannelCNIConfig KubeInlineManifestConfig KubeNetworkConfig KubeNodeConfig " +
+			"KubePrismConfig KubeProxyConfig KubeSchedulerConfig KubeServiceAccountConfig KubeStaticPodConfig " +
+			"KubeTalosAPIAccessConfig KubeletConfig LVMLogicalVolumeConfig LVMVolumeGroupConfig RAIDArrayConfig " +
+			"SecurityProfileConfig SysctlConfig SysfsConfig UdevRulesConfig UnattendedInstallConfig VethConfig",
+	} {
+		for kind := range strings.FieldsSeq(list) {
+			kinds[kind] = minor
+		}
+	}
+
+	return kinds
+}()
+
+// The minor versions from which Talos has something (the same machinery, config/types/block).
+const (
+	keysInDocuments = 11 // and keys that are locked to STATE
+	pcrsOfKeys      = 12 // and sizes that are a part of the disk
+	negativeSizes   = 13
+	verifiedImages  = 13
+	ownVolumes      = 14
+	isolation       = 14
+)
+
+// NewerThan names the first document that machines of Talos 1.<minor> do not know, with the minor version that does;
+// empty when they know all of them.
+func NewerThan(documents []config.Document, minor uint64) (name string, least uint64) {
+	for _, document := range documents {
+		name, least = document.Kind(), since[document.Kind()]
+
+		if volume, ok := document.(*block.VolumeConfigV1Alpha1); ok {
+			name, least = name+" "+volume.MetaName, volumeSince(volume)
+		}
+
+		if least > minor {
+			return name, least
+		}
+	}
+
+	return "", 0
+}
+
+func volumeSince(document *block.VolumeConfigV1Alpha1) uint64 {
+	switch {
+	case own(document.MetaName):
+		return ownVolumes
+	case document.MetaName == constants.StatePartitionLabel || !document.EncryptionSpec.IsZero():
+		return keysInDocuments
+	default:
+		return 0
+	}
+}
+
+// CheckTalos reports what machines of Talos 1.<minor> do not know.
+func (s Settings) CheckTalos(minor uint64) []Problem {
+	var found problems
+
+	needs := func(at, what string, least uint64) {
+		if minor < least {
+			found.add(at, fmt.Sprintf("%s with talos_version v1.%d", what, minor),
+				fmt.Sprintf("it with Talos v1.%d and newer", least), "raise talos_version, or remove it")
+		}
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
+		v, at := s.Volumes[name], volumeAt(name)
+		if own(name) {
+			needs(at, "a volume of its own for "+name, ownVolumes)
+		}
+
+		if strings.Contains(v.MaxSize, "%") {
+			needs(at+".max_size", "a part of the disk", pcrsOfKeys)
+		}
+
+		if strings.HasPrefix(v.MaxSize, "-") {
+			needs(at+".max_size", "what is left of the disk", negativeSizes)
+		}
+
+		for _, slot := range v.slots() {
+			if v.Keys[slot].LockToState {
+				needs(keyAt(name, slot)+".lock_to_state", "a key that is locked to STATE", keysInDocuments)
+			}
+
+			if tpm := v.Keys[slot].TPM; tpm != nil && tpm.PCRs != nil {
+				needs(keyAt(name, slot)+".tpm.pcrs", "registers of a key", pcrsOfKeys)
+			}
+		}
+	}
+
+	if len(s.ImageVerification) > 0 {
+		needs("image_verification", "rules for images", verifiedImages)
+	}
+
+	if s.WorkloadIsolation != nil && *s.WorkloadIsolation {
+		needs("workload_isolation", "true", isolation)
+	}
+
+	return found
+}
+
+// CheckContract reports what has no place in configurations of a contract.
+func (s Settings) CheckContract(contract *coreconfig.VersionContract) []Problem {
+	var found problems
+
+	if contract.VolumeConfigEncryptionSupported() {
+		return nil
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
+		for _, slot := range s.Volumes[name].slots() {
+			if k := s.Volumes[name].Keys[slot]; !own(name) && (k.LockToState || k.TPM != nil && k.TPM.PCRs != nil) {
+				found.add(keyAt(name, slot), "lock_to_state or tpm.pcrs with version_contract "+contract.String(),
+					"neither: the field of that contract for disk encryption has no place for it", "remove it")
+			}
+		}
+	}
+
+	return found
+}
+
+// LeastTalos is the minor version of Talos 1 from which machines take the settings while they wait for their first
+// configuration; 0 when all do.
+func (s Settings) LeastTalos() uint64 {
+	for _, least := range []uint64{ownVolumes, verifiedImages, pcrsOfKeys, keysInDocuments} {
+		if len(s.CheckTalos(least-1)) > 0 {
+			return least
+		}
+	}
+
+	return 0
+}

@@ -1,0 +1,37 @@
+package system
+
+import (
+	"testing"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+)
+
+// Kinds that are spelled wrong would be known to every Talos.
+func TestSince_kindsAreThoseOfTheLibrary(t *testing.T) {
+	for kind, minor := range since {
+		_, err := configloader.NewFromBytes([]byte("apiVersion: v1alpha1\nkind: "+kind+"\n"), configloader.WithNoValidation())
+		if err != nil {
+			t.Errorf("%s, since 1.%d: %v", kind, minor, err)
+		}
+	}
+}
+
+func TestSettings_leastTalos(t *testing.T) {
+	for _, test := range []struct {
+		settings Settings
+		want     uint64
+	}{
+		{Settings{}, 0},
+		{Settings{Volumes: map[string]Volume{"STATE": {Keys: map[string]Key{"0": {NodeID: true}}}}}, 0},
+		{Settings{Volumes: map[string]Volume{"EPHEMERAL": {Keys: map[string]Key{"0": {LockToState: true}}}}}, keysInDocuments},
+		{Settings{Volumes: map[string]Volume{"EPHEMERAL": {MaxSize: "80%"}}}, pcrsOfKeys},
+		{Settings{ImageVerification: []ImageRule{{Image: "*", Skip: true}}}, verifiedImages},
+		{Settings{WorkloadIsolation: new(true)}, isolation},
+		{Settings{WorkloadIsolation: new(false)}, 0},
+		{Settings{Volumes: map[string]Volume{"LOG": {MinSize: "1GiB"}}}, ownVolumes},
+	} {
+		if got := test.settings.LeastTalos(); got != test.want {
+			t.Errorf("%+v needs 1.%d, want 1.%d", test.settings, got, test.want)
+		}
+	}
+}
