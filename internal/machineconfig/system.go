@@ -58,7 +58,8 @@ func (g *Generator) tooNew(d *documents, m Machine) error {
 	return &FieldError{
 		Field: field, Found: fmt.Sprintf("the document %s for Talos %s", name, talos),
 		Allowed: fmt.Sprintf("it with Talos v1.%d and newer", least),
-		Fix:     "raise talos_version, or remove the document: machines refuse documents that they do not know", Err: ErrInvalidConfig,
+		Fix:     "raise talos_version, or remove the document: machines refuse documents that they do not know",
+		Err:     ErrInvalidConfig,
 	}
 }
 

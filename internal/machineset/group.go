@@ -26,8 +26,9 @@ type Group struct {
 	// TalosVersion is the version the machines run, and VersionAt where it was given.
 	TalosVersion string
 	VersionAt    finding.Path
-	// Schematic and Platform are those of the installer image.
+	// Schematic and Platform are those of the installer image, and SecureBoot is whether it is signed for it.
 	Schematic, Platform string
+	SecureBoot          bool
 	// OwnPod is true when the group describes its pods itself.
 	OwnPod bool
 }

@@ -82,7 +82,7 @@ func (p Set) locate(field *machineconfig.FieldError, g *Group, machine string) f
 	return finding.Along(finding.Path{}, steps)
 }
 
-// locateMachine finds a setting of one machine. Install settings that the machine
+// locateMachine finds a setting of one machine. Install settings and volumes that the machine
 // does not have itself are those of its group.
 func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	at := p.machinePath(machine)
@@ -90,6 +90,9 @@ func (p Set) locateMachine(steps []any, machine string) finding.Path {
 	switch {
 	case len(steps) == 0:
 		return at
+	case steps[0] == "workload_isolation", steps[0] == "image_verification",
+		steps[0] == "system_volumes" && !p.Machines[machine].OwnVolumes:
+		return finding.Along(p.Machines[machine].Group.At, steps)
 	case p.Host != nil && steps[0] == "patches":
 		return finding.Along(p.Machines[machine].Group.At.AtName("replica_config_patches").AtMapKey(p.Machines[machine].Key),
 			steps[1:])

@@ -29,6 +29,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 
 	var out finding.List
 
+	stuck := stuckVolumes{}
 	r.Machines, r.changes = maps.Clone(r.Machines), map[string][]machineconfig.Change{}
 
 	for _, name := range changed {
@@ -40,6 +41,10 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 		drift := r.Drift[cmp.Or(r.Renamed[name], name)].places()
 
 		changes, fields, err := comparison(before, files.Configs[name], drift, p.talosAtChange(name, r.Machines[name]))
+		if err == nil {
+			err = stuck.add(name, before, files.Configs[name], changes)
+		}
+
 		if err != nil {
 			out.Append(finding.UnableAt(p.machinePath(name), "compare", "configurations",
 				finding.Report{Cause: []string{name + ": " + err.Error()}}))
@@ -52,7 +57,7 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 		r.Machines[name], r.changes[name] = state, changes
 	}
 
-	return r, out
+	return r, append(out, p.refuseVolumes(prior, stuck)...)
 }
 
 // talosAtChange is the Talos that a machine runs when it is given another configuration: that of the configuration

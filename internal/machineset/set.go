@@ -85,6 +85,8 @@ type Machine struct {
 	AnyHardware bool
 	// OwnInstall is true when the machine has install settings of its own.
 	OwnInstall bool
+	// OwnVolumes is true when the machine has volumes of the system of its own.
+	OwnVolumes bool
 	// OwnImage is true when the installer image is given, by the machine or its group.
 	OwnImage bool
 	Meta     Meta
@@ -259,7 +261,7 @@ func (m Machine) installerOf(version string) string {
 	}
 
 	reference, err := image.Installer{
-		Version: version, Schematic: m.Group.Schematic, Platform: m.Group.Platform,
+		Version: version, Schematic: m.Group.Schematic, Platform: m.Group.Platform, SecureBoot: m.Group.SecureBoot,
 	}.Reference()
 	if err != nil {
 		return ""

@@ -197,6 +197,14 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 			continue
 		}
 
+		if installer, known := reference.Installer(); known && g.SecureBoot && !installer.SecureBoot {
+			problems = append(problems, p.problems(name, &machineconfig.FieldError{
+				Field: "machine.install.image", Found: finding.Quote(m.Config.Install.Image) + ", which is not signed, with secure_boot",
+				Allowed: "an image such as factory.talos.dev/metal-installer-secureboot/<schematic>:<version>",
+				Fix:     "leave the image out, which then follows from secure_boot and schematic",
+			}))
+		}
+
 		if installs, ok := machineconfig.ReadTalosVersion(reference.Tag); ok && !installs.EQ(talos.Version) {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
 				Field: "machine.install.image", Found: finding.Quote(reference.Tag) + " as the version of the installer image",

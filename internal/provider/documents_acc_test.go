@@ -100,7 +100,8 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 1, 2)
-		w := applied(t, cli, secretsProvider+on114(secretsHCL+s.clusterHCL(s.twoPools(""), "")))
+		w := applied(t, cli, secretsProvider+on114(secretsHCL+withSystem(s.clusterHCL(s.twoPools("workload_isolation = false"), ""),
+			systemHCL)))
 
 		// The configuration of a control plane has all secrets.
 		w.Write("secrets.yaml", string(s.controlPlane[0].Config()))

@@ -36,8 +36,8 @@ type kept struct {
 //     1.14, VolumeConfig.RuntimeValidate).
 //   - A volume is not encrypted in place, nor decrypted ("block dev type mismatch", "volume is encrypted, but no
 //     encryption config provided", Talos 1.14, block/internal/volumes, encrypt.go and format.go).
-//   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow (Talos 1.14,
-//     internal/pkg/encryption, Open and syncKeys): one has to stay, in its slot.
+//   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow (Talos
+//     1.14, internal/pkg/encryption, Open and syncKeys): one has to stay, in its slot.
 func Changes(before, after coreconfig.Provider) []Change {
 	var changes []Change
 

@@ -142,7 +142,7 @@ func (k Key) check(found *problems, volume, slot string, partial bool) {
 			"give each of them a slot of its own")
 	}
 
-	if len(kinds) == 0 && !partial && !k.Unread {
+	if len(kinds) == 0 && !partial {
 		found.add(at, "no kind of key", "one of node_id, passphrase, kms_endpoint and tpm", "choose one")
 	}
 

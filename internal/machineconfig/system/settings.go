@@ -48,8 +48,6 @@ type Key struct {
 	TPM         *TPM
 	// LockToState makes the key useless without the STATE partition it was made beside.
 	LockToState bool
-	// Unread is set where not all of the key is known yet.
-	Unread bool
 }
 
 // TPM is how a key is sealed by the TPM.

@@ -114,7 +114,8 @@ func (g *writtenGroup) refuseMetal() finding.List {
 	var diags finding.List
 
 	for name, v := range map[string]attr.Value{"machines": g.machines.Machines, "install": g.machines.Install,
-		"schematic": g.machines.Schematic, "platform": g.machines.Platform} {
+		"schematic": g.machines.Schematic, "platform": g.machines.Platform, "system_volumes": g.machines.SystemVolumes,
+		"workload_isolation": g.machines.WorkloadIsolation, "secure_boot": g.machines.SecureBoot} {
 		if v.IsNull() {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -113,10 +114,13 @@ func poolFrom(
 		CommonModel: untoldLife(ctx, protect),
 	}
 
+	settings, volumes, systemDiags := importedSystem(ctx, machines, names)
+	model.Model, model.SystemVolumes = settings, volumes
+
 	if reference, err := image.ParseReference(first.Image); err == nil {
-		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" &&
-			!installer.SecureBoot {
+		if installer, ok := reference.Installer(); ok && installer.Schematic != "" && installer.Registry == "" {
 			model.Schematic, model.Platform = types.StringValue(installer.Schematic), types.StringValue(installer.Platform)
+			model.SecureBoot = tf.TrueOrNull(installer.SecureBoot)
 		}
 	}
 
@@ -124,11 +128,12 @@ func poolFrom(
 	derived := writeGroup(machineset.Group{}, model.machinesModel, model.TalosVersion, types.StringNull()).installer(r,
 		types.StringNull())
 
-	var diags diag.Diagnostics
+	diags := systemDiags
 
 	model.Install = types.ObjectNull(installType())
 	if shared {
-		model.Install, diags = installValue(ctx, first, derived)
+		install, more := installValue(ctx, first, derived)
+		model.Install, diags = install, append(diags, more...)
 	}
 
 	var more diag.Diagnostics
@@ -140,7 +145,7 @@ func poolFrom(
 			}
 
 			return installValue(ctx, install, derived)
-		})
+		}, volumes.IsNull())
 
 	model.Observed = withoutHostname(of, machines)
 
@@ -160,10 +165,36 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 	return types.MapValueMust(ObservedType(), values)
 }
 
-// importedMachines is the machines of a set, each with the install settings that own says are its own.
+// importedSystem is what is said of the system of machines that are all alike in it. Volumes that differ are those of
+// single machines.
+func importedSystem(
+	ctx context.Context, machines map[string]machineconfig.Machine, names []string,
+) (system.Model, types.Map, diag.Diagnostics) {
+	shared := machines[names[0]].System
+
+	for _, name := range names {
+		own := machines[name].System
+		if !reflect.DeepEqual(own.Volumes, shared.Volumes) {
+			shared.Volumes = nil
+		}
+
+		if !reflect.DeepEqual(own.WorkloadIsolation, shared.WorkloadIsolation) {
+			shared.WorkloadIsolation = nil
+		}
+
+		if !reflect.DeepEqual(own.ImageVerification, shared.ImageVerification) {
+			shared.ImageVerification = nil
+		}
+	}
+
+	return system.Of(ctx, shared, false)
+}
+
+// importedMachines is the machines of a set, each with the install settings that own says are its own, and its volumes
+// when they are.
 func importedMachines(
 	ctx context.Context, of machineset.Group, addresses map[string]string, machines map[string]machineconfig.Machine,
-	own func(machineconfig.Install) (types.Object, diag.Diagnostics),
+	own func(machineconfig.Install) (types.Object, diag.Diagnostics), ownVolumes bool,
 ) (types.Map, diag.Diagnostics) {
 	values := map[string]attr.Value{}
 
@@ -178,9 +209,15 @@ func importedMachines(
 			hostname = types.StringNull()
 		}
 
+		volumes := system.NoVolumes()
+		if ownVolumes {
+			_, own, more := system.Of(ctx, machines[name].System, false)
+			volumes, diags = own, append(diags, more...)
+		}
+
 		value, more := types.ObjectValueFrom(ctx, machineType(), machineModel{
 			Address: types.StringValue(addresses[name]), Hostname: hostname,
-			Install:       install,
+			Install: install, SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		})
 		diags.Append(more...)

@@ -98,6 +98,7 @@ func oneMachineFrom(
 		TalosVersion: shared.TalosVersion, Schematic: shared.Schematic, Platform: shared.Platform,
 	}
 	model.Install, model.ConfigPatches = shared.Install, shared.ConfigPatches
+	model.Model, model.SystemVolumes = shared.Model, shared.SystemVolumes
 	model.setLife(shared.CommonModel)
 
 	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)

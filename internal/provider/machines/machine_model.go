@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -32,6 +33,7 @@ type OneMachineModel struct {
 	Schematic    types.String `tfsdk:"schematic"`
 	Platform     types.String `tfsdk:"platform"`
 
+	system.Model
 	rollout.Changes
 
 	// As LifeModel has them, but for observed.
@@ -139,7 +141,7 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 
 	written := untoldReplicas(machinesModel{
 		Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
-		ConfigPatches: types.ListNull(types.StringType),
+		ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes(),
 	})
 
 	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written,

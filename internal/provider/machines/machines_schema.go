@@ -2,6 +2,7 @@ package machines
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -20,6 +22,7 @@ type machineModel struct {
 	Rejoin        types.Bool   `tfsdk:"rejoin"`
 	Hostname      types.String `tfsdk:"hostname"`
 	Install       types.Object `tfsdk:"install"`
+	SystemVolumes types.Map    `tfsdk:"system_volumes"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 	Meta          types.Map    `tfsdk:"meta"`
 }
@@ -86,7 +89,8 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			},
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),
-			"install": installAgain(install),
+			"install":        installAgain(install),
+			"system_volumes": volumesAgain(strings.TrimSuffix(install, "install") + "system_volumes"),
 			"config_patches": schema.ListAttribute{
 				Optional:    true,
 				ElementType: types.StringType,
@@ -120,6 +124,15 @@ func installAgain(where string) schema.SingleNestedAttribute {
 	again := installAttribute("", "")
 	again.MarkdownDescription = "How Talos is installed on this machine; the rest is taken from `" + where + "`."
 	again.Attributes = tf.AsIn(where, again.Attributes)
+
+	return again
+}
+
+// volumesAgain is system_volumes of a machine in a group, whose own is where.
+func volumesAgain(where string) schema.MapNestedAttribute {
+	again := system.Volumes("", "")
+	again.MarkdownDescription = "The volumes of this machine, all of them, instead of `" + where + "`."
+	again.NestedObject.Attributes = tf.AsIn(where, again.NestedObject.Attributes)
 
 	return again
 }

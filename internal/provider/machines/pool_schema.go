@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -39,6 +40,10 @@ type machinesModel struct {
 	Schematic     types.String `tfsdk:"schematic"`
 	Platform      types.String `tfsdk:"platform"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
+
+	system.Model
+
+	SystemVolumes types.Map `tfsdk:"system_volumes"`
 
 	// What there is in the place of Machines in containers.
 	Replicas       types.Int64  `tfsdk:"replicas"`
@@ -182,6 +187,8 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 		},
 	}
 
+	attributes["system_volumes"] = system.Volumes("the "+role+" machines", patchChange)
+	maps.Copy(attributes, system.Attributes(patchChange, imageChange))
 	maps.Copy(attributes, replicaAttributes(role))
 
 	return attributes

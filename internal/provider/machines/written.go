@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -44,7 +45,7 @@ func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUna
 	talosVersion = tf.Version(talosVersion)
 	g.TalosVersion, g.MaxUnavailable = talosVersion.ValueString(), maxUnavailable.ValueString()
 	g.Schematic, g.Platform = machines.Schematic.ValueString(), machines.Platform.ValueString()
-	g.OwnPod = !machines.Pod.IsNull()
+	g.OwnPod, g.SecureBoot = !machines.Pod.IsNull(), machines.SecureBoot.ValueBool()
 
 	return &writtenGroup{Group: &g, machines: machines, talosVersion: talosVersion, maxUnavailable: maxUnavailable}
 }
@@ -145,6 +146,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			AnyHardware: machine.UUID.IsUnknown(),
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),
+			OwnVolumes:  !machine.SystemVolumes.IsNull(),
 			OwnImage:    ownImage,
 			Meta:        readMeta(named, settings, machine.Meta),
 			Config:      g.machine(ctx, settings, key, machine),
@@ -175,13 +177,20 @@ func (g *writtenGroup) machine(
 		hostname = name
 	}
 
+	volumes := one.SystemVolumes
+	if volumes.IsNull() {
+		volumes = g.machines.SystemVolumes
+	}
+
 	return machineconfig.Machine{
-		Role:        machineconfig.Role(g.Role),
-		Mode:        machineconfig.Metal,
-		Hostname:    hostname,
-		Install:     install,
-		PoolPatches: r.Texts(g.machines.ConfigPatches),
-		Patches:     r.Texts(one.ConfigPatches),
+		Role:         machineconfig.Role(g.Role),
+		Mode:         machineconfig.Metal,
+		Hostname:     hostname,
+		Install:      install,
+		System:       g.machines.Read(ctx, r, volumes),
+		TalosVersion: g.TalosVersion,
+		PoolPatches:  r.Texts(g.machines.ConfigPatches),
+		Patches:      r.Texts(one.ConfigPatches),
 	}
 }
 
@@ -237,6 +246,7 @@ func (g *writtenGroup) installer(r *tf.Reader, given types.String) string {
 
 	reference, err := image.Installer{
 		Version: r.Text(g.talosVersion), Schematic: r.Text(g.machines.Schematic), Platform: r.Text(g.machines.Platform),
+		SecureBoot: r.Truth(g.machines.SecureBoot, false),
 	}.Reference()
 	if err != nil {
 		return ""
@@ -279,7 +289,8 @@ func addReplicas(
 			Group: g.Group, Key: strconv.Itoa(n), Ordinal: n, Address: address, Image: image, Pod: pod,
 			Config: machineconfig.Machine{
 				Role: machineconfig.Role(g.Role), Mode: machineconfig.Container, Hostname: p.Host.NameOf(p.Settings.Name, identity),
-				CertSANs:    finding.NonEmpty(address),
+				CertSANs: finding.NonEmpty(address),
+				System:   g.machines.Read(ctx, settings, system.NoVolumes()), TalosVersion: g.TalosVersion,
 				PoolPatches: settings.Texts(g.machines.ConfigPatches), Patches: g.patchesOf(settings, n),
 			},
 		}

@@ -1,0 +1,71 @@
+variable "passphrase" {
+  description = "Opens the disks where a TPM cannot, such as after an exchange of the board."
+  type        = string
+  sensitive   = true
+}
+
+locals {
+  # Slot 0 opens the disk every day; slot 1 is the way back, and the key that stays when slot 0 is exchanged.
+  encryption_keys = {
+    0 = { tpm = { check_secure_boot = true } }
+    1 = { passphrase = var.passphrase }
+  }
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_cluster" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.14.1"
+  kubernetes_version = "v1.36.3"
+
+  control_plane = {
+    install     = { disk_selector = { type = "nvme" } }
+    secure_boot = true
+
+    system_volumes = {
+      STATE     = { encryption_keys = local.encryption_keys }
+      EPHEMERAL = { max_size = "80%", encryption_keys = local.encryption_keys }
+      ETCD      = { min_size = "10GiB", max_size = "20GiB", encryption_keys = local.encryption_keys }
+    }
+
+    image_verification = [
+      { image = "registry.k8s.io/*", issuer = "https://accounts.google.com", subject = "krel-trust@k8s-releng-prod.iam.gserviceaccount.com" },
+      { image = "evil.example.com/*", deny = true },
+    ]
+
+    machines = {
+      cp-1 = { address = "10.0.0.11" }
+      cp-2 = { address = "10.0.0.12" }
+      cp-3 = { address = "10.0.0.13" }
+    }
+  }
+
+  workers = {
+    batch = {
+      install = { disk = "/dev/sda" }
+
+      system_volumes = {
+        # Images and the writable layers of containers, away from the system disk.
+        CRI = { min_size = "100GiB", grow = true, disk_selector = "disk.transport == \"nvme\" && !system_disk" }
+      }
+
+      # A volume for pods is a document of its own.
+      config_patches = [<<-YAML
+        apiVersion: v1alpha1
+        kind: UserVolumeConfig
+        name: scratch
+        provisioning:
+          diskSelector:
+            match: disk.rotational
+          minSize: 50GiB
+      YAML
+      ]
+
+      machines = { w-1 = { address = "10.0.0.21" } }
+    }
+  }
+}

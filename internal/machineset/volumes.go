@@ -1,0 +1,75 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
+)
+
+// stuckVolumes are changes that machines with data do not take, and the machines that would have to.
+type stuckVolumes map[system.Change][]string
+
+// add notes those of a machine that runs one configuration and is wanted with another, which differ in changes.
+func (s stuckVolumes) add(name string, before, after []byte, changes []machineconfig.Change) error {
+	if !slices.ContainsFunc(changes, ofVolume) {
+		return nil
+	}
+
+	stuck, err := machineconfig.VolumeChanges(before, after)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+
+	for _, change := range stuck {
+		s[change] = append(s[change], name)
+	}
+
+	return nil
+}
+
+// ofVolume is whether a change may be about a volume.
+func ofVolume(c machineconfig.Change) bool {
+	return strings.Contains(c.Document, "Volume") || c.Path.StartsWith("machine", "systemDiskEncryption") ||
+		len(c.Path) < 2 && c.Document == "v1alpha1"
+}
+
+// refuseVolumes refuses changes of volumes that only a machine takes which begins anew.
+func (p Set) refuseVolumes(prior Set, stuck stuckVolumes) finding.List {
+	var diags finding.List
+
+	for _, change := range slices.SortedFunc(maps.Keys(stuck),
+		func(a, b system.Change) int { return cmp.Compare(a.Document, b.Document) }) {
+		names := stuck[change]
+		diags.Append(finding.Refused(p.volumePath(prior, names[0], change.Volume), "Unsupported change of a volume",
+			fmt.Sprintf("%s of %s: %s", change.Document, finding.MachinesNamed(names), change.What), change.Why,
+			"Take the change back; or let the machines begin anew with it, one after the other: remove one, which drains, "+
+				"resets and wipes it, apply, and add it again with the change as its own system_volumes or patch. The guide on "+
+				"disks has the steps"))
+	}
+
+	return diags
+}
+
+// volumePath is the attribute of a volume of the system that differs; the machine where a patch is what differs.
+func (p Set) volumePath(prior Set, name, volume string) finding.Path {
+	now, before := p.Machines[name].Config.System.Volumes, prior.Machines[name].Config.System.Volumes
+
+	is, given := now[volume]
+	at := p.locateMachine([]any{"system_volumes"}, name)
+
+	switch {
+	case volume == "" || reflect.DeepEqual(is, before[volume]):
+		return p.machinePath(name)
+	case given:
+		return at.AtMapKey(volume)
+	default:
+		return at
+	}
+}

@@ -1,0 +1,140 @@
+package machineset
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
+)
+
+// running is a set whose machines run what it says, and its record.
+func running(t *testing.T, p Set) Record {
+	t.Helper()
+
+	files, diags := p.RenderForPlan()
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	record := recordOf(p)
+	for name, state := range record.Machines {
+		state.ConfigDigest, state.TalosVersion, state.Stage = files.Digests[name], "v1.14.1", cluster.StageRunning
+		record.Machines[name] = state
+	}
+
+	return record
+}
+
+// disks is a set of three control planes and a worker, whose volumes are those of its groups.
+func disks(secrets string, planes, workers system.Settings) Set {
+	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2", "cp-3": "10.0.0.3",
+		"batch/w-1": "10.0.0.11"})
+	p.Secrets = secrets
+	p.Settings = machineconfig.Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.35.2",
+		Contract: "v1.13"}
+
+	for name, m := range p.Machines {
+		m.Group.TalosVersion = "v1.14.1"
+		m.Config = machineconfig.Machine{Role: machineconfig.Role(m.Group.Role), System: planes, TalosVersion: "v1.14.1",
+			Install: machineconfig.Install{Disk: "/dev/sda"}}
+
+		if m.Group.Role == cluster.Worker {
+			m.Config.System = workers
+		}
+
+		p.Machines[name] = m
+	}
+
+	return p
+}
+
+func withVolume(name string, v system.Volume) system.Settings {
+	return system.Settings{Volumes: map[string]system.Volume{name: v}}
+}
+
+// What a disk with data does not take is refused where it is written, for the machines that have data.
+func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
+	t.Parallel()
+
+	secrets, err := os.ReadFile(filepath.Join("..", "pki", "testdata", "test-only-secrets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var (
+		etcd    = withVolume("ETCD", system.Volume{MinSize: "10GiB"})
+		sealed  = withVolume("STATE", system.Volume{Keys: map[string]system.Key{"0": {TPM: &system.TPM{}}}})
+		plain   = system.Settings{}
+		patched = func(p Set) {
+			m := p.Machines["batch/w-1"]
+			m.Config.Patches = []string{"apiVersion: v1alpha1\nkind: VolumeConfig\nname: LOG\nprovisioning:\n  minSize: 1GiB\n"}
+			p.Machines["batch/w-1"] = m
+		}
+		own = func(p Set) {
+			m := p.Machines["cp-2"]
+			m.Config.System, m.OwnVolumes = etcd, true
+			p.Machines["cp-2"] = m
+		}
+	)
+
+	for name, test := range map[string]struct {
+		planes, workers system.Settings
+		before          system.Settings
+		change          func(Set)
+		gone            string
+		at, says        string
+	}{
+		"a partition for etcd": {planes: etcd, at: `control_plane.system_volumes["ETCD"]`,
+			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a directory of EPHEMERAL would become a partition of its own"},
+		"none any more": {before: etcd, at: "control_plane.system_volumes",
+			says: "VolumeConfig/ETCD of machines cp-1, cp-2 and cp-3: a partition of its own would become a directory of EPHEMERAL"},
+		"encrypted": {workers: sealed, at: `workers["batch"].system_volumes["STATE"]`,
+			says: "VolumeConfig/STATE of machine batch/w-1: a plain volume would become an encrypted one"},
+		"by patch": {change: patched, at: `workers["batch"].machines["w-1"]`,
+			says: "VolumeConfig/LOG of machine batch/w-1: a directory of EPHEMERAL would become a partition of its own"},
+		"on one machine": {change: own, at: `control_plane.machines["cp-2"].system_volumes["ETCD"]`,
+			says: "VolumeConfig/ETCD of machine cp-2: "},
+		"on a machine that joins": {change: own, gone: "cp-2"},
+		"on other hardware": {change: func(p Set) {
+			own(p)
+
+			m := p.Machines["cp-2"]
+			m.UUID = other
+			p.Machines["cp-2"] = m
+		}},
+		"a larger one": {before: etcd, planes: withVolume("ETCD", system.Volume{MinSize: "20GiB"})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prior, p := disks(string(secrets), test.before, plain), disks(string(secrets), test.planes, test.workers)
+			record := running(t, prior)
+
+			if test.change != nil {
+				test.change(p)
+			}
+
+			if test.gone != "" {
+				delete(prior.Machines, test.gone)
+				delete(record.Machines, test.gone)
+				delete(record.Members, test.gone)
+			}
+
+			_, found := p.ForecastUpdate(prior, record, cluster.DefaultPolicy())
+
+			if test.says == "" {
+				if found.HasError() {
+					t.Error(found)
+				}
+
+				return
+			}
+
+			if len(found) != 1 || found[0].At.String() != test.at || !strings.HasPrefix(found[0].Detail, test.says) {
+				t.Errorf("found %+v\nwant %s: %s", found, test.at, test.says)
+			}
+		})
+	}
+}

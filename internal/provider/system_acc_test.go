@@ -1,0 +1,81 @@
+package provider
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// systemHCL is what is said of the system of control planes.
+const systemHCL = `
+    system_volumes = {
+      STATE     = { encryption_keys = { 0 = { tpm = {} }, 1 = { passphrase = "open sesame" } } }
+      EPHEMERAL = { max_size = "80%", encryption_keys = { 0 = { node_id = true } } }
+      ETCD      = { min_size = "10GiB", disk_selector = "disk.transport == \"nvme\"" }
+    }
+    image_verification = [
+      { image = "registry.k8s.io/*", issuer = "https://accounts.google.com", subject = "krel@test" },
+      { image = "*", skip = true },
+    ]
+`
+
+// withSystem is a configuration with more said of control planes.
+func withSystem(config, settings string) string {
+	return strings.Replace(config, "  control_plane = {\n", "  control_plane = {\n"+settings, 1)
+}
+
+// What is said of the system of machines is theirs from the beginning, is changed as Talos can, and what a disk with data
+// does not take is refused on the argument.
+func TestAccSystem_isMadeAndChanged(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSiteWith(t, sim.Options{TalosVersion: talos114}, 1, 1)
+		config := func(settings, pool string) string {
+			return on114(secretsHCL + withSystem(s.clusterHCL(poolHCL("batch", s.workers, pool), ""), settings))
+		}
+		without := func(line string) string {
+			return regexp.MustCompile(`(?m)^ *`+line+`.*\n`).ReplaceAllString(systemHCL, "")
+		}
+
+		unitTest(t, cli, resource.TestCase{
+			ProtoV6ProviderFactories: quickProviders(),
+			Steps: []resource.TestStep{
+				{
+					Config: config(systemHCL, ""), ConfigPlanChecks: emptyAfterwards(),
+					ConfigStateChecks: []statecheck.StateCheck{phaseIs(theCluster, "Ready")},
+				},
+				{
+					Config: config(without("ETCD "), ""),
+					ExpectError: regexp.MustCompile(`(?s)Unsupported change of a volume.*VolumeConfig/ETCD\s+of\s+machine\s+cp-1:` +
+						`\s+a\s+partition\s+of\s+its\s+own\s+would\s+become\s+a\s+directory`),
+				},
+				{
+					Config:      config(strings.Replace(systemHCL, "node_id = true", `passphrase = "open says me"`, 1), ""),
+					ExpectError: regexp.MustCompile(`(?s)VolumeConfig/EPHEMERAL.*all\s+of\s+its\s+encryption\s+keys`),
+				},
+				{
+					Config: strings.ReplaceAll(config(systemHCL, ""), talos114, "v1.13.0"),
+					ExpectError: regexp.MustCompile(
+						`(?s)Invalid system_volumes.*with\s+talos_version\s+v1\.13.*Talos\s+v1\.14\s+and\s+newer`),
+				},
+				{
+					// One key stays, the other is exchanged at the next boot; rules are followed at once.
+					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
+						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
+					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster,
+						`apply configuration to cp-1 \(reboot for VolumeConfig/STATE.*`,
+						`apply configuration to batch/w-1 \(no reboot\): .*ImageVerificationConfig.*`)),
+				},
+			},
+		})
+
+		s.expectReset(t)
+	})
+}
