@@ -15,13 +15,13 @@ import (
 
 var trials = flag.Int("trials", sample(3000), "the number of trials of TestPlan_rollsOutOnRandomClusters")
 
-// sample is how many random clusters a change is tried on: half of those of a release.
+// sample is how many random clusters a change is tried on: a third of those of a release.
 func sample(all int) int {
 	if testenv.Everything() {
 		return all
 	}
 
-	return all / 2
+	return all / 3
 }
 
 var oneSeed = flag.Int64("seed", -1, "run this trial of TestPlan_rollsOutOnRandomClusters only, and print it")
