@@ -60,7 +60,7 @@ resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
 func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 	t.Parallel()
 
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		bundle := bundleOnce()
 		s := newSite(t, 1, 2)
 		w := s.providedSite(t, cli, bundle)
