@@ -2,8 +2,6 @@ package sim
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -37,20 +35,18 @@ type cluster struct {
 	applying sync.Mutex // held by the machine that creates bootstrap manifests
 }
 
-// joinCluster makes the machine known to the other machines of its configuration's cluster.
+// joinCluster makes the machine known to the other machines of its configuration's cluster: those with the same id,
+// whatever authority their API has (Talos 1.13, cluster.DiscoveryServiceController). Keys of a cluster are turned over.
 func (b *boot) joinCluster() error {
 	ca := b.OSAuthority()
 	if ca == nil {
 		return errors.New("configuration has no machine.ca")
 	}
 
-	cert, err := ca.GetCert()
-	if err != nil {
-		return fmt.Errorf("parse machine.ca: %w", err)
+	id := string(ca.Crt)
+	if identity := b.Config().DiscoveryIdentityConfig(); identity != nil && identity.ClusterID() != "" {
+		id = identity.ClusterID()
 	}
-
-	sum := sha256.Sum256(cert.Raw)
-	id := hex.EncodeToString(sum[:])
 
 	b.World.Update(func() {
 		c := b.sim.clusters[id]
