@@ -24,12 +24,24 @@ type lifeApply struct {
 	kinds map[string]string
 	// deposed are where objects go that are created before they are destroyed.
 	deposed map[string]lifeKey
-	// Lost reports whether what a call answers is lost: the process of the CLI was killed.
-	Lost func() bool
+	// Lost is what becomes of what a call answers.
+	Lost func() loss
 }
 
+// loss is what nothing is left of when a process was killed.
+type loss int
+
+const (
+	lossNone loss = iota
+	// lossOfAnswers is the end of the CLI, and of the provider with it: the state is that of before the call.
+	lossOfAnswers
+	// lossOfPrivate is the end of the provider alone: of a resource that it was changing the CLI stores the attributes of
+	// before, and no private state (Terraform 1.11.4, OpenTofu 1.12.6: node_resource_abstract_instance.go, apply).
+	lossOfPrivate
+)
+
 // applyLife applies a plan as the CLIs do, in a process of the provider of its own. stop is closed for an interrupt.
-func applyLife(t *testing.T, p lifePlan, blocks []lifeBlock, stop <-chan struct{}, lost func() bool) *lifeApply {
+func applyLife(t *testing.T, p lifePlan, blocks []lifeBlock, stop <-chan struct{}, lost func() loss) *lifeApply {
 	t.Helper()
 
 	a := &lifeApply{lifeWalk: newLifeWalk(t, p.State), kinds: kindsOf(blocks), deposed: map[string]lifeKey{}, Lost: lost}
@@ -196,7 +208,7 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 		return a.said(c.Key.String(), nil, err)
 	}
 
-	if a.Lost() {
+	if a.Lost() != lossNone {
 		return false
 	}
 
@@ -220,6 +232,9 @@ func (a *lifeApply) destroy(ctx context.Context, c lifeChange) bool {
 // create is the leg of a change that creates or updates. It is planned again, with what is known by now.
 func (a *lifeApply) create(ctx context.Context, c lifeChange) bool {
 	key := c.Key
+	if a.Lost() != lossNone {
+		return false
+	}
 
 	if c.Action == actReplaceCreated {
 		a.depose(key)
@@ -267,7 +282,14 @@ func (a *lifeApply) applied(ctx context.Context, c, again lifeChange, prior *lif
 		return a.said(c.Key.String(), nil, err)
 	}
 
-	if a.Lost() {
+	switch lost := a.Lost(); {
+	case lost == lossOfPrivate && prior != nil:
+		bare := *prior
+		bare.Private = nil
+		a.store(c.Key, &bare)
+
+		return false
+	case lost != lossNone:
 		return false
 	}
 

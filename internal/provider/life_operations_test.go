@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -86,6 +87,8 @@ func (w *lifeWorld) operation() lifeOperation {
 		op.Kill = w.sometimes(50)
 	}
 
+	op.Loss = choose(w, []loss{lossOfAnswers, lossOfPrivate})
+
 	if len(op.Config.Planes) == 0 || w.identity == "" || len(w.addressesOf(w.states[i], false)) == 0 {
 		return w.recreate(op)
 	}
@@ -98,7 +101,7 @@ func (w *lifeWorld) operation() lifeOperation {
 		w.applyAgain, w.rename, w.rename, w.renameMachines, w.relayout, w.relayout, w.stateRemove, w.stateRemove, w.importBack,
 		w.importBack, w.replace, w.replace, w.taint, w.taint, w.destroy, w.shrink, w.shrink, w.grow, w.setting, w.setting,
 		w.otherState, w.otherState, w.secretsGo, w.removeAll, w.replaceFirst, w.replaceFirst, w.goBack,
-		w.exchange, w.exchange, w.exchange,
+		w.exchange, w.exchange, w.exchange, w.rotate, w.rotate, w.rotate,
 	}
 
 	return choose(w, kinds)(op)
@@ -248,6 +251,10 @@ func (w *lifeWorld) goBack(op lifeOperation) lifeOperation {
 	op.Name = "apply the configuration from before"
 
 	if was := w.previous[op.State]; len(was.Planes) > 0 {
+		if len(w.states[1-op.State]) > 0 {
+			was.Turn = op.Config.Turn
+		}
+
 		op.Config = was
 	}
 
@@ -260,6 +267,36 @@ func (w *lifeWorld) importSecrets(op lifeOperation) lifeOperation {
 	op.Commands = func(state lifeState) { w.importInto(state, op.Config, w.blocks(op.Config)[0]) }
 
 	return op
+}
+
+// rotate turns keys over, where no other state has the secrets, too.
+func (w *lifeWorld) rotate(op lifeOperation) lifeOperation {
+	if len(w.states[1-op.State]) > 0 || w.states[op.State][lifeKey{Address: lifeSecrets}] == nil {
+		return w.setting(op)
+	}
+
+	for range 1 + w.random.IntN(2) {
+		op.Config.Turn[w.random.IntN(len(lifeTriggers))] = w.fresh("k")
+	}
+
+	op.Name = "turn keys over"
+
+	if op.Interrupt == 0 && w.sometimes(50) {
+		op.Interrupt, op.Kill = 1+w.random.IntN(choose(w, []int{30, 100, 300})), w.sometimes(70)
+	}
+
+	return op
+}
+
+// turning is whether keys of a state are being turned over.
+func (w *lifeWorld) turning(state int) bool {
+	for _, text := range bundlesIn(w.t, w.states[state]) {
+		if bundle, err := pki.Parse([]byte(text)); err == nil && len(bundle.Turning()) > 0 {
+			return true
+		}
+	}
+
+	return false
 }
 
 func (w *lifeWorld) taint(op lifeOperation) lifeOperation {
@@ -348,6 +385,10 @@ func (w *lifeWorld) setting(op lifeOperation) lifeOperation {
 
 // otherState lets the other state take the cluster over: with the secrets from a file, by a create or by an import.
 func (w *lifeWorld) otherState(op lifeOperation) lifeOperation {
+	if w.turning(op.State) {
+		return w.applyAgain(op)
+	}
+
 	op.State = 1 - op.State
 	if len(w.states[op.State]) > 0 {
 		return w.setting(lifeOperation{State: op.State, Config: w.configs[op.State]})

@@ -51,8 +51,33 @@ type lifeConfig struct {
 	CreateFirst             bool
 	NoSecrets               bool
 	Rack                    string
-	// Turn is the text of the triggers that turn keys over; empty for none.
-	Turn string
+	// Turn is the texts of the triggers that turn keys over; empty for none.
+	Turn lifeTurn
+}
+
+// lifeTurn is the texts of triggers, in the order of lifeTriggers.
+type lifeTurn [5]string
+
+var lifeTriggers = [5]string{"talos_ca", "kubernetes_ca", "cluster_token", "aggregator_ca", "service_account_key"}
+
+// turnOf gives the same text to the keys that machines of both roles have.
+func turnOf(text string) lifeTurn { return lifeTurn{text, text, text} }
+
+// rotate is the argument of secrets; none where no trigger has a text.
+func (t lifeTurn) rotate(into configuration) configuration {
+	triggers := configuration{}
+
+	for i, text := range t {
+		if text != "" {
+			triggers[lifeTriggers[i]] = text
+		}
+	}
+
+	if len(triggers) > 0 {
+		into["rotate"] = triggers
+	}
+
+	return into
 }
 
 func (c lifeConfig) String() string {
@@ -127,12 +152,7 @@ func (s *lifeSite) blocks(c lifeConfig) []lifeBlock {
 		blocks = append(blocks, lifeBlock{
 			Address: lifeSecrets, Kind: "talosop_secrets",
 			Config: func(func(string, string) tftypes.Value) configuration {
-				config := configuration{"deletion_protection": !c.SecretsUnlocked}
-				if c.Turn != "" {
-					config["rotate"] = configuration{"talos_ca": c.Turn, "kubernetes_ca": c.Turn, "cluster_token": c.Turn}
-				}
-
-				return config
+				return c.Turn.rotate(configuration{"deletion_protection": !c.SecretsUnlocked})
 			},
 		})
 	}

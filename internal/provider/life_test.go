@@ -258,13 +258,15 @@ func (w *lifeWorld) end() {
 
 // settle applies the configuration of a state until its plan is empty, or refused.
 func (w *lifeWorld) settle(i int) {
-	for range 4 {
+	// Keys that are being turned over take three applies, and one more of each machine that is a resource of its own.
+	for range 10 {
 		op := lifeOperation{Name: "settle", State: i, Config: w.configs[i], Commands: untainted}
 		if w.states[i][lifeKey{Address: lifeSecrets}] == nil && len(op.Config.Planes) > 0 && w.identity != "" {
 			op = w.importSecrets(op)
 		}
 
-		if !w.run(op) || len(w.Violations) > 0 {
+		done := w.run(op)
+		if !done && (w.refused || !w.turning(i)) || len(w.Violations) > 0 {
 			return
 		}
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -42,12 +43,12 @@ type lifeWorld struct {
 	identity string
 	members  []string
 
-	// idle is true when the last plan had nothing to do.
-	idle       bool
-	Log        []string
-	Violations []string
-	operations int
-	refusals   map[string]int
+	// idle is true when the last plan had nothing to do, and refused when it was refused.
+	idle, refused bool
+	Log           []string
+	Violations    []string
+	operations    int
+	refusals      map[string]int
 }
 
 func (w *lifeWorld) log(format string, args ...any) {
@@ -70,9 +71,11 @@ type lifeOperation struct {
 	Moved    func(state lifeState)
 	Config   lifeConfig
 	Options  lifeOptions
-	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it.
+	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it, and Loss is what
+	// that takes along.
 	Interrupt int
 	Kill      bool
+	Loss      loss
 	// Spared is a machine that nothing may be sent to, and Then what has to hold when all was done.
 	Spared *sim.Machine
 	Then   func()
@@ -84,7 +87,7 @@ type lifeOperation struct {
 var wayOut = []string{
 	"moved", "removed", "deletion_protection", "uncordon", "state rm", "import", "on_destroy", "restore_from", "apply again",
 	"Applying again", "Destroying again", "-replace", "destroy again", "destroy the resource", "and apply",
-	"another hostname",
+	"another hostname", "and then this one again",
 }
 
 // run does an operation. It reports whether all of it was done.
@@ -118,7 +121,7 @@ func (w *lifeWorld) run(op lifeOperation) bool {
 func (w *lifeWorld) perform(op lifeOperation) bool {
 	w.operations++
 	w.ForgetCalls()
-	w.log("%s in state %d (interrupt %d, kill %v): %s", op.Name, op.State, op.Interrupt, op.Kill, op.Config)
+	w.log("%s in state %d (interrupt %d, kill %v, loss %d): %s", op.Name, op.State, op.Interrupt, op.Kill, op.Loss, op.Config)
 
 	if op.Commands != nil {
 		w.states[op.State] = maps.Clone(w.states[op.State])
@@ -138,7 +141,7 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 		w.violated("plan: %s", bug)
 	}
 
-	if plan.Refused || len(plan.Bugs) > 0 {
+	if w.refused = plan.Refused || len(plan.Bugs) > 0; w.refused {
 		w.idle = false
 		w.judge("refused", plan.Diagnostics)
 		w.check(map[string]bool{}, false)
@@ -205,7 +208,13 @@ func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (
 		interrupt()
 	})
 	begun := time.Now()
-	applied = applyLife(w.t, plan, blocks, stop, killed.Load)
+	applied = applyLife(w.t, plan, blocks, stop, func() loss {
+		if killed.Load() {
+			return op.Loss
+		}
+
+		return lossNone
+	})
 
 	hung.Stop()
 	w.SetOnCall(nil)
@@ -553,6 +562,27 @@ func (w *lifeWorld) checkSecrets() {
 
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(bundles)), func(id string) bool { return strings.Contains(config, id) }) {
 			w.violated("the secrets of %s are in no state and in no file", m.Name())
+		}
+
+		w.checkKeys(m, bundles)
+	}
+}
+
+// checkKeys checks that whoever has the secrets of a cluster recognises a machine by the keys that it works with.
+func (w *lifeWorld) checkKeys(m *sim.Machine, bundles map[string]string) {
+	carried, err := machineconfig.Keys(m.Config())
+	must(w.t, err)
+
+	for id, text := range bundles {
+		if !strings.Contains(string(m.Config()), id) {
+			continue
+		}
+
+		bundle, err := pki.Parse([]byte(text))
+		must(w.t, err)
+
+		if unknown := bundle.KnowingFormer(carried).Unknown(carried); len(unknown) > 0 {
+			w.violated("%s works with keys that the secrets do not have: %v", m.Name(), unknown)
 		}
 	}
 }

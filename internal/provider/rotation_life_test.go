@@ -82,10 +82,11 @@ func (r *rotationLife) plan(o lifeOptions) lifePlan {
 type end string
 
 const (
-	killed      end = "killed"             // what the provider answered before it is stored
-	lost        end = "killed, state lost" // a state that is stored far away has nothing of the apply
-	interrupted end = "interrupted"        // the provider ends by itself, and its state is stored
-	never       end = "never"
+	killed         end = "killed"             // what the provider answered before it is stored
+	providerKilled end = "provider killed"    // so is this, and of what was being changed no private state
+	lost           end = "killed, state lost" // a state that is stored far away has nothing of the apply
+	interrupted    end = "interrupted"        // the provider ends by itself, and its state is stored
+	never          end = "never"
 )
 
 // apply applies a plan, until as many calls have changed machines as are given. It tells how many did.
@@ -113,7 +114,16 @@ func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 		return nil
 	})
 
-	applied := applyLife(r.t, p, r.blocks(r.config), stop, gone.Load)
+	applied := applyLife(r.t, p, r.blocks(r.config), stop, func() loss {
+		switch {
+		case !gone.Load():
+			return lossNone
+		case how == providerKilled:
+			return lossOfPrivate
+		default:
+			return lossOfAnswers
+		}
+	})
 	r.SetOnCall(nil)
 
 	switch {
@@ -298,7 +308,7 @@ type rotationEnd struct {
 func rotationEnds(changes []int, most int) []rotationEnd {
 	var all, some []rotationEnd
 
-	ways := []end{killed, lost, interrupted}
+	ways := []end{killed, providerKilled, lost, interrupted}
 
 	for apply, count := range changes {
 		for after := range count + 1 {
@@ -334,7 +344,7 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 			t.Parallel()
 
 			r := newRotationLife(t, c.layout, c.planes, c.workers)
-			r.config.Turn = "undisturbed"
+			r.config.Turn = turnOf("undisturbed")
 			before := r.bundle()
 			changes := r.settle()
 			t.Logf("changes of each apply: %v", changes)
@@ -343,7 +353,7 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 			for i, at := range rotationEnds(changes, c.ends) {
 				t.Logf("%+v", at)
 
-				r.config.Turn = fmt.Sprint(i)
+				r.config.Turn = turnOf(fmt.Sprint(i))
 
 				for range at.Apply {
 					r.apply(r.plan(lifeOptions{}), never, 0)
@@ -375,7 +385,7 @@ func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 				{{How: killed, After: 1}, {How: killed, After: 3}, {How: never}, {How: killed, After: 1}, {How: killed, After: 2}},
 			} {
 				before := r.bundle()
-				r.config.Turn = fmt.Sprint(turn)
+				r.config.Turn = turnOf(fmt.Sprint(turn))
 
 				for _, at := range ends {
 					r.apply(r.plan(lifeOptions{}), at.How, at.After)
@@ -397,7 +407,7 @@ func TestRotation_isDestroyedWhereverAnApplyEnded(t *testing.T) {
 			t.Parallel()
 
 			r := newRotationLife(t, wholeLayout, 1, 1)
-			r.config.Turn = "1"
+			r.config.Turn = turnOf("1")
 
 			for range at.Apply {
 				r.apply(r.plan(lifeOptions{}), never, 0)
@@ -419,7 +429,7 @@ func TestRotation_goesOnAfterAnImport(t *testing.T) {
 			t.Parallel()
 
 			r := newRotationLife(t, layout, 2, 1)
-			r.config.Turn = "1"
+			r.config.Turn = turnOf("1")
 			r.apply(r.plan(lifeOptions{}), never, 0)
 
 			before := r.text()
@@ -441,6 +451,33 @@ func TestRotation_goesOnAfterAnImport(t *testing.T) {
 				r.plan(lifeOptions{})
 			}
 
+			r.settle()
+		})
+	}
+}
+
+// Machines join while keys are turned over, and after it.
+func TestRotation_machinesJoin(t *testing.T) {
+	t.Parallel()
+
+	for applies := 1; applies <= 3; applies++ {
+		if applies != 2 && !testenv.Everything() {
+			continue
+		}
+
+		t.Run(fmt.Sprint("after apply ", applies), func(t *testing.T) {
+			t.Parallel()
+
+			r := newRotationLife(t, wholeLayout, 1, 2)
+			r.config.Workers = r.config.Workers[:1]
+			r.settle()
+			r.config.Turn = turnOf("1")
+
+			for range applies {
+				r.apply(r.plan(lifeOptions{}), never, 0)
+			}
+
+			r.config.Workers = []int{0, 1}
 			r.settle()
 		})
 	}
