@@ -39,7 +39,7 @@ type Set struct {
 	Holders rotation.Cluster
 	// Provided is true when the secrets are those that the provider was given.
 	Provided bool
-	// RecordedSecrets is the digest of the secrets with which the machines of a state were last read.
+	// RecordedSecrets tells the secrets (pki.Bundle.Identity) with which the machines of a state were last read.
 	RecordedSecrets string
 	Endpoints       []string
 	Machines        map[string]Machine

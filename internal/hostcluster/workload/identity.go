@@ -26,6 +26,11 @@ func (i Identity) String() string {
 		uid = "whose kube-system UID the credentials may not read"
 	}
 
+	// A state that lost its private part knows the UID alone.
+	if i.Connection+i.Server == "" {
+		return uid
+	}
+
 	return strings.TrimSpace(fmt.Sprintf("%s (%s, %s)", i.Connection, i.Server, uid))
 }
 

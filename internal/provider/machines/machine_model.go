@@ -39,6 +39,8 @@ type OneMachineModel struct {
 	// As LifeModel has them, but for observed.
 	ID                 types.String   `tfsdk:"id"`
 	OwnerID            types.String   `tfsdk:"owner_id"`
+	HostUID            types.String   `tfsdk:"host_uid"`
+	SecretsDigest      types.String   `tfsdk:"secrets_digest"`
 	OnDestroy          types.String   `tfsdk:"on_destroy"`
 	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
@@ -54,8 +56,9 @@ type OneMachineModel struct {
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{
 		Changes: m.Changes,
-		ID:      m.ID, OwnerID: m.OwnerID, DeletionProtection: m.DeletionProtection,
-		OnDestroy: m.OnDestroy, OnIncomplete: m.OnIncomplete,
+		ID:      m.ID, OwnerID: m.OwnerID, HostUID: m.HostUID, SecretsDigest: m.SecretsDigest,
+		DeletionProtection: m.DeletionProtection,
+		OnDestroy:          m.OnDestroy, OnIncomplete: m.OnIncomplete,
 		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts,
 		Observed:  types.MapNull(ObservedType()),
 		manifests: m.Manifests,
@@ -74,6 +77,7 @@ func (m OneMachineModel) life() CommonModel {
 func (m *OneMachineModel) setLife(life CommonModel) {
 	m.Changes = life.Changes
 	m.ID, m.OwnerID, m.DeletionProtection = life.ID, life.OwnerID, life.DeletionProtection
+	m.HostUID, m.SecretsDigest = life.HostUID, life.SecretsDigest
 	m.OnDestroy, m.OnIncomplete = life.OnDestroy, life.OnIncomplete
 	m.Phase, m.Operations, m.Impact = life.Phase, life.Operations, life.Impact
 	m.Timeouts, m.Manifests = life.Timeouts, life.manifests

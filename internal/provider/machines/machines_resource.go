@@ -249,6 +249,10 @@ func (r *machinesResource[M, P]) planCreate(
 
 	p, diags := r.set(ctx, plan)
 
+	life := P(plan).life()
+	life.belongAsPlanned(p)
+	P(plan).setLife(life)
+
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(found)...)
 	r.setForecast(plan, forecastCreate(p, f, replaces))
@@ -371,6 +375,7 @@ func (r *machinesResource[M, P]) Create(
 	}
 
 	done := converge(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, machineset.PriorState{})
+	life.belong(p, done.host)
 	found, begun := life.settleCreate(p.Set, done)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
@@ -420,6 +425,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
 	resp.Diagnostics.Append(tf.Diagnostics(found)...)
+	life.belongAsSeen(p, host)
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)

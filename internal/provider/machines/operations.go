@@ -43,6 +43,11 @@ func (m CommonModel) protection(p machineset.Set) types.Bool {
 // own tells a set what resource it belongs to.
 func (m CommonModel) own(p *writtenSet) {
 	p.Owner, p.Protected = m.OwnerID.ValueString(), m.DeletionProtection.ValueBool()
+	p.RecordedSecrets = m.SecretsDigest.ValueString()
+
+	if p.Host != nil {
+		p.Host.Recorded.UID = m.HostUID.ValueString()
+	}
 }
 
 // withOwner gives a resource an id that has none.

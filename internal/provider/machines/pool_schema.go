@@ -58,6 +58,8 @@ type CommonModel struct {
 
 	ID                 types.String   `tfsdk:"id"`
 	OwnerID            types.String   `tfsdk:"owner_id"`
+	HostUID            types.String   `tfsdk:"host_uid"`
+	SecretsDigest      types.String   `tfsdk:"secrets_digest"`
 	OnDestroy          types.String   `tfsdk:"on_destroy"`
 	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
@@ -121,14 +123,24 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"id": schema.StringAttribute{
 			Computed:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "A readable id, for messages of the CLI. Use `cluster` to refer to the cluster.",
+			MarkdownDescription: "A readable id, for messages of the CLI.",
 		},
 		"owner_id": schema.StringAttribute{
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "Random id of this resource in this state, which marks the nodes of its machines " +
-				"(annotation `talosop.dev/owner`). Machines with the mark of another resource are left alone: see the " +
-				"[guide](../guides/renames-and-moves).",
+			MarkdownDescription: "Random id of this resource in this state, on the nodes of its machines (annotation " +
+				"`talosop.dev/owner`). Those of another resource are left alone: see the [guide](../guides/renames-and-moves).",
+		},
+		"host_uid": schema.StringAttribute{
+			Computed:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			MarkdownDescription: clusterhandle.ContainersOnly + "UID of `kube-system` of the host cluster that has the " +
+				"machines; nothing is done on another.",
+		},
+		"secrets_digest": schema.StringAttribute{
+			Computed:            true,
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+			MarkdownDescription: "Digest of what never changes of secrets in the provider block; others are refused.",
 		},
 		"deletion_protection": protection,
 		"timeouts":            tf.MachineTimeouts(ctx),
@@ -215,8 +227,8 @@ func behaviourAttributes() map[string]schema.Attribute {
 }
 
 // protectsTheWhole is what deletion_protection guards where a resource has many machines.
-const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until it is " +
-	"set to `false` and applied; single machines are not protected."
+const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until " +
+	"`false` was applied; single machines are not protected."
 
 // protectionAttribute is deletion_protection with its default, and the text of what it guards.
 func protectionAttribute(on bool, guards string) schema.BoolAttribute {
@@ -238,28 +250,27 @@ func observationAttributes() map[string]schema.Attribute {
 		"operations": schema.ListAttribute{
 			Computed:    true,
 			ElementType: types.StringType,
-			MarkdownDescription: "In a plan: what the apply will do to machines, in order, worked out from configuration and " +
-				"state. Empty once the next refresh has seen the machines; after an update that failed, what remains.",
+			MarkdownDescription: "What the apply of this plan does to machines, in order. Empty once the next refresh has " +
+				"seen them; after an update that failed, what remains.",
 		},
 		"impact": impactAttribute(),
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
-			MarkdownDescription: "What was last observed of each machine, by its name. A machine that does not answer keeps " +
-				"its values; one that was never reached is absent.",
+			MarkdownDescription: "What was last observed of each machine, by its name. One that does not answer keeps its " +
+				"values; one that was never reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"address": tf.ToldByResource("Address at which the machine was reached."),
 				"stage":   tf.ToldByResource("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
-					MarkdownDescription: "Whether Talos reported the machine as ready.",
+					MarkdownDescription: "Whether Talos reports it ready.",
 				},
-				"talos_version": tf.ToldByResource("Talos version that runs."),
-				"schematic":     tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
-				"installer": tf.ToldByResource("Image that talosop installed last; null where somebody else did, " +
-					"as before an import."),
+				"talos_version":   tf.ToldByResource("Talos version that runs."),
+				"schematic":       tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
+				"installer":       tf.ToldByResource("Image that talosop installed last; null where somebody else did."),
 				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
 				"uuid":            tf.ToldByResource("Hardware UUID (SMBIOS)."),
-				"boot_id":         tf.ToldByResource("Identity of the current boot; it changes with every reboot."),
+				"boot_id":         tf.ToldByResource("Identity of the current boot."),
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
 				"config_digest":   tf.ToldByResource("Digest of the active configuration."),
 				"keys":            tf.ToldByResource("Ids of the keys that it has."),
@@ -277,10 +288,9 @@ func observationAttributes() map[string]schema.Attribute {
 				"pod_digest": tf.ToldByResource(clusterhandle.ContainersOnly + "Digest of what the pod was made " +
 					"with; null when it is not as talosop made it."),
 				"images": schema.MapAttribute{
-					Computed:    true,
-					ElementType: types.StringType,
-					MarkdownDescription: "Images of Kubernetes in the active configuration, by component, such as " +
-						"`kubelet`.",
+					Computed:            true,
+					ElementType:         types.StringType,
+					MarkdownDescription: "Images of Kubernetes in the active configuration, by component.",
 				},
 				"kubernetes": schema.MapAttribute{
 					Computed:            true,
@@ -290,8 +300,8 @@ func observationAttributes() map[string]schema.Attribute {
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
-					MarkdownDescription: "How the machine differs from what was applied last, as the last refresh saw " +
-						"it; the next apply puts it right, but for what begins with `host cluster, left as it is`.",
+					MarkdownDescription: "How it differs from what was applied last; the next apply puts it right, but " +
+						"for what begins with `host cluster, left as it is`.",
 				},
 			}},
 		},

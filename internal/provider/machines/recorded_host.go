@@ -1,10 +1,12 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -12,11 +14,41 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Which host cluster has the machines of a resource is in its private state: a kubeconfig says it anew every time, by a
-// context that anybody may switch. What leads there may change, and is no difference in a plan.
+// Which host cluster has the machines of a resource is in its state: a kubeconfig says it anew every time, by a context
+// that anybody may switch. host_uid tells it from others. A CLI whose provider is killed during an update keeps
+// attributes and nothing of the private state (Terraform 1.11.4, OpenTofu 1.12.6), where what led there is, for people.
 
 // hostKey is where private state holds the identity of the host cluster.
 const hostKey = "host_cluster"
+
+// belong fills in what tells the surroundings of machines from others that a plan did not know.
+func (m *CommonModel) belong(p writtenSet, host workload.Identity) {
+	if m.HostUID.IsUnknown() {
+		m.HostUID = tf.TextOrNull(host.UID)
+	}
+
+	if m.SecretsDigest.IsUnknown() {
+		m.SecretsDigest = tf.TextOrNull(p.providedIdentity())
+	}
+}
+
+// belongAsPlanned fills in what a plan knows of that: machines on metal have no host.
+func (m *CommonModel) belongAsPlanned(p writtenSet) {
+	host := m.HostUID
+	if m.belong(p, workload.Identity{}); p.Host != nil {
+		m.HostUID = host
+	}
+
+	if p.Provided && p.Sealed {
+		m.SecretsDigest = types.StringUnknown()
+	}
+}
+
+// belongAsSeen is what a refresh says of it.
+func (m *CommonModel) belongAsSeen(p writtenSet, host workload.Identity) {
+	m.HostUID, m.SecretsDigest = types.StringUnknown(), types.StringUnknown()
+	m.belong(p, host)
+}
 
 // recordHost stores which host cluster has the machines of a set. One that is not known is stored, too: the private
 // state of a resource that is replaced is that of its predecessor.
@@ -28,13 +60,17 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 	return tf.StorePrivate(ctx, private, hostKey, host)
 }
 
-// recall reads what private state knows of the surroundings of a set: which host cluster has its machines, and where
+// recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its machines, and where
 // control planes of other resources are.
 func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
 	diags := p.recallHolders(ctx, private)
 
 	if p.Host != nil {
-		return append(diags, tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)...)
+		uid := p.Host.Recorded.UID
+		diags.Append(tf.ReadPrivate(ctx, private, hostKey, &p.Host.Recorded)...)
+		p.Host.Recorded.UID = cmp.Or(uid, p.Host.Recorded.UID)
+
+		return diags
 	}
 
 	return append(diags, p.recallOthers(ctx, private)...)

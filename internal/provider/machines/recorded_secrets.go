@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Which secrets the machines of a resource were last read with is in its private state, as digests: where the provider
-// was given the secrets, state has none that others could be compared with.
+// Which secrets the machines of a resource were last read with is in its state, as digests: where the provider was given
+// the secrets, state has none that others could be compared with. secrets_digest tells them from those of another
+// cluster also where private state was lost.
 
 // secretsKey and identityKey are where private state holds the digests; see providerdata.RecordedSecrets.
 const (
@@ -32,6 +34,16 @@ func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) 
 		tf.StorePrivate(ctx, private, identityKey, bundle.Identity())...)
 }
 
+// providedIdentity tells the secrets of the provider block from those of other clusters; empty where state has them, and
+// while they are not known.
+func (p writtenSet) providedIdentity() string {
+	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.Provided {
+		return bundle.Identity()
+	}
+
+	return ""
+}
+
 // recallSecrets finds the secrets that were recorded.
 func (p *writtenSet) recallSecrets(
 	ctx context.Context, m *providerdata.ProviderData, private tf.PrivateState,
@@ -40,7 +52,8 @@ func (p *writtenSet) recallSecrets(
 
 	diags := append(tf.ReadPrivate(ctx, private, secretsKey, &recorded.Digest),
 		tf.ReadPrivate(ctx, private, identityKey, &recorded.Identity)...)
-	p.RecordedSecrets = recorded.Digest
+	recorded.Identity = cmp.Or(p.RecordedSecrets, recorded.Identity)
+	p.RecordedSecrets = recorded.Identity
 
 	return append(diags, p.addProvided(ctx, m, recorded)...)
 }

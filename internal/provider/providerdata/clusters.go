@@ -42,19 +42,20 @@ type ProvidedMachine struct {
 }
 
 // RecordedSecrets is what state says of the secrets with which machines were last read, none of which is in it: their
-// digest (pki.Bundle.Digest), and that of what stays while keys are turned over (pki.Bundle.Identity). Both are empty
-// where there is no state.
+// digest (pki.Bundle.Digest), empty where private state was lost, and that of what stays while keys are turned over
+// (pki.Bundle.Identity), empty where there is no state.
 type RecordedSecrets struct{ Digest, Identity string }
 
 // of is whether secrets are those of the cluster, be it with keys that were turned over.
 func (r RecordedSecrets) of(secrets types.String) bool {
-	if r.Digest == "" {
+	if r.Identity == "" {
 		return false
 	}
 
 	bundle, err := pki.Parse([]byte(secrets.ValueString()))
 
-	return err == nil && (bundle.Digest() == r.Digest || bundle.Rotates() && bundle.Identity() == r.Identity)
+	return err == nil && bundle.Identity() == r.Identity &&
+		(r.Digest == "" || bundle.Digest() == r.Digest || bundle.Rotates())
 }
 
 // find finds a cluster by what is recorded of its secrets, whatever name the configuration has for it by now, and else
@@ -120,7 +121,7 @@ func (m *ProviderData) SecretsOf(
 	switch {
 	case !ok || found.Secrets.IsNull():
 		return types.StringUnknown(), finding.List{m.noSecrets(name.ValueString(), at)}
-	case recorded.Digest != "" && !proven && !found.Secrets.IsUnknown():
+	case recorded.Identity != "" && !proven && !found.Secrets.IsUnknown():
 		return types.StringUnknown(), finding.List{otherSecrets(name.ValueString(), at)}
 	default:
 		return found.Secrets, nil

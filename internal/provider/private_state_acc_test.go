@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// A CLI whose provider is killed while it changes a resource stores the attributes of before, and none of its private
+// state (node_resource_abstract_instance.go of Terraform 1.11.4 and OpenTofu 1.12.6). What refusals need is in
+// attributes.
+
+// withoutPrivate are the addresses of the resources in a state that have no private state.
+func withoutPrivate(t *testing.T, state string) []string {
+	t.Helper()
+
+	var parsed struct {
+		Resources []struct {
+			Type, Name string
+			Instances  []struct {
+				Private []byte `json:"private"`
+			}
+		}
+	}
+
+	must(t, json.Unmarshal([]byte(state), &parsed))
+
+	var bare []string
+
+	for _, r := range parsed.Resources {
+		for _, i := range r.Instances {
+			if len(i.Private) == 0 {
+				bare = append(bare, r.Type+"."+r.Name)
+			}
+		}
+	}
+
+	return bare
+}
+
+// A change of a control plane is killed with its provider. Its state has lost its private part, and still refuses secrets
+// of another cluster; with the right ones the next apply goes on.
+func TestAccProvidedSecrets_providerKilled(t *testing.T) {
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		bundle := bundleOnce()
+		s := newSite(t, 1, 0)
+		w := s.providedSite(t, cli, bundle)
+		w.Write("beside.tf", "")
+		w.MustRun("apply", "-auto-approve")
+
+		w.Write("change_override.tf", `
+resource "talosop_control_plane" "this" {
+  config_patches = [yamlencode({ machine = { files = [{ path = "/var/a", op = "create", permissions = 420, content = "a" }] } })]
+}
+`)
+		s.controlPlane[0].HangNextReboot()
+
+		killed := w.Start("apply", "-auto-approve")
+		s.awaitReboot(t, s.controlPlane[0])
+		killed.KillProvider()
+		killed.Wait()
+
+		if bare := withoutPrivate(t, w.Read("terraform.tfstate")); strings.Join(bare, " ") != "talosop_control_plane.this" {
+			t.Fatalf("without private state are %v", bare)
+		}
+
+		s.ForgetCalls()
+		w.Setenv("TF_VAR_secrets", otherBundle(t))
+
+		for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve", "-refresh=false"}, {"destroy", "-auto-approve"},
+			{"destroy", "-auto-approve", "-refresh=false"}} {
+			says(t, fails(t, w, args...), "Other secrets than those of the cluster")
+		}
+
+		s.nothingWasSent(t)
+		w.Setenv("TF_VAR_secrets", bundle)
+		s.controlPlane[0].PowerOff()
+		s.controlPlane[0].PowerOn()
+		w.MustRun("apply", "-auto-approve")
+		says(t, w.MustRun("plan"), "No changes.")
+	})
+}
+
+// Pods whose state has lost its private part are made on no other host cluster than the one that has them.
+func TestContainer_otherHostIsRefusedWithoutPrivateState(t *testing.T) {
+	t.Parallel()
+
+	s := newHostSite(t)
+	k := newContexts(t, s)
+	d := s.drive(t, "talosop_control_plane")
+	secrets := newBundle(t)
+	config := func(replicas int) configuration {
+		return with(with(s.container("dev", secrets), replicas, "replicas"),
+			configuration{"kubeconfig_path": k.path, "namespace": s.namespace}, "host")
+	}
+
+	d.ready(t, config(1))
+	d.refresh(t).must(t)
+
+	d.private = nil
+
+	_, uid, _ := strings.Cut(k.recorded, "kube-system UID")
+	k.recorded = "recorded: kube-system UID" + strings.TrimSuffix(uid, ")")
+
+	k.use(t, "test")
+	k.refused(t, "a refresh", d.refresh(t))
+	k.refused(t, "a plan", d.plan(t, config(3)))
+	k.refused(t, "a destroy", d.applyPlanned(t.Context(), t, nil, d.plan(t, nil)))
+
+	k.use(t, "prod")
+	d.refresh(t).must(t)
+	d.expectEmpty(t, "on the host that has it", config(1))
+	s.destroy(t, d, "dev")
+}
