@@ -220,6 +220,10 @@ func (s *Snapshot) advance(want Spec, step Step) {
 		s.Machines[m.Name] = state
 	case Upgrade:
 		s.upgrade(want, m, step)
+	case DowngradeEtcd:
+		s.Etcd.GoesBack = step.To
+	case CancelEtcdDowngrade:
+		s.Etcd.GoesBack = ""
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case TakeOwnership:
@@ -278,6 +282,11 @@ func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 	s.cordon(step.Node, true)
 	s.loseData(m, step)
 	s.joinAll(want)
+
+	// The last member that goes back ends the downgrade (etcd 3.6, CancelDowngradeIfNeeded).
+	if have := etcdVersions(want, *s); have.Newest == s.Etcd.GoesBack {
+		s.Etcd.GoesBack = ""
+	}
 }
 
 // boot begins the etcd of a machine of the model that was told to leave it: it joins again after a reboot.

@@ -206,7 +206,7 @@ func (s *site) etcdService(b *box) cluster.ServiceState {
 
 // view is etcd as one member sees it.
 func (s *site) view(b *box) cluster.EtcdView {
-	v := cluster.EtcdView{Member: b.member}
+	v := cluster.EtcdView{Member: b.member, Versions: s.etcdVersionsOf(b)}
 
 	for _, m := range s.members {
 		v.Members = append(v.Members, m.id)

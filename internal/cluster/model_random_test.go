@@ -68,6 +68,7 @@ func newTrial(seed uint64) *trial {
 	}
 
 	t.beginProxy()
+	t.randomEtcd(rand.New(rand.NewPCG(seed, 11)))
 
 	return t
 }
@@ -92,6 +93,10 @@ func (t *trial) randomChange() {
 	case 3, 4:
 		t.old.TalosVersion, t.new.TalosVersion = "v1.11.6", "v1.13.0"
 		t.mid = []cluster.Release{{Version: "v1.12.4"}}
+	case 7: // across a version of etcd
+		t.old.TalosVersion, t.new.TalosVersion, t.new.AllowDowngrade = "v1.14.1", "v1.13.6", true
+	case 8:
+		t.old.TalosVersion, t.new.TalosVersion = "v1.13.6", "v1.14.1"
 	case 5:
 		t.new.TalosVersion = "v1.12.4"
 	case 6:
@@ -275,7 +280,7 @@ func (t *trial) addMachine(name string, role cluster.Role) {
 		m.Pool = []string{"", "a", "a", "b"}[t.random.IntN(4)]
 	}
 
-	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0
+	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0 && !(t.whole && role == cluster.ControlPlane && t.etcdGoesBack())
 	if t.created && !grows {
 		t.live(b)
 		t.setKubernetes(b, t.reached(role))

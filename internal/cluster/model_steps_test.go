@@ -64,6 +64,10 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 		s.configure(op, b, step, how)
 	case cluster.Upgrade:
 		s.disrupt(op, b, step.Evacuation, how, func() { s.upgrade(b, step, how) })
+	case cluster.DowngradeEtcd:
+		s.simply(op, how, func() { s.downgradeEtcd(b, step) })
+	case cluster.CancelEtcdDowngrade:
+		s.simply(op, how, func() { s.etcd.target = "" })
 	case cluster.Uncordon:
 		s.simply(op, how, func() { s.cordon(step.Node, false) })
 	case cluster.Bootstrap:

@@ -48,6 +48,7 @@ type box struct {
 	data, left, asked bool // of etcd: has data, left it, was told to begin one
 	member            string
 	restored          time.Time // when the data began as a snapshot
+	dataOf            string    // the minor version of etcd that the data is for
 
 	pod *podBox // nil of metal
 
@@ -83,6 +84,7 @@ type site struct {
 	apiDown bool
 	alarm   bool
 	split   bool // members disagree about the leader
+	etcd    versionsOfEtcd
 	// manifests is the version of the bootstrap manifests in the cluster, and pinned the
 	// versions of images that do not tell theirs.
 	manifests string
@@ -196,7 +198,7 @@ func (s *site) well(b *box) bool {
 
 func (s *site) addMember(b *box, learner bool) {
 	s.ids++
-	b.data, b.left, b.member = true, false, fmt.Sprintf("m%d", s.ids)
+	b.data, b.left, b.member, b.dataOf = true, false, fmt.Sprintf("m%d", s.ids), s.etcd.cluster
 	s.members = append(s.members, &etcdMember{id: b.member, box: b, learner: learner, peer: b.peer()})
 }
 
@@ -233,7 +235,7 @@ func (s *site) tick() (moved bool) {
 		moved = moved || before != *b
 	}
 
-	return s.announce() || s.tickKubernetes() || moved
+	return s.announce() || s.tickEtcd() || s.tickKubernetes() || moved
 }
 
 // boots is what a configured machine does until it runs.
@@ -250,12 +252,16 @@ func (s *site) boots(b *box) {
 
 	all := len(s.members)
 
+	if !s.opensData(b) {
+		return
+	}
+
 	switch m := s.memberOf(b); {
 	case b.asked && !b.data:
 		b.asked = false
 		s.addMember(b, false)
 	case b.left: // its etcd begins again with the next boot
-	case !b.data && all > 0 && s.joinable():
+	case !b.data && all > 0 && s.joinable() && s.admits(b):
 		s.addMember(b, true)
 	case m != nil && m.learner && s.quorum() && !b.stuck:
 		m.learner = false

@@ -39,6 +39,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)
 	refuseUpgrades(want, have, d)
+	refuseOlderEtcd(want, have, d)
 	refuseKubernetes(want, have, d)
 	refuseLastRemoval(want, have, d)
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // rollout is one round of changes to machines that run.
@@ -20,11 +22,13 @@ type rollout struct {
 	keys keyPlan
 	// up and down are the hops that come first among upgrades and among downgrades.
 	up, down hop
+	// etcd is the versions of all its members.
+	etcd etcdstate.Together
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}, kubernetes: joinsWith(want, have),
-		keys: planKeys(want, have)}
+		keys: planKeys(want, have), etcd: etcdVersions(want, have)}
 
 	for _, m := range want.all() {
 		if upgrade, ok := upgradeOf(have, m, p); ok {
@@ -50,7 +54,7 @@ func (r rollout) changeOf(m Machine) (change Step, wait string) {
 	case !upgrades:
 		return nil, ""
 	default:
-		return upgrade, r.before(upgrade)
+		return upgrade, cmp.Or(r.before(upgrade), r.awaitsEtcd(upgrade))
 	}
 }
 
@@ -135,6 +139,7 @@ func outOfService(want Spec, have Snapshot, m Machine) string {
 // the workers of each pool within its budget.
 func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r := newRollout(want, have, p)
+	r.planEtcdVersion(d)
 	r.planWorkers(r.planControlPlanes(d), d)
 }
 
@@ -183,7 +188,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 			continue
 		}
 
-		if pending == "" && later == "" && r.disrupts(m) {
+		if pending == "" && (later == "" || r.before(r.upgrades[m.Name]) == "") && r.disrupts(m) {
 			pending = m.Name
 		}
 

@@ -15,6 +15,12 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	switch {
 	case ok && BeginsEtcd(step):
 		return begunElsewhere(want, have, m)
+	case ok && ChangesEtcd(step):
+		if _, cancels := step.(CancelEtcdDowngrade); cancels {
+			return ""
+		}
+
+		return etcdNotWhole(want, have, m)
 	case !ok || !Disruptive(step):
 		return ""
 	}
@@ -66,8 +72,14 @@ func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, step Step) strin
 		return ""
 	}
 
-	if upgrade, ok := step.(Upgrade); ok && upgrade.Loses {
-		if reason, _ := dataStays(want, have, m); reason != "" {
+	if upgrade, ok := step.(Upgrade); ok {
+		if upgrade.Loses {
+			if reason, _ := dataStays(want, have, m); reason != "" {
+				return reason
+			}
+		}
+
+		if reason, _ := etcdFirst(want, have, upgrade); reason != "" {
 			return reason
 		}
 	}

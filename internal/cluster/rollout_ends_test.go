@@ -32,6 +32,8 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = !t.quorum() && slices.ContainsFunc(t.boxes, func(b *box) bool { return b.pod != nil && b.pod.lost })
 		case strings.Contains(text, "wanted is the older"):
 			ok = !t.machine(r.Machine).AllowDowngrade
+		case strings.Contains(text, "cannot join"), strings.Contains(text, "its data goes with its pod"):
+			ok = t.tooOldToJoin(t.machine(r.Machine))
 		case strings.Contains(text, "two members"):
 			ok = voters == 2
 		case strings.Contains(text, "without etcd data"):

@@ -55,6 +55,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["taken back"]++
 		}
 
+		run.countEtcd(ends, end)
+
 		if len(run.broken) > 0 {
 			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed,
 				strings.Join(run.broken, "\n"), run)
@@ -69,7 +71,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 
 	// A property that never gets anywhere proves nothing.
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
-		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 {
+		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
+		ends["etcd turned back"] < *trials/300 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -121,6 +124,8 @@ func (t *trial) run() string {
 			return end
 		case end != "refused" && t.mayTakeBack():
 			t.takeBack()
+		case end != "refused" && t.mayStayOnTalos():
+			t.staysOnTalos()
 		case end != "killed" && end != "failed":
 			return end
 		}

@@ -119,6 +119,9 @@ type Machine struct {
 	// LeastTalos is the minor version from which Talos knows all documents of the wanted configuration, such as v1.14;
 	// empty where all do.
 	LeastTalos string
+	// Etcd is the minor version of etcd, such as 3.6, whose image the wanted configuration of a control plane names; empty
+	// where it is the one of its Talos.
+	Etcd string
 	// Schematic is the wanted id of the Image Factory's schematic; empty when any is
 	// right.
 	Schematic string

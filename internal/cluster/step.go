@@ -247,6 +247,35 @@ func (e Evacuation) and(end string) string {
 	return end
 }
 
+// DowngradeEtcd tells etcd to take its data back to the minor version before, which the members of that one read, too,
+// and waits until the machine's member did. Nothing restarts; it is what an older Talos needs first.
+type DowngradeEtcd struct {
+	Machine string
+	// From and To are minor versions such as 3.7.
+	From, To string
+}
+
+// On names the machine.
+func (s DowngradeEtcd) On() string { return s.Machine }
+
+func (s DowngradeEtcd) String() string {
+	return fmt.Sprintf("downgrade etcd: %s -> %s (its data, told to %s; no restart)", s.From, s.To, s.Machine)
+}
+
+// CancelEtcdDowngrade takes a [DowngradeEtcd] back.
+type CancelEtcdDowngrade struct {
+	Machine string
+	// To is the version that etcd was told to go back to.
+	To string
+}
+
+// On names the machine.
+func (s CancelEtcdDowngrade) On() string { return s.Machine }
+
+func (s CancelEtcdDowngrade) String() string {
+	return fmt.Sprintf("cancel the downgrade of etcd to %s (told to %s; no restart)", s.To, s.Machine)
+}
+
 // Uncordon makes a node schedulable again that talosop cordoned.
 type Uncordon struct {
 	Machine string
@@ -429,7 +458,7 @@ func OneByOne(s Step) bool {
 		return s.changesNetwork()
 	case UpgradeComponent:
 		return s.Role == ControlPlane
-	case SyncManifests:
+	case SyncManifests, DowngradeEtcd, CancelEtcdDowngrade:
 		return true
 	default:
 		return false

@@ -22,12 +22,14 @@ type Versions struct {
 	GoesBack bool
 }
 
-// Together is the versions of all members of an etcd. All are empty unless every member says which it has.
+// Together is the versions of all members of an etcd, as far as they say them.
 type Together struct {
 	// Oldest and Newest are of what members run, Data is the newest that any database is for.
 	Oldest, Newest, Data string
 	// GoesBack is true while etcd has been told to go back.
 	GoesBack bool
+	// Silent is true when a member does not say what it runs.
+	Silent bool
 }
 
 // AllOf puts the versions of all members together.
@@ -36,7 +38,9 @@ func AllOf(members []Versions) Together {
 
 	for _, m := range members {
 		if m.Server == "" {
-			return Together{}
+			t.Silent = true
+
+			continue
 		}
 
 		data := m.Data
@@ -64,20 +68,27 @@ func newer(a, b string) string {
 }
 
 // Target is the version that an etcd goes back to which has been told to: the one before that of its newest members.
-func (t Together) Target() string {
+func (t Together) Target() string { return Before(t.Newest) }
+
+// Before is the minor version before another one; empty where that is none.
+func Before(version string) string {
 	var major, minor int
-	if _, err := fmt.Sscanf(t.Newest, "%d.%d", &major, &minor); err != nil {
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || minor == 0 {
 		return ""
 	}
 
 	return fmt.Sprintf("%d.%d", major, minor-1)
 }
 
+// CanGoBack reports whether etcd can be taken back from one version to another: to the one before, from 3.7 on. Of one
+// that goes back to 3.5 Talos does not tell whether it was told to (Talos 1.14, v1alpha1_server.go, validateDowngrade).
+func CanGoBack(from, to string) bool { return Before(from) == to && !Older(to, "3.6") }
+
 // Takes says why a member cannot go on with an older version of etcd yet; empty when it can. tell is true when etcd has
 // to be told to go back first, and nothing is in the way of that.
 func (t Together) Takes(version string) (why string, tell bool) {
 	switch {
-	case t.Data == "":
+	case t.Data == "" || t.Silent:
 		return "not every member says which version of etcd it runs", false
 	case !versions.Older(version, t.Data) && versions.Older(version, t.Oldest) && !t.GoesBack:
 		return fmt.Sprintf("all members run etcd %s, which is about to bring data of %s to its own version", t.Oldest, t.Data),
@@ -86,7 +97,7 @@ func (t Together) Takes(version string) (why string, tell bool) {
 		return "", false
 	case t.GoesBack:
 		return fmt.Sprintf("the data of etcd is for %s still, and goes back to %s", t.Data, t.Target()), false
-	case t.Oldest != t.Newest || t.Oldest != t.Data || t.Target() != version:
+	case t.Oldest != t.Newest || t.Oldest != t.Data || !CanGoBack(t.Newest, version):
 		return fmt.Sprintf("the data of etcd is for %s, and goes back one version at a time while all members run that one",
 			t.Data), false
 	default:

@@ -56,6 +56,14 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return machine.Restore(ctx, r.Restoration.Reader(), o.confirm)
 	case cluster.WriteMeta:
 		return machine.WriteMeta(ctx, m.Meta)
+	case cluster.DowngradeEtcd:
+		if err := o.confirm(ctx); err != nil {
+			return err
+		}
+
+		return machine.DowngradeEtcd(ctx, s.To)
+	case cluster.CancelEtcdDowngrade:
+		return machine.CancelEtcdDowngrade(ctx)
 	case cluster.LeaveEtcd:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
 	case cluster.RemoveMember:

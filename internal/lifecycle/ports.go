@@ -88,6 +88,14 @@ type Machine interface {
 	// RemoveMember removes another machine's member, by its ID. Destructive. A member
 	// that is gone is not an error.
 	RemoveMember(ctx context.Context, member string) error
+	// DowngradeEtcd tells etcd to take its data back to a minor version such as 3.6, and returns once the data of the
+	// machine's member is for it. Nothing restarts. Safe to repeat. Another version than the one before that of all
+	// members is a permanent error.
+	DowngradeEtcd(ctx context.Context, to string) error
+	// CancelEtcdDowngrade takes that back; where etcd was not told to go back it does nothing. Safe to repeat.
+	CancelEtcdDowngrade(ctx context.Context) error
+	// EtcdGoesBack is the version that etcd has been told to go back to, by the machine's member; empty when it was not.
+	EtcdGoesBack(ctx context.Context) (string, error)
 	// WriteMeta makes values what META holds under their keys, on a Member; other
 	// keys are left alone. Nothing reboots, but a network configuration (0x0a) takes
 	// effect at once. Safe to repeat.

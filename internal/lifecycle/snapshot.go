@@ -16,11 +16,15 @@ type precaution struct {
 	taken bool
 }
 
-// risky reports whether a step takes a control plane out of service or out of etcd, or gives
-// etcd's data to another API server.
+// risky reports whether a step takes a control plane out of service or out of etcd, gives
+// etcd's data to another API server, or takes it back to an older etcd.
 func risky(step cluster.Step, on cluster.Machine) bool {
 	if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
 		return s.From != s.Image
+	}
+
+	if _, back := step.(cluster.DowngradeEtcd); back {
+		return true
 	}
 
 	return cluster.Disruptive(step) && on.Role == cluster.ControlPlane

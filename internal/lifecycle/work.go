@@ -118,7 +118,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		}
 
 		switch {
-		case cluster.Disruptive(step):
+		case cluster.Disruptive(step), cluster.ChangesEtcd(step):
 			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, step, watch, have) }
 		case cluster.BeginsEtcd(step):
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, step, watch) }
@@ -421,8 +421,7 @@ func (w *work) failures() []cluster.Hold {
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
 	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.LeaveEtcd, cluster.RemoveMember,
-		cluster.UpgradeComponent,
-		cluster.SyncManifests:
+		cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade:
 		return false
 	default:
 		return true

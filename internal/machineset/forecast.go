@@ -75,6 +75,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	diags.Append(more...)
 	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
 	diags.Append(p.refuseAhead(recorded, files)...)
+	diags.Append(refuseEtcdImage(p, prior, recorded, files)...)
 
 	if diags.HasError() {
 		return f, diags

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -163,6 +164,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Name: name, Role: m.Group.Role, Address: m.Address, UUID: uuid, ConfigDigest: files.Digests[name],
 			Images: files.Images[name], Keys: files.Keys[name], Pool: m.Group.Pool, PreviousAddress: recorded.Moved[name],
 			TalosVersion: m.Group.TalosVersion, LeastTalos: machineconfig.LeastTalos(p.Settings.Contract, m.Config.System),
+			Etcd:      files.Etcd[name],
 			Schematic: m.schematic(), Installer: m.installer(),
 			Reinstall: reinstalls(m, known),
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
@@ -281,13 +283,15 @@ type Rendered struct {
 	Rotates bool
 	// Nodes are the names that they give to the Kubernetes nodes of the machines, where they give any.
 	Nodes map[string]string
+	// Etcd is the minor version of etcd whose image the configuration of a control plane names, where it names one.
+	Etcd map[string]string
 }
 
 // Render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
-		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates()}
+		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{}}
 
 	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
 	if err != nil {
@@ -297,6 +301,10 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
 		out.Nodes[name], out.Keys[name] = config.NodeName, config.Keys
+
+		if p.Machines[name].Group.Role == cluster.ControlPlane {
+			out.Etcd[name] = etcdimage.Minor(config.Bytes)
+		}
 	})
 }
 

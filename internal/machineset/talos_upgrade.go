@@ -112,13 +112,8 @@ func (p Set) downgradeObstacle(
 		}
 	}
 
-	if role == cluster.ControlPlane && machineconfig.LosesEtcd(from, to) {
-		return obstacle{
-			found:  found,
-			Reason: "The etcd of the older Talos does not read the data of the newer one",
-			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that "+
-				"the older Talos took", from),
-		}
+	if problem := etcdObstacle(from, to, found); role == cluster.ControlPlane && problem != (obstacle{}) {
+		return problem
 	}
 
 	return p.pathObstacle(from, to, kubernetes)

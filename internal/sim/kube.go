@@ -19,7 +19,10 @@ type backends struct {
 
 func newBackends(s *Simulator) (backends, error) {
 	if s.opts.Assets == "" {
-		return backends{etcd: &etcd.Model{World: s.world}, kube: kube.NewStandIn, end: func() error { return nil }}, nil
+		return backends{
+			etcd: &etcd.Model{World: s.world, Follow: s.opts.Delays.EtcdVersion}, kube: kube.NewStandIn,
+			end: func() error { return nil },
+		}, nil
 	}
 
 	parts, err := findAssets(s, s.opts.Assets)

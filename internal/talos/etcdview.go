@@ -14,7 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// EtcdView is etcd as this machine's member sees it, from three calls side by side. The
+// EtcdView is etcd as this machine's member sees it, from three calls side by side, and a fourth
+// while its data is for an older etcd than it runs. The
 // member has to answer for itself. One that knows no leader cannot list members or
 // alarms; the view then has none, and says why in its errors. On a worker it is
 // ErrUnsupported.
@@ -66,7 +67,8 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 		return cluster.EtcdView{}, err
 	}
 
-	view := cluster.EtcdView{Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms,
+	versions, unversioned := m.etcdVersions(ctx, s, own)
+	view := cluster.EtcdView{Versions: versions, Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms,
 		Errors: beyondAlarms(own.GetErrors())}
 	if own.GetLeader() != 0 {
 		view.Leader = etcd.FormatMemberID(own.GetLeader())
@@ -78,7 +80,7 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 
 	slices.Sort(view.Members)
 
-	for _, err := range []error{unlisted, unalarmed} {
+	for _, err := range []error{unlisted, unalarmed, unversioned} {
 		switch {
 		case err == nil:
 		case view.Leader != "" || !s.alive():

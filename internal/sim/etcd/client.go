@@ -232,6 +232,16 @@ func (c *client) alarm(
 	return alarms, nil
 }
 
+func (c *client) downgrade(ctx context.Context, action, version string) (string, error) {
+	var resp struct {
+		Version string `json:"version"`
+	}
+
+	err := c.call(ctx, "maintenance/downgrade", map[string]any{"action": action, "version": version}, &resp)
+
+	return resp.Version, err
+}
+
 func (c *client) defragment(ctx context.Context) error {
 	return c.call(ctx, "maintenance/defragment", struct{}{}, &struct{}{})
 }

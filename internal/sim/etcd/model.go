@@ -19,7 +19,10 @@ import (
 
 // Model is the etcd stand-in: membership, leadership and quorum. Its keys are the objects
 // of the Kubernetes stand-in and what tests put.
-type Model struct{ World *world.World }
+type Model struct {
+	World  *world.World
+	Follow time.Duration // how long etcd takes to follow the versions of its members
+}
 
 // ModelCluster is one etcd cluster. All of it but the content of store is guarded by the world.
 type ModelCluster struct {
@@ -30,6 +33,7 @@ type ModelCluster struct {
 	term    uint64
 	index   uint64
 	alarms  []*machine.EtcdMemberAlarm
+	version versions
 }
 
 // modelMember is one member; it implements Node.
@@ -47,6 +51,8 @@ type modelMember struct {
 	destroyed bool
 	compact   bool // defragmented
 	restored  time.Time
+	server    string // the version that it runs
+	data      string // the minor version that its database is for
 }
 
 // Create implements [Backend].
@@ -131,7 +137,7 @@ func (m *modelMember) Move(h Host) error {
 
 // settle notes where the member's machine is, and what it announces; the world is locked.
 func (m *modelMember) settle(h Host) {
-	m.host, m.announced = h.Address.String(), h.Announced.String()
+	m.host, m.announced, m.server = h.Address.String(), h.Announced.String(), h.Version
 }
 
 func (m *modelMember) Advertise(context.Context) error {
@@ -153,7 +159,11 @@ func (m *modelMember) Advertise(context.Context) error {
 	return nil
 }
 
-func (m *modelMember) Run(context.Context) error {
+func (m *modelMember) Run(ctx context.Context) error {
+	if err := m.awaitVersion(ctx); err != nil {
+		return err
+	}
+
 	m.world.Update(func() {
 		m.running, m.started = m.c.has(m), true
 		m.c.elect()
@@ -229,8 +239,10 @@ func (m *modelMember) Status(context.Context) (*machine.EtcdMemberStatus, error)
 		return nil, Refused(m.host)
 	}
 
+	m.c.followVersions()
+
 	st := &machine.EtcdMemberStatus{
-		MemberId: m.memberID, ProtocolVersion: "3.6.8", StorageVersion: "3.6.0", DbSize: 1 << 20, DbSizeInUse: 1 << 19,
+		MemberId: m.memberID, ProtocolVersion: m.server, StorageVersion: m.data + ".0", DbSize: 1 << 20, DbSizeInUse: 1 << 19,
 		RaftIndex: m.c.index, RaftAppliedIndex: m.c.index, RaftTerm: m.c.term, IsLearner: m.learner,
 	}
 

@@ -21,6 +21,7 @@ type Host struct {
 	Address   netip.Addr // where it listens
 	Announced netip.Addr // what it says of itself
 	CA        *talosx509.PEMEncodedCertificateAndKey
+	Version   string // that its image has, such as 3.6.12
 }
 
 // Backend makes etcd members: in this process, or as real etcd processes.
@@ -72,6 +73,8 @@ type Node interface {
 	// raise raises an alarm of this member.
 	Raise(ctx context.Context, alarm Alarm) error
 	Defragment(ctx context.Context) error
+	// downgrade is VALIDATE, ENABLE or CANCEL of a downgrade to a minor version; it returns that of the cluster.
+	Downgrade(ctx context.Context, action, version string) (string, error)
 }
 
 // etcd's texts that callers tell apart.
@@ -89,6 +92,8 @@ var (
 	errCorrupt         = errors.New("etcdserver: corrupt cluster")
 	errBadTransferee   = errors.New("etcdserver: bad leader transferee")
 	errPeerExists      = errors.New("etcdserver: Peer URLs already exists")
+	errInvalidTarget   = errors.New("etcdserver: invalid downgrade target version")
+	errUnderWay        = errors.New("etcdserver: cluster has a downgrade job in progress")
 	// errTransferTimedOut is one that clients never see: their request ends with it.
 	errTransferTimedOut = errors.New("etcdserver: request timed out, leader transfer took too long")
 )

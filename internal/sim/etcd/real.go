@@ -385,6 +385,11 @@ func (m *realMember) Status(ctx context.Context) (*machine.EtcdMemberStatus, err
 	return m.api().status(ctx)
 }
 
+// Downgrade implements [Node].
+func (m *realMember) Downgrade(ctx context.Context, action, version string) (string, error) {
+	return m.api().downgrade(ctx, action, version)
+}
+
 func (m *realMember) Remove(ctx context.Context, id uint64) error { return m.api().remove(ctx, id) }
 
 func (m *realMember) Promote(ctx context.Context, via Node) error {

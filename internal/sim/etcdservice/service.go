@@ -102,7 +102,7 @@ func (s *Service) runEtcd(ctx context.Context, bootstrap *machine.BootstrapReque
 
 	s.Services.Set("etcd", machined.ServicePreparing, "Running pre state")
 
-	image := s.Config().Cluster().Etcd().Image()
+	image := s.image()
 	if err := s.images.PullForService(ctx, image); err != nil {
 		return fmt.Errorf("failed to pull image %q: %w", image, err)
 	}

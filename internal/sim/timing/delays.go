@@ -30,6 +30,8 @@ type Delays struct {
 	// EtcdHealth is the period of the check of etcd's health that everything but etcd itself
 	// goes by (Talos: 20 seconds). Zero means that every change is seen at once.
 	EtcdHealth time.Duration
+	// EtcdVersion is how long etcd takes to follow what its members run, or a downgrade that it was told (four seconds).
+	EtcdVersion time.Duration
 	// EtcdMember is how long a member that is to leave waits for etcd to be healthy (Talos:
 	// three minutes).
 	EtcdMember time.Duration
@@ -79,6 +81,7 @@ func TestDelays() Delays {
 		EtcdJoin:    20 * time.Millisecond,
 		EtcdPromote: 30 * time.Millisecond,
 		EtcdHealth:  50 * time.Millisecond,
+		EtcdVersion: 50 * time.Millisecond,
 		EtcdMember:  500 * time.Millisecond,
 		EtcdLeave:   2 * time.Second,
 		APIServer:   20 * time.Millisecond,

@@ -1,0 +1,178 @@
+package cluster_test
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
+
+// The versions of etcd in the model, as etcd 3.6 and 3.7 have them (server/etcdserver/version): the leader brings the
+// version of the cluster up once all members run a newer one, and down once it was told to; databases follow. This was
+// tried with etcd 3.7.1 and 3.6.8.
+
+// versionsOfEtcd is what the members of the model agree about.
+type versionsOfEtcd struct {
+	cluster string // its minor version
+	target  string // that it was told to go back to
+}
+
+// etcdMinor is the etcd that a machine runs.
+func (b *box) etcdMinor() string { return etcdstate.OfTalos(b.version) }
+
+// tickEtcd is what leader and members do by themselves.
+func (s *site) tickEtcd() (moved bool) {
+	before := s.etcd
+
+	lowest, all := "", s.quorum()
+
+	for _, m := range s.members {
+		all = all && m.id == m.box.member && s.etcdUp(m.box)
+		if minor := m.box.etcdMinor(); lowest == "" || etcdstate.Older(minor, lowest) {
+			lowest = minor
+		}
+	}
+
+	switch {
+	case !all:
+	case s.etcd.target != "" && s.etcd.cluster == s.etcd.target:
+		if !slices.ContainsFunc(s.members, func(m *etcdMember) bool { return m.box.etcdMinor() != s.etcd.target }) {
+			s.etcd.target = ""
+		}
+	case s.etcd.target != "":
+		s.etcd.cluster = s.etcd.target
+	case s.etcd.cluster == "" || etcdstate.Older(s.etcd.cluster, lowest):
+		s.etcd.cluster = lowest
+	}
+
+	for _, m := range s.members {
+		if s.etcdUp(m.box) && s.quorum() && m.box.dataOf != s.etcd.cluster {
+			m.box.dataOf, moved = s.etcd.cluster, true
+		}
+	}
+
+	return moved || before != s.etcd
+}
+
+// opensData is false for an etcd that is older than its data: it panics.
+func (s *site) opensData(b *box) bool {
+	if !b.data || !etcdstate.Older(b.etcdMinor(), b.dataOf) {
+		return true
+	}
+
+	if !b.etcdBroken {
+		b.etcdBroken = true
+		s.fail("%s starts etcd %s on data of %s", b.name, b.etcdMinor(), b.dataOf)
+	}
+
+	return false
+}
+
+// admits is whether an etcd may join by its version: none does while another one goes back (etcd 3.7, cluster_util.go,
+// isCompatibleWithCluster).
+func (s *site) admits(b *box) bool {
+	return s.etcd.target == "" && !etcdstate.Older(b.etcdMinor(), s.etcd.cluster)
+}
+
+// etcdVersionsOf is what a member says of them.
+func (s *site) etcdVersionsOf(b *box) etcdstate.Versions {
+	return etcdstate.Versions{Server: b.etcdMinor(), Data: b.dataOf,
+		GoesBack: s.etcd.target != "" && etcdstate.Older(b.dataOf, b.etcdMinor())}
+}
+
+// downgradeEtcd is told to one member, which answers once its own data went back.
+func (s *site) downgradeEtcd(b *box, step cluster.DowngradeEtcd) {
+	if s.etcd.target == step.To || s.etcd.cluster == step.To {
+		return
+	}
+
+	if etcdstate.Before(s.etcd.cluster) != step.To {
+		s.fail("%q of an etcd %s", step, s.etcd.cluster)
+	}
+
+	for _, m := range s.members {
+		if !s.etcdUp(m.box) || m.box.disrupted {
+			s.fail("%q while member %s does not work", step, m.box.name)
+		}
+	}
+
+	s.etcd.target = step.To
+	s.tickEtcd()
+}
+
+// randomEtcd puts etcd where an earlier run left it.
+func (t *trial) randomEtcd(random *rand.Rand) {
+	lowest, highest := "", ""
+
+	for _, m := range t.members {
+		minor := m.box.etcdMinor()
+		if lowest == "" || etcdstate.Older(minor, lowest) {
+			lowest = minor
+		}
+
+		if highest == "" || etcdstate.Older(highest, minor) {
+			highest = minor
+		}
+	}
+
+	t.etcd = versionsOfEtcd{cluster: lowest}
+
+	switch interrupted := random.IntN(2) == 0; {
+	case !interrupted || !etcdstate.CanGoBack(highest, etcdstate.Before(highest)):
+	case lowest != highest:
+		t.etcd.target = lowest
+	default: // it was told to, and no machine went back
+		t.etcd.target = etcdstate.Before(highest)
+		if random.IntN(2) == 0 {
+			t.etcd.cluster = t.etcd.target
+		}
+	}
+
+	for _, m := range t.members {
+		m.box.dataOf = t.etcd.cluster
+	}
+}
+
+// etcdGoesBack is whether the change takes etcd to an older version.
+func (t *trial) etcdGoesBack() bool {
+	return etcdstate.Older(etcdstate.OfTalos(t.new.TalosVersion), etcdstate.OfTalos(t.old.TalosVersion))
+}
+
+// mayStayOnTalos is true where the user may give up to go back, once.
+func (t *trial) mayStayOnTalos() bool { return t.etcdGoesBack() && t.random.IntN(2) == 0 }
+
+func (t *trial) staysOnTalos() {
+	t.new.TalosVersion = t.old.TalosVersion
+
+	for i := range t.want.Machines {
+		t.want.Machines[i].TalosVersion = t.old.TalosVersion
+	}
+
+	t.say("the user keeps Talos %s after all", t.old.TalosVersion)
+}
+
+// countEtcd counts the trials in which etcd went back, and in which that was taken back.
+func (t *trial) countEtcd(ends map[string]int, end string) {
+	for _, step := range t.done {
+		switch step.(type) {
+		case cluster.DowngradeEtcd:
+			if end == "done" && t.etcdGoesBack() {
+				ends["etcd went back"]++
+
+				return
+			}
+		case cluster.CancelEtcdDowngrade:
+			ends["etcd turned back"]++
+
+			return
+		}
+	}
+}
+
+// tooOldToJoin is whether all members run a newer etcd than a machine is to.
+func (t *trial) tooOldToJoin(m cluster.Machine) bool {
+	return len(t.members) > 0 && !slices.ContainsFunc(t.members, func(e *etcdMember) bool {
+		return !etcdstate.Older(etcdstate.OfTalos(m.TalosVersion), e.box.etcdMinor())
+	})
+}

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
+
+// etcdWith is the minor version of etcd that a machine runs with a Talos.
+func (m Machine) etcdWith(talos string) string { return cmp.Or(m.Etcd, etcdstate.OfTalos(talos)) }
+
+// etcdVersions are those of all members: by their own account, and where nobody was asked by the Talos they run.
+func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
+	var all []etcdstate.Versions
+
+	if have.Etcd.Views != nil {
+		for _, member := range have.Etcd.Members {
+			all = append(all, have.Etcd.Views[member.ID].Versions)
+		}
+
+		return etcdstate.AllOf(all)
+	}
+
+	for _, m := range want.sorted(ControlPlane) {
+		if s := have.Machines[m.Name]; s.Access == Member && m.etcdWith(s.TalosVersion) != "" && !s.EtcdService.WithoutData() {
+			all = append(all, etcdstate.Versions{Server: m.etcdWith(s.TalosVersion)})
+		}
+	}
+
+	lowest := etcdstate.AllOf(all).Oldest
+	for i := range all {
+		all[i].Data, all[i].GoesBack = cmp.Or(have.Etcd.GoesBack, lowest), have.Etcd.GoesBack != ""
+	}
+
+	return etcdstate.AllOf(all)
+}
+
+// etcdFirst says what has to happen in etcd before a machine is given another Talos; empty for nothing. An etcd panics
+// when it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when it has to be
+// told to go back.
+func etcdFirst(want Spec, have Snapshot, upgrade Upgrade) (why string, tell bool) {
+	m, _ := want.Find(upgrade.Machine)
+	to := m.etcdWith(upgrade.To)
+
+	if upgrade.Role != ControlPlane || upgrade.Loses || !etcdstate.Older(to, m.etcdWith(upgrade.From)) ||
+		have.Etcd.Views == nil && !etcdExpected(want) {
+		return "", false
+	}
+
+	return etcdVersions(want, have).Takes(to)
+}
+
+// awaitsEtcd says why an upgrade of a control plane has to wait for the version of etcd.
+func (r rollout) awaitsEtcd(upgrade Upgrade) string {
+	if upgrade.Role == ControlPlane && r.turnsBack() {
+		return "goes on to " + upgrade.To + " once the downgrade of etcd is cancelled"
+	}
+
+	if why, _ := etcdFirst(r.want, r.have, upgrade); why != "" {
+		return "goes back to " + upgrade.To + " once etcd does: " + why + Because(etcdNotWhole(r.want, r.have, Machine{}))
+	}
+
+	return ""
+}
+
+// planEtcdVersion takes the data of etcd back before the first machine with an older etcd, or takes that back itself
+// when no machine goes back any more. Both are calls to one member that concern all.
+func (r rollout) planEtcdVersion(d *Decision) {
+	if slices.ContainsFunc(r.want.sorted(ControlPlane), func(m Machine) bool { return r.have.Machines[m.Name].Busy != "" }) {
+		return // it may be this very step
+	}
+
+	via := r.spokesman(d)
+
+	if r.turnsBack() {
+		if via == "" {
+			d.hold("", "the downgrade of etcd is cancelled once etcd has a quorum")
+		} else {
+			d.step(CancelEtcdDowngrade{Machine: via, To: r.etcd.Target()})
+		}
+
+		return
+	}
+
+	upgrade, tell := r.tellsEtcd()
+	if !tell {
+		return
+	}
+
+	m, _ := r.want.Find(via)
+	reason := "no control plane can be told"
+
+	if via != "" {
+		reason = etcdNotWhole(r.want, r.have, m)
+	}
+
+	if reason != "" {
+		d.hold("", "etcd goes back to %s, before Talos does, once all of it works: %s", r.etcd.Target(), reason)
+
+		return
+	}
+
+	d.step(DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To)})
+}
+
+// tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot members.
+func (r rollout) tellsEtcd() (upgrade Upgrade, tell bool) {
+	for _, m := range r.want.sorted(ControlPlane) {
+		change, _ := r.changeOf(m)
+
+		if _, config := change.(ApplyConfig); config {
+			return upgrade, false
+		}
+
+		if next, ok := change.(Upgrade); ok && !tell {
+			if _, needed := etcdFirst(r.want, r.have, next); needed {
+				upgrade, tell = next, true
+			}
+		}
+	}
+
+	return upgrade, tell
+}
+
+// turnsBack reports whether etcd was told to go back and is not to any more: every own control plane is to run the newer
+// one, and all are its own, or one of them goes there. While it goes back no member joins (etcd 3.7, cluster_util.go,
+// isCompatibleWithCluster), so that it is cancelled for one that has to; members of both versions keep the data as it is.
+func (r rollout) turnsBack() bool {
+	if !r.etcd.GoesBack {
+		return false
+	}
+
+	target := r.etcd.Target()
+	all, rises, back, joins := len(Unowned(r.want, r.have)) == 0 && len(r.want.OtherControlPlanes) == 0, false, false, false
+
+	for _, m := range r.want.sorted(ControlPlane) {
+		s := r.have.Machines[m.Name]
+		e, member := r.have.MemberOf(m)
+		joins = joins || e.Learner || !member && (s.Access == Maintenance || s.EtcdService.WithoutData())
+		newer := etcdstate.Older(target, m.etcdWith(m.TalosVersion))
+		back = back || !newer
+		rises = rises || newer && s.Access == Member && !etcdstate.Older(target, m.etcdWith(s.TalosVersion))
+	}
+
+	return joins && !etcdstate.Older(target, r.etcd.Oldest) || !back && (all || rises)
+}
+
+// spokesman is the own control plane that is told what concerns all of etcd: the first whose member works.
+func (r rollout) spokesman(d *Decision) string {
+	q := quorumOf(r.want, r.have)
+
+	for _, m := range r.want.sorted(ControlPlane) {
+		member, ok := r.have.MemberOf(m)
+		if ok && q.Healthy[member.ID] && !d.concerns(m.Name) {
+			return m.Name
+		}
+	}
+
+	return ""
+}
+
+// etcdNotWhole says which member does not work, but for the one that is asked.
+func etcdNotWhole(want Spec, have Snapshot, via Machine) string {
+	return cmp.Or(othersUnfit(want, have, via), have.Etcd.Discord(""), outOfStep(have, via))
+}
+
+func outOfStep(have Snapshot, via Machine) string {
+	if s := have.Machines[via.Name]; s.inSequence() || s.goingDown() {
+		return via.Name + " is " + string(s.Stage)
+	}
+
+	return ""
+}
+
+// refuseOlderEtcd names control planes whose etcd is too old to join the members that there are. Those that go on with
+// their data are taken back first (planEtcdVersion).
+func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
+	members := etcdVersions(want, have)
+	oldest := members.Oldest
+
+	for _, m := range want.sorted(ControlPlane) {
+		s := have.Machines[m.Name]
+		_, member := have.MemberOf(m)
+		own := m.etcdWith(m.TalosVersion)
+
+		switch {
+		case members.Silent || !etcdstate.Older(own, oldest):
+		case m.Ephemeral && s.TalosVersion != m.TalosVersion:
+			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join members that "+
+				"run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")
+		case !member && (s.Access == Maintenance || s.EtcdService.WithoutData()):
+			d.refuse(m.Name, fmt.Sprintf("etcd %s of Talos %s cannot join members that run %s", own, m.TalosVersion, oldest),
+				"Let it join with the Talos that the others run, and go back to an older one after that")
+		}
+	}
+}
+
+// ChangesEtcd reports whether a step concerns the etcd of all control planes.
+func ChangesEtcd(s Step) bool {
+	switch s.(type) {
+	case DowngradeEtcd, CancelEtcdDowngrade:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,145 @@
+package lifecycle_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+const talos113 = "v1.13.6"
+
+// goBack makes the older Talos the wanted one.
+func (s *site) goBack(version string) {
+	s.t.Helper()
+	s.upgrade(version)
+
+	for i := range s.want.Machines {
+		s.want.Machines[i].AllowDowngrade = true
+	}
+}
+
+// etcdCalls are those about a downgrade of etcd, in their order, with the machines that were asked to upgrade.
+func etcdCalls(s *site) []string {
+	var calls []string
+
+	for _, call := range s.sim.Calls() {
+		switch call.Method {
+		case "EtcdDowngradeEnable", "EtcdDowngradeCancel", "Upgrade":
+			calls = append(calls, call.Method)
+		}
+	}
+
+	return calls
+}
+
+// Control planes go back from 1.14 to 1.13: first etcd, while all of it works, then one machine after the other.
+func TestDowngrade_takesEtcdBackFirst(t *testing.T) {
+	t.Parallel()
+
+	s := on114(t, 3, 1)
+	s.guard(1)
+	s.goBack(talos113)
+
+	forecast, last := cluster.Forecast(s.want, s.assumed(), s.policy)
+	if !last.Done() {
+		t.Fatalf("the forecast ends in %v", last)
+	}
+
+	s.sim.ForgetCalls()
+
+	result := s.converge()
+	s.runsEverywhere(talos113)
+	s.schedulable()
+
+	if got, want := texts(result.Done), texts(forecast); !slices.Equal(got, want) {
+		t.Errorf("done:\n%s\nforecast:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	want := []string{"EtcdDowngradeEnable", "Upgrade", "Upgrade", "Upgrade", "Upgrade"}
+	if got := etcdCalls(s); !slices.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+
+	if again := s.converge(); len(again.Done) > 0 {
+		t.Errorf("a second run did %v", again.Done)
+	}
+
+	// And up again.
+	s.upgrade(talos114)
+	s.converge()
+	s.runsEverywhere(talos114)
+}
+
+// A run that ends anywhere on the way is finished by the next one, or taken back by it.
+func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		after string // the step after which the run ends
+		to    string // where the next run goes
+		want  []string
+	}{
+		"told, goes on":         {"downgrade etcd", talos113, []string{"Upgrade", "Upgrade", "Upgrade"}},
+		"told, turns back":      {"downgrade etcd", talos114, []string{"EtcdDowngradeCancel"}},
+		"one is back, goes on":  {"upgrade Talos", talos113, []string{"Upgrade", "Upgrade"}},
+		"one is back, up again": {"upgrade Talos", talos114, []string{"EtcdDowngradeCancel", "Upgrade"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := on114(t, 3, 0)
+			s.guard(1)
+			s.goBack(talos113)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+
+			runner := s.runner()
+			runner.Progress = func(event string, fields map[string]any) {
+				if step, _ := fields["step"].(string); event == "step finished" && strings.HasPrefix(step, test.after) {
+					cancel()
+				}
+			}
+
+			if _, err := runner.Converge(ctx, s.want); err == nil {
+				t.Fatal("the run was not interrupted")
+			}
+
+			s.sim.ForgetCalls()
+			s.goBack(test.to)
+			s.converge()
+			s.runsEverywhere(test.to)
+
+			if got := etcdCalls(s); !slices.Equal(got, test.want) {
+				t.Errorf("calls %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// While a member does not work etcd is not told to go back, and no machine goes back before etcd.
+func TestDowngrade_waitsForAllOfEtcd(t *testing.T) {
+	t.Parallel()
+
+	s := on114(t, 3, 0)
+	s.goBack(talos113)
+	s.sim.Machine("cp-2").PowerOff()
+	s.sim.ForgetCalls()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+
+	_, err := s.runner().Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), "cp-1: goes back to v1.13.6 once etcd does") ||
+		!strings.Contains(err.Error(), "(cp-2 ") {
+		t.Errorf("error %v", err)
+	}
+
+	if got := etcdCalls(s); len(got) > 0 {
+		t.Errorf("calls %v", got)
+	}
+}

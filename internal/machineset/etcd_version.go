@@ -1,0 +1,93 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// etcdObstacle says why the etcd of a control plane cannot go back with its Talos. From 3.7 to 3.6 it can: it is told to
+// before the first machine goes back (cluster.DowngradeEtcd).
+func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
+	was, then := etcdstate.OfTalos(from.String()), etcdstate.OfTalos(to.String())
+
+	switch {
+	case !etcdstate.Older(then, was):
+		return obstacle{}
+	case !etcdstate.CanGoBack(was, then):
+		return obstacle{
+			found:  found,
+			Reason: "The etcd of the older Talos does not read the data of the newer one",
+			remedy: fmt.Sprintf("Keep %s on the control plane, or make the cluster anew and restore a snapshot of etcd that "+
+				"the older Talos took", from),
+		}
+	case to.Minor+1 != from.Minor:
+		return obstacle{
+			found: found,
+			Reason: fmt.Sprintf("Etcd goes back from %s to %s with the first minor version of Talos, and no installer of Talos "+
+				"%d.%d replaces %s", was, then, to.Major, to.Minor, from),
+			remedy: fmt.Sprintf("Go back to v%d.%d first, and further once that is applied", from.Major, from.Minor-1),
+		}
+	default:
+		return obstacle{}
+	}
+}
+
+// refuseEtcdImage refuses images of etcd in configurations that do not go with the Talos or with the data of a control
+// plane.
+func refuseEtcdImage(p, prior Set, recorded PriorState, files Rendered) finding.List {
+	var (
+		diags  finding.List
+		before Rendered
+		known  bool
+	)
+
+	for _, name := range p.Names() {
+		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Etcd[name]
+		if m.Group.Role != cluster.ControlPlane || pinned == "" {
+			continue
+		}
+
+		if !known && !prior.Unknown && !prior.Sealed {
+			before, _ = prior.RenderForPlan() // what state has and this build does not make is not compared
+			known = true
+		}
+
+		runs := ""
+		if state.Access == cluster.Member {
+			runs = cmp.Or(before.Etcd[cmp.Or(recorded.Renamed[name], name)], etcdstate.OfTalos(state.TalosVersion))
+		}
+
+		if reason, remedy := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); reason != "" {
+			diags.Append(finding.Refused(m.Group.VersionAt, "Unsupported image of etcd",
+				fmt.Sprintf("The configuration of %s has an image of etcd %s", name, pinned), reason, remedy))
+		}
+	}
+
+	return diags
+}
+
+// etcdImageMisfit says why an image of etcd does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 does not
+// know any more (experimental-initial-corrupt-check), and Talos 1.14 with some that 3.5 does not know yet (feature-gates;
+// machined/pkg/system/services/etcd.go of both).
+func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
+	own := etcdstate.OfTalos(talos)
+
+	switch {
+	case etcdstate.Older(own, "3.7") && !etcdstate.Older(pinned, "3.7"):
+		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know any more", talos, pinned),
+			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
+	case !etcdstate.Older(own, "3.7") && etcdstate.Older(pinned, "3.6"):
+		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know yet", talos, pinned),
+			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
+	case etcdstate.Older(pinned, runs):
+		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it would "+
+			"start before the data is taken back", runs), "Take cluster.etcd.image out of the patches: etcd goes back with Talos"
+	default:
+		return "", ""
+	}
+}

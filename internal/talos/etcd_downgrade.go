@@ -1,0 +1,170 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// What etcd says of a downgrade (etcd 3.6 and 3.7, rpctypes/error.go). Talos passes it on as text with code Unknown.
+const (
+	downgradeUnderWay = "etcdserver: cluster has a downgrade job in progress"
+	downgradeInvalid  = "etcdserver: invalid downgrade target version"
+)
+
+// DowngradeEtcd tells etcd, through the machine's member, to take its data back to a minor version such as 3.6, and
+// returns once the data of this member is for it; that takes about four seconds (etcd 3.7, monitorVersionInterval), and
+// the other members do the same meanwhile. Nothing restarts. It is safe to repeat. ErrQuorum is an etcd without a
+// leader; ErrRejected (another version can be gone back to), ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
+func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
+	if err := m.downgradeEtcd(ctx, to); err != nil {
+		return fmt.Errorf("downgrade etcd to %s through %s: %w", to, m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) downgradeEtcd(ctx context.Context, to string) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
+	}
+
+	wentBack := m.etcdDataIs(to)
+	if wentBack(ctx, s) == nil {
+		return nil
+	}
+
+	err = m.enableEtcdDowngrade(ctx, s, to)
+
+	switch {
+	case err != nil && strings.Contains(err.Error(), downgradeUnderWay):
+	case err != nil && strings.Contains(err.Error(), downgradeInvalid):
+		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, err))
+	case err != nil:
+		return m.orSettled(ctx, s, etcdRefused(err), wentBack)
+	}
+
+	return m.settle(ctx, func(ctx context.Context) error { return wentBack(ctx, s) })
+}
+
+// enableEtcdDowngrade asks whether it can be done first, which changes nothing.
+func (m *Machine) enableEtcdDowngrade(ctx context.Context, s *session, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	if _, err := s.machine.EtcdDowngradeValidate(ctx, &machineapi.EtcdDowngradeValidateRequest{Version: to}); err != nil {
+		return s.failed(err)
+	}
+
+	_, err := s.machine.EtcdDowngradeEnable(ctx, &machineapi.EtcdDowngradeEnableRequest{Version: to})
+
+	return s.failed(err)
+}
+
+// etcdDataIs tells whether the data of the machine's member is for a version.
+func (m *Machine) etcdDataIs(version string) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		own, err := bounded(ctx, m, s.etcdStatus)
+		if err != nil {
+			return err
+		}
+
+		if data := etcdstate.MinorOf(own.GetStorageVersion()); data != version {
+			return fmt.Errorf("the data of its member is for %s", data)
+		}
+
+		return nil
+	}
+}
+
+// CancelEtcdDowngrade takes a DowngradeEtcd back: members that are all newer bring the data up again by themselves.
+// Where etcd was not told to go back it does nothing. The errors are those of DowngradeEtcd.
+func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return fmt.Errorf("cancel the downgrade of etcd through %s: %w", m.address, err)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	// A second one is no error (etcd 3.7, EtcdServer.downgradeCancel).
+	if _, err := s.machine.EtcdDowngradeCancel(ctx, &emptypb.Empty{}); err != nil {
+		return fmt.Errorf("cancel the downgrade of etcd through %s: %w", m.address, s.etcdFailed(err))
+	}
+
+	return nil
+}
+
+// etcdVersions are those of the machine's member. Whether etcd was told to go back only shows in what it says to being
+// asked for a version further back, which is asked where the data is older than the member.
+func (m *Machine) etcdVersions(
+	ctx context.Context, s *session, own *machineapi.EtcdMemberStatus,
+) (etcdstate.Versions, error) {
+	v := etcdstate.Versions{
+		Server: etcdstate.MinorOf(own.GetProtocolVersion()), Data: etcdstate.MinorOf(own.GetStorageVersion()),
+	}
+
+	if !etcdstate.Older(v.Data, v.Server) {
+		return v, nil
+	}
+
+	var err error
+	v.GoesBack, err = bounded(ctx, m, func(ctx context.Context) (bool, error) { return s.goesBack(ctx, v.Data) })
+
+	return v, err
+}
+
+func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
+	_, err := s.machine.EtcdDowngradeValidate(ctx, &machineapi.EtcdDowngradeValidateRequest{Version: etcdstate.Before(data)})
+	if err == nil {
+		return false, nil
+	}
+
+	err = s.failed(err)
+
+	switch {
+	case strings.Contains(err.Error(), downgradeUnderWay):
+		return true, nil
+	case strings.Contains(err.Error(), downgradeInvalid), errors.Is(err, ErrRejected), errors.Is(err, ErrNotAuthorised):
+		// Its version changes right now, or it is one that Talos does not ask for, or who asks only reads.
+		return false, nil
+	default:
+		return false, fmt.Errorf("ask whether etcd goes back: %w", err)
+	}
+}
+
+// EtcdGoesBack is the minor version that etcd has been told to take its data back to, as the machine's member has it;
+// empty when it was not.
+func (m *Machine) EtcdGoesBack(ctx context.Context) (string, error) {
+	var v etcdstate.Versions
+
+	err := m.read(ctx, func(ctx context.Context, s *session) error {
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		own, err := bounded(ctx, m, s.etcdStatus)
+		if err != nil {
+			return err
+		}
+
+		v, err = m.etcdVersions(ctx, s, own)
+
+		return err
+	})
+	if err != nil || !v.GoesBack {
+		return "", err
+	}
+
+	return v.Data, nil
+}
