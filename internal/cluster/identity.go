@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // Who answers, and whether that is who is meant. Every decision about identity is made here: the
@@ -119,7 +121,7 @@ func (s MachineState) Answers() bool { return s.Access == Member || s.Access == 
 // MayReport says whether a hardware UUID is one that the machine may answer with:
 // the one that is known, or the one that is written over it in META.
 func (m Machine) MayReport(uuid string) bool {
-	override := m.Meta[MetaUUIDOverride]
+	override := m.Meta[metakey.UUIDOverride]
 
 	return strings.EqualFold(m.UUID, uuid) || override != "" && strings.EqualFold(override, uuid)
 }

@@ -19,8 +19,8 @@ func TestCluster_importsNothingThatActs(t *testing.T) {
 
 	const module = "github.com/talosop/terraform-provider-talosop/internal/"
 
-	pure := map[string]bool{module + "etcdstate": true, module + "kubenames": true, module + "rotation": true,
-		module + "versions": true}
+	pure := map[string]bool{module + "etcdstate": true, module + "kubenames": true, module + "metakey": true,
+		module + "rotation": true, module + "versions": true}
 	acts := map[string]bool{"context": true, "net": true, "net/http": true, "os": true, "os/exec": true, "sync": true,
 		"log": true}
 

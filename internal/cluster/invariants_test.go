@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 const randomClusters = 10_000
@@ -171,7 +172,7 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 			broken = append(broken, fmt.Sprintf("%q on a machine that does not ask for it", write))
 		}
 
-		if network, wanted := m.Meta[cluster.MetaNetwork]; !wanted || network == state.Meta[cluster.MetaNetwork] {
+		if network, wanted := m.Meta[metakey.Network]; !wanted || network == state.Meta[metakey.Network] {
 			continue
 		}
 

@@ -37,6 +37,13 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	return etcdstate.AllOf(all)
 }
 
+// MayGoBack reports whether the etcd of a control plane is of a version that can be told to go back.
+func MayGoBack(s MachineState) bool {
+	own := etcdstate.OfTalos(s.TalosVersion)
+
+	return s.Access == Member && s.Role == ControlPlane && etcdstate.CanGoBack(own, etcdstate.Before(own))
+}
+
 // etcdFirst says what has to happen in etcd before a machine is given another Talos; empty for nothing. An etcd panics
 // when it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when it has to be
 // told to go back.
@@ -153,7 +160,7 @@ func (r rollout) spokesman(d *Decision) string {
 
 	for _, m := range r.want.sorted(ControlPlane) {
 		member, ok := r.have.MemberOf(m)
-		if ok && q.Healthy[member.ID] && !d.concerns(m.Name) {
+		if ok && q.Healthy[member.ID] && !r.have.Machines[m.Name].goingDown() && !d.concerns(m.Name) {
 			return m.Name
 		}
 	}
@@ -163,15 +170,7 @@ func (r rollout) spokesman(d *Decision) string {
 
 // etcdNotWhole says which member does not work, but for the one that is asked.
 func etcdNotWhole(want Spec, have Snapshot, via Machine) string {
-	return cmp.Or(othersUnfit(want, have, via), have.Etcd.Discord(""), outOfStep(have, via))
-}
-
-func outOfStep(have Snapshot, via Machine) string {
-	if s := have.Machines[via.Name]; s.inSequence() || s.goingDown() {
-		return via.Name + " is " + string(s.Stage)
-	}
-
-	return ""
+	return cmp.Or(othersUnfit(want, have, via), have.Etcd.Discord(""))
 }
 
 // refuseOlderEtcd names control planes whose etcd is too old to join the members that there are. Those that go on with

@@ -1,20 +1,11 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-)
 
-// The keys of META that the planner has to know (Talos 1.4 to 1.13).
-const (
-	// MetaNetwork is the network configuration of the metal platform.
-	MetaNetwork uint8 = 0x0a
-	// MetaUUIDOverride is a UUID that the machine reports in place of the one of
-	// its hardware, from the moment it is written.
-	MetaUUIDOverride uint8 = 0x0f
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // planMeta decides which members get values written to META: those in which a wanted
@@ -32,11 +23,11 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		step := WriteMeta{Machine: m.Name, Keys: MetaKeys(missing)}
+		step := WriteMeta{Machine: m.Name, Keys: metakey.Texts(missing)}
 
 		if step.changesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
-				d.hold(m.Name, "keeps its network (META 0x%02x) for now: %s", MetaNetwork, reason)
+				d.hold(m.Name, "keeps its network (META 0x%02x) for now: %s", metakey.Network, reason)
 
 				continue
 			}
@@ -106,28 +97,5 @@ func changesNetwork(s Step) bool {
 }
 
 func (s WriteMeta) changesNetwork() bool {
-	return strings.Contains(s.Keys, MetaKeys([]uint8{MetaNetwork}))
-}
-
-// MetaKeys writes keys as Talos does.
-func MetaKeys(keys []uint8) string {
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = fmt.Sprintf("0x%02x", key)
-	}
-
-	return strings.Join(texts, ", ")
-}
-
-// ReadMetaKeys reads what MetaKeys wrote.
-func ReadMetaKeys(text string) []uint8 {
-	var keys []uint8
-
-	for _, one := range strings.Split(text, ", ") {
-		if key, err := strconv.ParseUint(one, 0, 8); err == nil {
-			keys = append(keys, uint8(key))
-		}
-	}
-
-	return keys
+	return strings.Contains(s.Keys, metakey.Texts([]uint8{metakey.Network}))
 }

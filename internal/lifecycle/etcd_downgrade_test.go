@@ -109,6 +109,11 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 				t.Fatal("the run was not interrupted")
 			}
 
+			// A refresh knows of it while nobody went back yet, and until the last one did.
+			if got := s.runner().Observe(bounded(t), s.want).Etcd.GoesBack; got != "3.6" {
+				t.Errorf("a read sees etcd go back to %q", got)
+			}
+
 			s.sim.ForgetCalls()
 			s.goBack(test.to)
 			s.converge()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -25,7 +26,7 @@ func (s *site) wantMeta(value string, network bool) {
 		s.want.Machines[i].Meta = map[uint8]string{0x0c: value + " of " + m.Name}
 
 		if network {
-			s.want.Machines[i].Meta[cluster.MetaNetwork] = fmt.Sprintf("addresses: [{address: %s/24}]", m.Address)
+			s.want.Machines[i].Meta[metakey.Network] = fmt.Sprintf("addresses: [{address: %s/24}]", m.Address)
 		}
 	}
 }

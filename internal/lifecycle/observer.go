@@ -72,6 +72,7 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.manifestsOf(&have)
 
 	have.Etcd = o.etcd(ctx, have)
+	have.Etcd.GoesBack = o.goesBack(ctx, have)
 	have.Time = time.Now()
 
 	o.addViews(&have)
@@ -344,6 +345,26 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	}
 
 	return state
+}
+
+// goesBack asks one control plane, in a read, whether an earlier run told etcd to go back; runs have the views for it. One
+// that does not answer says nothing about it.
+func (o *observer) goesBack(ctx context.Context, have cluster.Snapshot) string {
+	if o.etcdAside || o.views != nil || !have.Etcd.Known {
+		return ""
+	}
+
+	for _, m := range o.machines() {
+		if !cluster.MayGoBack(have.Machines[m.Name]) {
+			continue
+		}
+
+		if version, err := o.runner.Fleet.Machine(m).EtcdGoesBack(ctx); err == nil {
+			return version
+		}
+	}
+
+	return ""
 }
 
 // rest waits until nothing is being asked any more.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // DifferenceKind says what of a machine differs from what was applied last.
@@ -28,6 +29,9 @@ const (
 	NoMember
 	// LeftEtcd is a control plane that was told to leave etcd: it has no data of it, and joins again after a reboot.
 	LeftEtcd
+	// EtcdGoesBack is a control plane whose etcd was told to take its data back to an older version, by a run that ended
+	// before all machines followed.
+	EtcdGoesBack
 	// NoNode is a machine without a node in Kubernetes.
 	NoNode
 	// OwnedByAnother is a machine whose node has the mark of another resource.
@@ -79,6 +83,7 @@ var wholly = map[DifferenceKind]string{
 var beginnings = map[DifferenceKind]string{
 	ConfigurationDiffers: "configuration: ",
 	ImageDiffers:         "image of ",
+	EtcdGoesBack:         "etcd was told to take its data back to version ",
 	MetaDiffers:          "META: not what `clusters` of the provider has: ",
 	HostDiffers:          "host cluster: ",
 	HostStays:            "host cluster, left as it is: ",
@@ -92,7 +97,7 @@ func (d Difference) String() string {
 	case d.Kind == ImageDiffers:
 		return beginnings[d.Kind] + string(d.Component) + ": " + d.Text
 	case d.Kind == MetaDiffers:
-		return beginnings[d.Kind] + cluster.MetaKeys(d.Keys)
+		return beginnings[d.Kind] + metakey.Texts(d.Keys)
 	case d.Place != nil:
 		return beginnings[d.Kind] + d.Place.String()
 	default:
@@ -125,7 +130,7 @@ func readDifference(text string) Difference {
 			component, images, _ := strings.Cut(rest, ": ")
 			d.Component, d.Text = cluster.Component(component), images
 		case MetaDiffers:
-			d.Keys, d.Text = cluster.ReadMetaKeys(rest), ""
+			d.Keys, d.Text = metakey.Read(rest), ""
 		default:
 		}
 
@@ -160,6 +165,17 @@ func (d Drift) Lines() []string {
 // Has reports whether anything of a kind differs.
 func (d Drift) Has(kind DifferenceKind) bool {
 	return slices.ContainsFunc(d, func(difference Difference) bool { return difference.Kind == kind })
+}
+
+// textOf is what is told of the first difference of a kind; empty without one.
+func (d Drift) textOf(kind DifferenceKind) string {
+	for _, difference := range d {
+		if difference.Kind == kind {
+			return difference.Text
+		}
+	}
+
+	return ""
 }
 
 // WithoutHost is the drift without what the host cluster says of it.

@@ -210,6 +210,10 @@ func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) D
 func missing(m cluster.Machine, have cluster.Snapshot) Drift {
 	var lacks Drift
 
+	if m.Role == cluster.ControlPlane && have.Etcd.GoesBack != "" {
+		lacks = append(lacks, Difference{Kind: EtcdGoesBack, Text: have.Etcd.GoesBack})
+	}
+
 	if m.Role == cluster.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
 			kind := NoMember

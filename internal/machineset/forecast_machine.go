@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -164,7 +165,7 @@ func (f *MachineForecast) add(step cluster.Step) {
 	case cluster.RestartKubelet, cluster.DeleteNode:
 		f.Open = append(f.Open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
 	case cluster.WriteMeta:
-		if strings.Contains(s.Keys, fmt.Sprintf("0x%02x", cluster.MetaUUIDOverride)) {
+		if strings.Contains(s.Keys, fmt.Sprintf("0x%02x", metakey.UUIDOverride)) {
 			f.Open = append(f.Open, FieldUUID)
 		}
 	case cluster.LeaveEtcd, cluster.RemoveMember:

@@ -46,6 +46,7 @@ func TestReadDrift_isWhatWasWritten(t *testing.T) {
 		{Kind: ImageDiffers, Component: cluster.KubeAPIServer, Text: "registry:5000/a: b, not c"},
 		{Kind: MetaDiffers, Keys: []uint8{0x0a, 0x0d}},
 		{Kind: Wiped}, {Kind: Unproven}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
+		{Kind: EtcdGoesBack, Text: "3.6"},
 		{Kind: OwnedByAnother}, {Kind: OthersWork},
 		{Kind: HostDiffers, Text: "Service p/dev does not exist"}, {Kind: HostVolumesLost},
 		{Kind: HostStays, Text: "it has 30Gi: left"},

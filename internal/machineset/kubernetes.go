@@ -59,6 +59,8 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	}
 
 	for _, m := range want.Machines {
+		have.Etcd.GoesBack = cmp.Or(have.Etcd.GoesBack, r.Drift[m.Name].textOf(EtcdGoesBack))
+
 		if r.Drift[m.Name].Has(Unproven) {
 			s := have.Machines[m.Name]
 			s.UUID = ""

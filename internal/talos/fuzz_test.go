@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // Whatever answers at the address of a machine, in maintenance mode or as a member that somebody else rules by now: no
@@ -168,7 +169,7 @@ func seedsOfObserve(f *testing.F) {
 		Services: []*machineapi.ServiceInfo{{Id: "etcd", State: "Failed", Events: &machineapi.ServiceEvents{
 			Events: []*machineapi.ServiceEvent{{Msg: "no", State: "Failed"}}}}}}}})
 
-	meta := runtime.NewMetaKey(runtime.NamespaceName, runtime.MetaKeyTagToID(cluster.MetaNetwork))
+	meta := runtime.NewMetaKey(runtime.NamespaceName, runtime.MetaKeyTagToID(metakey.Network))
 	meta.TypedSpec().Value = "x"
 
 	event := said(f, &machineapi.Event{Id: "1", Data: &anypb.Any{
@@ -230,7 +231,7 @@ func FuzzObserve(f *testing.F) {
 		}
 
 		m := &Machine{fleet: fleet, name: "cp-1", address: "10.0.0.1",
-			wanted: cluster.Machine{Meta: map[uint8]string{cluster.MetaNetwork: "x"}}}
+			wanted: cluster.Machine{Meta: map[uint8]string{metakey.Network: "x"}}}
 		s := sessionOf(idle, answers, access)
 
 		out, err := m.observe(t.Context(), s)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -57,7 +58,7 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 			return fmt.Errorf("key 0x%02x: %w", key, err)
 		}
 
-		network = network || key == cluster.MetaNetwork
+		network = network || key == metakey.Network
 	}
 
 	if !network {
@@ -65,7 +66,7 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 	}
 
 	if err := m.settle(ctx, m.keepsAnswering()); err != nil {
-		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", cluster.MetaNetwork,
+		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", metakey.Network,
 			err)
 	}
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -165,7 +166,7 @@ func TestWriteMeta_ofNetwork(t *testing.T) {
 	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-	must(t, api.WriteMeta(t.Context(), map[uint8]string{cluster.MetaNetwork: "addresses: []"}))
+	must(t, api.WriteMeta(t.Context(), map[uint8]string{metakey.Network: "addresses: []"}))
 
 	simulator.SetOnCall(func(c sim.Call) error {
 		if c.Method == "MetaWrite" {
@@ -176,12 +177,12 @@ func TestWriteMeta_ofNetwork(t *testing.T) {
 	})
 
 	err := o.fleet(t, shortly).Machine(wanted(m)).WriteMeta(t.Context(),
-		map[uint8]string{cluster.MetaNetwork: "addresses: [10.0.0.1/24]"})
+		map[uint8]string{metakey.Network: "addresses: [10.0.0.1/24]"})
 	if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "its network was changed") {
 		t.Errorf("err = %v, want that the machine went away", err)
 	}
 
-	if got := m.Meta()[cluster.MetaNetwork]; got != "addresses: [10.0.0.1/24]" {
+	if got := m.Meta()[metakey.Network]; got != "addresses: [10.0.0.1/24]" {
 		t.Errorf("META holds %q", got)
 	}
 }
@@ -198,11 +199,11 @@ func TestWriteMeta_ofUUIDOverride(t *testing.T) {
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	wanting := wanted(m)
-	wanting.Meta = map[uint8]string{cluster.MetaUUIDOverride: "11111111-2222-3333-4444-555555555555"}
+	wanting.Meta = map[uint8]string{metakey.UUIDOverride: "11111111-2222-3333-4444-555555555555"}
 	api = f.Machine(wanting)
 	must(t, api.WriteMeta(t.Context(), wanting.Meta))
 
-	if got := api.Observe(t.Context()); got.UUID != wanting.Meta[cluster.MetaUUIDOverride] {
+	if got := api.Observe(t.Context()); got.UUID != wanting.Meta[metakey.UUIDOverride] {
 		t.Errorf("uuid %s", got.UUID)
 	}
 

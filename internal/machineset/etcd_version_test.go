@@ -1,0 +1,77 @@
+package machineset
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Control planes go back where etcd can, and are refused with the reason elsewhere.
+func TestEtcdObstacle_byTheVersionsOfTalos(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct{ from, to, says string }{
+		{"v1.14.1", "v1.13.6", ""},
+		{"v1.13.6", "v1.12.4", ""},
+		{"v1.14.1", "v1.14.0", ""},
+		{"v1.11.6", "v1.10.9", "does not read the data of the newer one"},
+		{"v1.14.1", "v1.12.4", "no installer of Talos 1.12 replaces v1.14.1"},
+	} {
+		from, errFrom := machineconfig.ParseTalosVersion(test.from)
+		to, errTo := machineconfig.ParseTalosVersion(test.to)
+
+		if errFrom != nil || errTo != nil {
+			t.Fatal(errFrom, errTo)
+		}
+
+		got := etcdObstacle(from, to, "found")
+		if (test.says == "") != (got == obstacle{}) || !strings.Contains(got.Reason, test.says) {
+			t.Errorf("%s to %s: %+v, want %q", test.from, test.to, got, test.says)
+		}
+	}
+}
+
+// An image of etcd in a configuration has to be one that Talos starts, and not older than what runs.
+func TestEtcdImageMisfit_byTalosAndData(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct{ pinned, runs, talos, says string }{
+		{"3.6", "3.6", "v1.14.1", ""},
+		{"3.7", "3.7", "v1.14.1", ""},
+		{"3.6", "", "v1.13.6", ""},
+		{"3.7", "3.7", "v1.13.6", "does not know any more"},
+		{"3.5", "3.5", "v1.14.1", "does not know yet"},
+		{"3.6", "3.7", "v1.14.1", "an older one does not read its data"},
+		{"3.6", "3.7", "v1.13.6", "an older one does not read its data"},
+	} {
+		reason, remedy := etcdImageMisfit(test.pinned, test.runs, test.talos)
+		if (test.says == "") != (reason == "") || !strings.Contains(reason, test.says) || (reason == "") != (remedy == "") {
+			t.Errorf("image %s, %s runs, Talos %s: %q, %q; want %q", test.pinned, test.runs, test.talos, reason, remedy, test.says)
+		}
+	}
+}
+
+// What a refresh saw of etcd is what a plan begins with: it does not tell etcd again, or tells it to stay.
+func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
+	t.Parallel()
+
+	member := cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+		TalosVersion: "v1.14.1", ConfigDigest: "d", UUID: "u"}
+	record := Record{Machines: map[string]cluster.MachineState{"cp-1": member},
+		Drift: map[string]Drift{"cp-1": {{Kind: EtcdGoesBack, Text: "3.6"}}}}
+
+	for talos, want := range map[string]string{
+		"v1.14.1": "cancel the downgrade of etcd to 3.6 (told to cp-1; no restart)",
+		"v1.13.6": "upgrade Talos on cp-1: v1.14.1 -> v1.13.6 (reboot)",
+	} {
+		spec := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{{Name: "cp-1",
+			Role: cluster.ControlPlane, Address: "10.0.0.1", UUID: "u", ConfigDigest: "d", TalosVersion: talos, AllowDowngrade: true}}}
+
+		steps, _ := cluster.Forecast(spec, record.Assume(spec), cluster.DefaultPolicy())
+		if len(steps) == 0 || steps[0].String() != want {
+			t.Errorf("%s: %v, want first %q", talos, steps, want)
+		}
+	}
+}

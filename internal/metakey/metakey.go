@@ -1,0 +1,43 @@
+// Package metakey has the keys of META, the small store beside a machine's boot partition, and how they are written. Pure.
+package metakey
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The keys that talosop has to know (Talos 1.4 to 1.14, pkg/machinery/meta/constants.go).
+const (
+	// PreviousEntry is the boot entry that an upgraded machine goes back to when a sequence fails. Talos deletes it once the
+	// machine was running and ready (Talos 1.14, runtime/drop_upgrade_fallback.go).
+	PreviousEntry uint8 = 0x06
+	// Network is the network configuration of the metal platform.
+	Network uint8 = 0x0a
+	// UUIDOverride is a UUID that the machine reports in place of the one of
+	// its hardware, from the moment it is written.
+	UUIDOverride uint8 = 0x0f
+)
+
+// Texts writes keys as Talos does, such as "0x0a, 0x0c".
+func Texts(keys []uint8) string {
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = fmt.Sprintf("0x%02x", key)
+	}
+
+	return strings.Join(texts, ", ")
+}
+
+// Read reads what Texts wrote.
+func Read(text string) []uint8 {
+	var keys []uint8
+
+	for _, one := range strings.Split(text, ", ") {
+		if key, err := strconv.ParseUint(one, 0, 8); err == nil {
+			keys = append(keys, uint8(key))
+		}
+	}
+
+	return keys
+}

@@ -1,0 +1,27 @@
+package metakey_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
+)
+
+func TestRead_whatTextsWrote(t *testing.T) {
+	t.Parallel()
+
+	keys := []uint8{metakey.Network, 0x0c, 0xff}
+
+	text := metakey.Texts(keys)
+	if text != "0x0a, 0x0c, 0xff" {
+		t.Errorf("text %q", text)
+	}
+
+	if got := metakey.Read(text); !slices.Equal(got, keys) {
+		t.Errorf("read %v", got)
+	}
+
+	if got := metakey.Read("nonsense, 0x100"); len(got) > 0 {
+		t.Errorf("read %v out of nonsense", got)
+	}
+}
