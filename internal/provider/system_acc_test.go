@@ -70,7 +70,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 					Config: config(strings.Replace(without("{ image = \"\\*\""), "open sesame", "close sesame", 1),
 						"image_verification = [{ image = \"evil.test/*\", deny = true }]"),
 					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster,
-						`apply configuration to cp-1 \(reboot for VolumeConfig/STATE.*`,
+						`apply configuration to cp-1 \(drain, reboot for VolumeConfig/STATE\): .*keys\[1\]\.static\.passphrase`,
 						`apply configuration to batch/w-1 \(no reboot\): .*ImageVerificationConfig.*`)),
 				},
 			},
