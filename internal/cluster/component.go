@@ -2,11 +2,11 @@ package cluster
 
 import "github.com/talosop/terraform-provider-talosop/internal/kubenames"
 
-// The components of Kubernetes and their images.
-type (
-	Component = kubenames.Component
-	Images    = kubenames.Images
-)
+// Component is a component of Kubernetes.
+type Component = kubenames.Component
+
+// Images are the images of the components.
+type Images = kubenames.Images
 
 // The components, in the order in which an upgrade of Kubernetes reaches them.
 const (

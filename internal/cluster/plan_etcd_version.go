@@ -24,8 +24,9 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	}
 
 	for _, m := range want.sorted(ControlPlane) {
-		if s := have.Machines[m.Name]; s.Access == Member && m.etcdWith(s.TalosVersion) != "" && !s.EtcdService.WithoutData() {
-			all = append(all, etcdstate.Versions{Server: m.etcdWith(s.TalosVersion)})
+		s := have.Machines[m.Name]
+		if server := m.etcdWith(s.TalosVersion); s.Access == Member && server != "" && !s.EtcdService.WithoutData() {
+			all = append(all, etcdstate.Versions{Server: server})
 		}
 	}
 
@@ -75,7 +76,8 @@ func (r rollout) awaitsEtcd(upgrade Upgrade) string {
 // planEtcdVersion takes the data of etcd back before the first machine with an older etcd, or takes that back itself
 // when no machine goes back any more. Both are calls to one member that concern all.
 func (r rollout) planEtcdVersion(d *Decision) {
-	if slices.ContainsFunc(r.want.sorted(ControlPlane), func(m Machine) bool { return r.have.Machines[m.Name].Busy != "" }) {
+	busy := func(m Machine) bool { return r.have.Machines[m.Name].Busy != "" }
+	if slices.ContainsFunc(r.want.sorted(ControlPlane), busy) {
 		return // it may be this very step
 	}
 
@@ -112,7 +114,8 @@ func (r rollout) planEtcdVersion(d *Decision) {
 	d.step(DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To)})
 }
 
-// tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot members.
+// tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot
+// members.
 func (r rollout) tellsEtcd() (upgrade Upgrade, tell bool) {
 	for _, m := range r.want.sorted(ControlPlane) {
 		change, _ := r.changeOf(m)
@@ -131,16 +134,19 @@ func (r rollout) tellsEtcd() (upgrade Upgrade, tell bool) {
 	return upgrade, tell
 }
 
-// turnsBack reports whether etcd was told to go back and is not to any more: every own control plane is to run the newer
-// one, and all are its own, or one of them goes there. While it goes back no member joins (etcd 3.7, cluster_util.go,
-// isCompatibleWithCluster), so that it is cancelled for one that has to; members of both versions keep the data as it is.
+// turnsBack reports whether etcd was told to go back and is not to any more: every own control plane is to run the
+// newer one, and all are its own, or one of them goes there. While it goes back no member joins (etcd 3.7,
+// cluster_util.go, isCompatibleWithCluster), so that it is cancelled for one that has to; members of both versions
+// keep the data as it is.
 func (r rollout) turnsBack() bool {
 	if !r.etcd.GoesBack {
 		return false
 	}
 
 	target := r.etcd.Target()
-	all, rises, back, joins := len(Unowned(r.want, r.have)) == 0 && len(r.want.OtherControlPlanes) == 0, false, false, false
+	all := len(Unowned(r.want, r.have)) == 0 && len(r.want.OtherControlPlanes) == 0
+
+	var rises, back, joins bool
 
 	for _, m := range r.want.sorted(ControlPlane) {
 		s := r.have.Machines[m.Name]
@@ -187,8 +193,8 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 		switch {
 		case members.Silent || !etcdstate.Older(own, oldest):
 		case m.Ephemeral && s.TalosVersion != m.TalosVersion:
-			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join members that "+
-				"run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")
+			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join "+
+				"members that run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")
 		case !member && (s.Access == Maintenance || s.EtcdService.WithoutData()):
 			d.refuse(m.Name, fmt.Sprintf("etcd %s of Talos %s cannot join members that run %s", own, m.TalosVersion, oldest),
 				"Let it join with the Talos that the others run, and go back to an older one after that")

@@ -256,12 +256,14 @@ func (s MachineState) inSequence() bool {
 	}
 }
 
-// What etcd is, as its members say it.
-type (
-	EtcdMember = etcdstate.Member
-	EtcdState  = etcdstate.State
-	EtcdView   = etcdstate.View
-)
+// EtcdMember is a member of etcd.
+type EtcdMember = etcdstate.Member
+
+// EtcdState is etcd as its members describe it.
+type EtcdState = etcdstate.State
+
+// EtcdView is what one member says of etcd.
+type EtcdView = etcdstate.View
 
 // Majority is how many members have to work in an etcd of that size.
 func Majority(size int) int { return etcdstate.Majority(size) }

@@ -1,5 +1,5 @@
-// Package etcdstate is etcd as its members describe it, and the rules that hold of it wherever it runs: which members it
-// can spare, whether members agree, and which versions of etcd its data is for. Pure.
+// Package etcdstate is etcd as its members describe it, and the rules that hold of it wherever it runs: which members
+// it can spare, whether members agree, and which versions of etcd its data is for. Pure.
 package etcdstate
 
 import (

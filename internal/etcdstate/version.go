@@ -91,8 +91,8 @@ func (t Together) Takes(version string) (why string, tell bool) {
 	case t.Data == "" || t.Silent:
 		return "not every member says which version of etcd it runs", false
 	case !versions.Older(version, t.Data) && versions.Older(version, t.Oldest) && !t.GoesBack:
-		return fmt.Sprintf("all members run etcd %s, which is about to bring data of %s to its own version", t.Oldest, t.Data),
-			false
+		return fmt.Sprintf("all members run etcd %s, which is about to bring data of %s to its own version", t.Oldest,
+			t.Data), false
 	case !versions.Older(version, t.Data):
 		return "", false
 	case t.GoesBack:

@@ -347,8 +347,8 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	return state
 }
 
-// goesBack asks one control plane, in a read, whether an earlier run told etcd to go back; runs have the views for it. One
-// that does not answer says nothing about it.
+// goesBack asks one control plane, in a read, whether an earlier run told etcd to go back; runs have the views for
+// it. One that does not answer says nothing about it.
 func (o *observer) goesBack(ctx context.Context, have cluster.Snapshot) string {
 	if o.etcdAside || o.views != nil || !have.Etcd.Known {
 		return ""

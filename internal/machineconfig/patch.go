@@ -119,6 +119,11 @@ func parsePatch(field, text string) (*patch, error) {
 		return nil, &FieldError{Field: field, Found: twice, Allowed: "each volume once", Fix: "give one of them another name"}
 	}
 
+	return assemble(field, text, chunks)
+}
+
+// assemble makes a patch of the documents of its text.
+func assemble(field, text string, chunks []chunk) (*patch, error) {
 	parsed := &patch{}
 	known := &strings.Builder{}
 

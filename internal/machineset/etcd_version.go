@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-// etcdObstacle says why the etcd of a control plane cannot go back with its Talos. From 3.7 to 3.6 it can: it is told to
-// before the first machine goes back (cluster.DowngradeEtcd).
+// etcdObstacle says why the etcd of a control plane cannot go back with its Talos. From 3.7 to 3.6 it can: it is told
+// to before the first machine goes back (cluster.DowngradeEtcd).
 func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
 	was, then := etcdstate.OfTalos(from.String()), etcdstate.OfTalos(to.String())
 
@@ -71,9 +71,9 @@ func refuseEtcdImage(p, prior Set, recorded PriorState, files Rendered) finding.
 	return diags
 }
 
-// etcdImageMisfit says why an image of etcd does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 does not
-// know any more (experimental-initial-corrupt-check), and Talos 1.14 with some that 3.5 does not know yet (feature-gates;
-// machined/pkg/system/services/etcd.go of both).
+// etcdImageMisfit says why an image of etcd does not fit. Talos up to 1.13 starts etcd with arguments that 3.7 does
+// not know any more (experimental-initial-corrupt-check), and Talos 1.14 with some that 3.5 does not know yet
+// (feature-gates; machined/pkg/system/services/etcd.go of both).
 func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 	own := etcdstate.OfTalos(talos)
 
@@ -85,8 +85,8 @@ func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know yet", talos, pinned),
 			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
 	case etcdstate.Older(pinned, runs):
-		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it would "+
-			"start before the data is taken back", runs), "Take cluster.etcd.image out of the patches: etcd goes back with Talos"
+		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it "+
+			"would start before the data is taken back", runs), "Take cluster.etcd.image out of the patches: etcd goes back with Talos"
 	default:
 		return "", ""
 	}

@@ -199,7 +199,8 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 
 		if installer, known := reference.Installer(); known && g.SecureBoot && !installer.SecureBoot {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
-				Field: "machine.install.image", Found: finding.Quote(m.Config.Install.Image) + ", which is not signed, with secure_boot",
+				Field:   "machine.install.image",
+				Found:   finding.Quote(m.Config.Install.Image) + ", which is not signed, with secure_boot",
 				Allowed: "an image such as factory.talos.dev/metal-installer-secureboot/<schematic>:<version>",
 				Fix:     "leave the image out, which then follows from secure_boot and schematic",
 			}))

@@ -1,4 +1,5 @@
-// Package metakey has the keys of META, the small store beside a machine's boot partition, and how they are written. Pure.
+// Package metakey has the keys of META, the small store beside a machine's boot partition, and how they are written.
+// Pure.
 package metakey
 
 import (
@@ -9,8 +10,8 @@ import (
 
 // The keys that talosop has to know (Talos 1.4 to 1.14, pkg/machinery/meta/constants.go).
 const (
-	// PreviousEntry is the boot entry that an upgraded machine goes back to when a sequence fails. Talos deletes it once the
-	// machine was running and ready (Talos 1.14, runtime/drop_upgrade_fallback.go).
+	// PreviousEntry is the boot entry that an upgraded machine goes back to when a sequence fails. Talos deletes it once
+	// the machine was running and ready (Talos 1.14, runtime/drop_upgrade_fallback.go).
 	PreviousEntry uint8 = 0x06
 	// Network is the network configuration of the metal platform.
 	Network uint8 = 0x0a

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// The calls of a downgrade of etcd, with Talos's own texts, the one about the status in all of them included (Talos 1.14,
-// v1alpha1_server.go).
+// The calls of a downgrade of etcd, with Talos's own texts, the one about the status in all of them included (Talos
+// 1.14, v1alpha1_server.go).
 
 // EtcdDowngradeValidate asks etcd whether it could go back, which changes nothing.
 func (a *api) EtcdDowngradeValidate(

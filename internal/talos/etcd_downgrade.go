@@ -21,9 +21,10 @@ const (
 )
 
 // DowngradeEtcd tells etcd, through the machine's member, to take its data back to a minor version such as 3.6, and
-// returns once the data of this member is for it; that takes about four seconds (etcd 3.7, monitorVersionInterval), and
-// the other members do the same meanwhile. Nothing restarts. It is safe to repeat. ErrQuorum is an etcd without a
-// leader; ErrRejected (another version can be gone back to), ErrUnsupported (a worker) and ErrNotAuthorised are permanent.
+// returns once the data of this member is for it; that takes about four seconds (etcd 3.7, monitorVersionInterval),
+// and the other members do the same meanwhile. Nothing restarts. It is safe to repeat. ErrQuorum is an etcd without a
+// leader; ErrRejected (another version can be gone back to), ErrUnsupported (a worker) and ErrNotAuthorised are
+// permanent.
 func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
 	if err := m.downgradeEtcd(ctx, to); err != nil {
 		return fmt.Errorf("downgrade etcd to %s through %s: %w", to, m.address, err)
@@ -125,7 +126,8 @@ func (m *Machine) etcdVersions(
 }
 
 func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
-	_, err := s.machine.EtcdDowngradeValidate(ctx, &machineapi.EtcdDowngradeValidateRequest{Version: etcdstate.Before(data)})
+	_, err := s.machine.EtcdDowngradeValidate(ctx,
+		&machineapi.EtcdDowngradeValidateRequest{Version: etcdstate.Before(data)})
 	if err == nil {
 		return false, nil
 	}

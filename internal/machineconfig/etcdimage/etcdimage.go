@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
-// Minor is the minor version, such as 3.6, of the image of etcd that a configuration names; empty where it names none, so
-// that Talos chooses, and where the image does not tell its version.
+// Minor is the minor version, such as 3.6, of the image of etcd that a configuration names; empty where it names
+// none, so that Talos chooses, and where the image does not tell its version.
 func Minor(config []byte) string {
 	var main struct {
 		Cluster struct {

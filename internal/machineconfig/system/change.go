@@ -69,15 +69,15 @@ func Changes(before, after coreconfig.Provider) []Change {
 	return changes
 }
 
-func (was kept) to(is kept) Change {
+func (v kept) to(is kept) Change {
 	switch {
-	case was.partition != is.partition:
-		return Change{What: fmt.Sprintf("%s would become %s", backing(was.partition), backing(is.partition)),
+	case v.partition != is.partition:
+		return Change{What: fmt.Sprintf("%s would become %s", backing(v.partition), backing(is.partition)),
 			Why: "Talos decides that when it makes the volume, and refuses to change it"}
-	case was.encrypted != is.encrypted:
-		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(was.encrypted), cipher(is.encrypted)),
+	case v.encrypted != is.encrypted:
+		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(v.encrypted), cipher(is.encrypted)),
 			Why: "Talos encrypts a volume when it makes it: with data on it the machine would not boot"}
-	case was.encrypted && !slices.ContainsFunc(was.keys, func(k config.EncryptionKey) bool {
+	case v.encrypted && !slices.ContainsFunc(v.keys, func(k config.EncryptionKey) bool {
 		return slices.ContainsFunc(is.keys, func(other config.EncryptionKey) bool { return sameKey(k, other) })
 	}):
 		return Change{What: "all of its encryption keys would change",

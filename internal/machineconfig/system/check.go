@@ -54,8 +54,8 @@ func (s Settings) CheckContainer() []Problem {
 	var found problems
 
 	if len(s.Volumes) > 0 {
-		found.add("system_volumes", "volumes", "none for a container", "remove them; the volumes of a container are those of "+
-			"its pod")
+		found.add("system_volumes", "volumes", "none for a container",
+			"remove them; the volumes of a container are those of its pod")
 	}
 
 	if s.WorkloadIsolation != nil && *s.WorkloadIsolation {
@@ -212,7 +212,8 @@ func (r ImageRule) check(found *problems, at string, partial bool) {
 	}
 
 	if _, err := regexp.Compile(r.SubjectRegex); err != nil {
-		found.add(at+".subject_regex", strconv.Quote(r.SubjectRegex)+" ("+firstLine(err)+")", "a regular expression of Go", "")
+		found.add(at+".subject_regex", strconv.Quote(r.SubjectRegex)+" ("+firstLine(err)+")",
+			"a regular expression of Go", "")
 	}
 }
 

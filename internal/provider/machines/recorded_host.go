@@ -60,8 +60,8 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 	return tf.StorePrivate(ctx, private, hostKey, host)
 }
 
-// recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its machines, and where
-// control planes of other resources are.
+// recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its
+// machines, and where control planes of other resources are.
 func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
 	diags := p.recallHolders(ctx, private)
 

@@ -13,9 +13,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Which secrets the machines of a resource were last read with is in its state, as digests: where the provider was given
-// the secrets, state has none that others could be compared with. secrets_digest tells them from those of another
-// cluster also where private state was lost.
+// Which secrets the machines of a resource were last read with is in its state, as digests: where the provider was
+// given the secrets, state has none that others could be compared with. secrets_digest tells them from those of
+// another cluster also where private state was lost.
 
 // secretsKey and identityKey are where private state holds the digests; see providerdata.RecordedSecrets.
 const (
@@ -34,8 +34,8 @@ func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) 
 		tf.StorePrivate(ctx, private, identityKey, bundle.Identity())...)
 }
 
-// providedIdentity tells the secrets of the provider block from those of other clusters; empty where state has them, and
-// while they are not known.
+// providedIdentity tells the secrets of the provider block from those of other clusters; empty where state has them,
+// and while they are not known.
 func (p writtenSet) providedIdentity() string {
 	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.Provided {
 		return bundle.Identity()
