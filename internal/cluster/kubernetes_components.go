@@ -7,6 +7,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
+// Component is a component of Kubernetes.
+type Component = kubenames.Component
+
+// Images are by component.
+type Images = kubenames.Images
+
+// The components, in the order in which an upgrade of Kubernetes reaches them.
+const (
+	KubeAPIServer         = kubenames.KubeAPIServer
+	KubeControllerManager = kubenames.KubeControllerManager
+	KubeScheduler         = kubenames.KubeScheduler
+	KubeProxy             = kubenames.KubeProxy
+	Kubelet               = kubenames.Kubelet
+)
+
 // image is the one that a component of a machine has to reach now; empty where it has none,
 // or nobody knows what it has.
 func (u kubernetesUpgrade) image(m Machine, c Component) string {

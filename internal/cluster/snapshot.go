@@ -256,14 +256,15 @@ func (s MachineState) inSequence() bool {
 	}
 }
 
-// EtcdMember is a member of etcd.
-type EtcdMember = etcdstate.Member
-
-// EtcdState is etcd as its members describe it.
-type EtcdState = etcdstate.State
-
-// EtcdView is what one member says of etcd.
-type EtcdView = etcdstate.View
+// Etcd as its members describe it.
+type (
+	// EtcdMember is a member.
+	EtcdMember = etcdstate.Member
+	// EtcdState is all of it.
+	EtcdState = etcdstate.State
+	// EtcdView is what one member says.
+	EtcdView = etcdstate.View
+)
 
 // Majority is how many members have to work in an etcd of that size.
 func Majority(size int) int { return etcdstate.Majority(size) }

@@ -86,7 +86,8 @@ func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
 	case etcdstate.Older(pinned, runs):
 		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it "+
-			"would start before the data is taken back", runs), "Take cluster.etcd.image out of the patches: etcd goes back with Talos"
+				"would start before the data is taken back", runs),
+			"Take cluster.etcd.image out of the patches: etcd goes back with Talos"
 	default:
 		return "", ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -97,7 +98,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
 					"last: addresses, labels and taints belong here.",
 			},
-			"meta": metaAttribute(),
+			"meta": meta.Attribute(),
 		}},
 	}
 }

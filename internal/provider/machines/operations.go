@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -219,6 +220,14 @@ func remaining(
 type left struct {
 	operations types.List
 	impact     types.Object
+}
+
+// seenMeta puts what META of the members holds in place of what state says about it.
+func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
+	seen, diags := meta.With(ctx, "", m.Machines, want, have)
+	m.Machines = seen
+
+	return diags
 }
 
 // settleUpdate puts the outcome of an update into the model that is stored: that

@@ -1,4 +1,8 @@
-package machines
+// Package meta is the argument meta of machines. META is not part of a machine's configuration, so it has ways of its
+// own: what is wanted of it is written by a step, and what it holds is read back into the argument itself. A value that
+// somebody else changed is then a difference between state and configuration, as any other drift, and the next apply
+// writes it again.
+package meta
 
 import (
 	"context"
@@ -17,12 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// META is not part of a machine's configuration, so it has ways of its own: what is
-// wanted of it is written by a step, and what it holds is read back into the argument
-// itself. A value that somebody else changed is then a difference between state and
-// configuration, as any other drift, and the next apply writes it again.
-
-func metaAttribute() schema.MapAttribute {
+// Attribute is the argument.
+func Attribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
@@ -33,9 +33,9 @@ func metaAttribute() schema.MapAttribute {
 	}
 }
 
-// readMeta reads wanted values. Which keys there are decides about steps, so that
+// Read reads wanted values. Which keys there are decides about steps, so that
 // not knowing them is remembered by another reader than not knowing values.
-func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
+func Read(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	keys.Unknown = keys.Unknown || v.IsUnknown()
 	out := machineset.Meta{Values: map[string]string{}}
 
@@ -55,17 +55,9 @@ func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	return out
 }
 
-// seenMeta puts what META of the members holds in place of what state says about it.
-func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
-	seen, diags := withMeta(ctx, "", m.Machines, want, have)
-	m.Machines = seen
-
-	return diags
-}
-
-// withMeta returns the machines of a group with what their META holds. Only keys that
+// With returns the machines of a group with what their META holds. Only keys that
 // state has are looked at.
-func withMeta(
+func With(
 	ctx context.Context, prefix string, recorded types.Map, want cluster.Spec, have cluster.Snapshot,
 ) (types.Map, diag.Diagnostics) {
 	var diags diag.Diagnostics
@@ -93,7 +85,7 @@ func withMeta(
 			continue // all that is wanted is in the provider's configuration, and in no state
 		}
 
-		values["meta"] = heldMeta(written, state.Meta)
+		values["meta"] = Held(written, state.Meta)
 
 		object, more := types.ObjectValue(machine.AttributeTypes(ctx), values)
 		diags.Append(more...)
@@ -110,8 +102,8 @@ func withMeta(
 	return seen, append(diags, more...)
 }
 
-// heldMeta is what META holds of the keys that were written.
-func heldMeta(written types.Map, meta map[uint8]string) types.Map {
+// Held is what META holds of the keys that were written.
+func Held(written types.Map, meta map[uint8]string) types.Map {
 	held := map[string]attr.Value{}
 
 	for name, element := range written.Elements() {
