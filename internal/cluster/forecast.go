@@ -221,9 +221,9 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case Upgrade:
 		s.upgrade(want, m, step)
 	case DowngradeEtcd:
-		s.Etcd.GoesBack = step.To
+		s.Etcd.GoBack(step.To)
 	case CancelEtcdDowngrade:
-		s.Etcd.GoesBack = ""
+		s.Etcd.EndDowngrade()
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case TakeOwnership:
@@ -281,11 +281,11 @@ func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 	s.Machines[m.Name] = state
 	s.cordon(step.Node, true)
 	s.loseData(m, step)
+	s.Etcd.Run(state.MemberID, m.etcdWith(step.To))
 	s.joinAll(want)
 
-	// The last member that goes back ends the downgrade (etcd 3.6, CancelDowngradeIfNeeded).
-	if have := etcdVersions(want, *s); have.Newest == s.Etcd.GoesBack {
-		s.Etcd.GoesBack = ""
+	if have := etcdVersions(want, *s); have.GoesBack && have.Newest == have.Data {
+		s.Etcd.EndDowngrade() // as the last member does that goes back (etcd 3.6, CancelDowngradeIfNeeded)
 	}
 }
 

@@ -37,6 +37,9 @@ func TestForecast_isWhatHappens(t *testing.T) {
 
 		run.replaces()
 
+		for run.tickEtcd() { // what it was told before, it does within seconds
+		}
+
 		watch := newEye(run.site, run.want)
 		watch.observe() // members that the spec does not own are asked the second time
 

@@ -4,6 +4,7 @@ package etcdstate
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 )
 
@@ -79,4 +80,38 @@ func (s State) Named(id string) string {
 	}
 
 	return id
+}
+
+// GoBack lets the data of all members go back to a version.
+func (s *State) GoBack(to string) {
+	s.GoesBack = to
+	s.eachVersions(func(v *Versions) { v.Data, v.GoesBack = to, true })
+}
+
+// EndDowngrade lets members go on with the data that the oldest of them has.
+func (s *State) EndDowngrade() {
+	var all []Versions
+	for _, view := range s.Views {
+		all = append(all, view.Versions)
+	}
+
+	s.GoesBack = ""
+	s.eachVersions(func(v *Versions) { v.Data, v.GoesBack = AllOf(all).Oldest, false })
+}
+
+// Run lets a member run another version.
+func (s *State) Run(member, version string) {
+	if view, asked := s.Views[member]; asked {
+		view.Versions.Server = version
+		s.Views = maps.Clone(s.Views)
+		s.Views[member] = view
+	}
+}
+
+func (s *State) eachVersions(change func(*Versions)) {
+	s.Views = maps.Clone(s.Views)
+	for id, view := range s.Views {
+		change(&view.Versions)
+		s.Views[id] = view
+	}
 }
