@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
@@ -367,6 +368,26 @@ func TestReset_withFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A machine that is never ready after an upgrade is waited for, and reset all the same.
+func TestReset_whenTheLastUpgradeIsNotProved(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	m.SetMeta(metakey.PreviousEntry, "A")
+
+	hasty := o.fleet(t, shortly).Machine(wanted(m))
+	if err := hasty.Reset(t.Context(), false); err != nil && !errors.Is(err, talos.ErrInProgress) {
+		t.Fatal(err)
+	}
+
+	observed(t, api, "waited in maintenance mode",
+		func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
 }
 
 func TestReset_refuses(t *testing.T) {

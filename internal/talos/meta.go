@@ -130,6 +130,27 @@ func (m *Machine) observeMeta(ctx context.Context, s *session, out *cluster.Mach
 	return err
 }
 
+// bootProved is nil once a machine has no boot entry to go back to. Until then any sequence that fails makes the
+// other entry the default, and the next installer writes over the release that runs (seen on Talos 1.13, emulated
+// metal; machined main.go, revert.go). Talos drops that entry when it was running and ready
+// (runtime/drop_upgrade_fallback.go). An installer writes it past the running system, so that a machine that was
+// installed and not booted shows none.
+func (m *Machine) bootProved(s *session) func(context.Context) error {
+	return func(ctx context.Context) error {
+		held, err := bounded(ctx, m, s.meta)
+		if err != nil {
+			return err
+		}
+
+		if entry, kept := held[metakey.PreviousEntry]; kept {
+			return fmt.Errorf("%w: it keeps boot entry %q to go back to (META %s) until it was running and ready",
+				ErrInProgress, entry, metakey.Texts([]uint8{metakey.PreviousEntry}))
+		}
+
+		return nil
+	}
+}
+
 // meta lists the values in META by their keys; none where there is no META.
 func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
 	items, err := list[*runtime.MetaKey](ctx, s)

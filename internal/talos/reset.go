@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -49,6 +50,12 @@ func (m *Machine) reset(ctx context.Context, graceful bool) error {
 
 	request := &machineapi.ResetRequest{Graceful: graceful, Reboot: true}
 	if version.GetPlatform().GetMode() != containerMode {
+		// A reset that fails while there is a way back boots the release before, which may keep all data. A machine that
+		// never gets ready is reset all the same: else nobody could remove it.
+		if err := m.settle(ctx, m.bootProved(s)); err != nil && !errors.Is(err, ErrInProgress) {
+			return err
+		}
+
 		if request.SystemPartitionsToWipe, err = m.partitionsToWipe(ctx, s, version.GetVersion().GetTag()); err != nil {
 			return err
 		}

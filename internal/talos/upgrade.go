@@ -29,7 +29,8 @@ import (
 // Permanent are ErrRejected with the installer's last words, ErrGone (no such image),
 // ErrUnsupported (a container, a machine that runs without being installed) and
 // ErrNotAuthorised. ErrInProgress is another upgrade under way, ErrQuorum an etcd that
-// would not survive. Bounded by Timeouts.Upgrade.
+// would not survive, or a machine whose last upgrade has not proved itself yet (bootProved). Bounded by
+// Timeouts.Upgrade.
 //
 // confirm is asked between the two, for what may have changed while the installer ran; its
 // error keeps the machine up, with the new Talos installed for its next boot.
@@ -54,6 +55,10 @@ func (m *Machine) upgrade(ctx context.Context, image, uuid string, confirm func(
 
 	if version.GetPlatform().GetMode() == containerMode {
 		return wait.Permanent(fmt.Errorf("%w: whoever runs a container chooses its Talos", ErrUnsupported))
+	}
+
+	if err := m.settle(ctx, m.bootProved(s)); err != nil {
+		return err
 	}
 
 	stepwise, err := upgradesInSteps(version)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -89,6 +90,31 @@ func TestUpgrade_byTalosVersion(t *testing.T) {
 				return settled(s) && s.TalosVersion == test.want && s.BootID != boot
 			})
 		})
+	}
+}
+
+// A machine whose last upgrade has not proved itself is not upgraded again: a failure would go back to the release
+// before, and the installer may write over the one that runs.
+func TestUpgrade_waitsUntilTheLastOneIsProved(t *testing.T) {
+	t.Parallel()
+
+	simulator, m, api := upgradable(t, "v1.13.0", shortly)
+	m.SetMeta(metakey.PreviousEntry, "A")
+
+	err := api.Upgrade(t.Context(), newer, m.UUID(), confirmed)
+	if !errors.Is(err, talos.ErrInProgress) || !strings.Contains(err.Error(), `it keeps boot entry "A" to go back to`) {
+		t.Errorf("error %v, want ErrInProgress and the entry", err)
+	}
+
+	if got := changes(simulator); len(got) > 0 {
+		t.Errorf("calls %v, want none", got)
+	}
+
+	m.DeleteMeta(metakey.PreviousEntry)
+	must(t, api.Upgrade(t.Context(), newer, m.UUID(), confirmed))
+
+	if got := changes(simulator); !slices.Equal(got, []string{"Pull", "Upgrade", "Reboot"}) {
+		t.Errorf("calls %v, want an upgrade", got)
 	}
 }
 
