@@ -16,6 +16,14 @@ func (w *Workspace) PlanFile(name string) string {
 	return unzipPlan(w.t, filepath.Join(w.Dir, name))
 }
 
+// SavedPlan saves a plan and returns what the CLI shows of it as JSON, and all that its file holds.
+func (w *Workspace) SavedPlan(name string, args ...string) (shown, content string) {
+	w.t.Helper()
+	w.MustRun(append([]string{"plan", "-out", name}, args...)...)
+
+	return w.MustRun("show", "-json", name).Stdout, w.PlanFile(name)
+}
+
 func unzipPlan(tb testing.TB, path string) string {
 	tb.Helper()
 

@@ -24,6 +24,7 @@ var scenarios = []struct {
 	{"metal", site.metal},
 	{"restore", site.restore},
 	{"rotation", site.rotation},
+	{"secretless", site.secretless},
 	{"addon", site.addon},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
@@ -79,6 +80,11 @@ func TestAccSimulated_rotation(t *testing.T) {
 	testenv.BeforeRelease(t, "TestRotation_ofEveryKeyWhileAClientWrites", "TestRotation_survivesFailures",
 		"TestRotation_goesOnAfterAppliesThatEndEarly")
 	simulate(t, "", site.rotation) // the API server of realParts has one authority for good
+}
+
+func TestAccSimulated_secretless(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccSecrets_scan")
+	simulate(t, "", site.secretless)
 }
 
 func TestAccSimulated_addon(t *testing.T) {

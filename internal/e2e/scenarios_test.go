@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // quickstart is the example that all scenarios apply.
@@ -26,12 +27,19 @@ const variables = "e2e.auto.tfvars.json"
 func (s site) workspace(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 	t.Helper()
 
+	s.allWait(t)
+
+	return s.files(t, cli)
+}
+
+// allWait fails the test before anything is sent unless all machines wait in maintenance mode.
+func (s site) allWait(t *testing.T) {
+	t.Helper()
+
 	if err := allInMaintenance(t.Context(), s.machines()); err != nil {
 		t.Fatalf("nothing was sent to any machine, because not all of them wait in maintenance mode:\n%v\n"+
 			"Boot them from the Talos image, or reset them (`talosctl reset --graceful=false --reboot`).", err)
 	}
-
-	return s.files(t, cli)
 }
 
 // files is workspace for machines that may be configured already.
@@ -80,7 +88,18 @@ func inHCL(text string) string {
 func (s site) isUsable(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	b := bundle(t, w)
+	s.hasJoined(t, bundle(t, w))
+
+	for _, address := range []string{"talosop_control_plane.this", "talosop_worker.this"} {
+		if phase := w.Attribute(address, "phase"); phase != "Ready" {
+			t.Errorf("%s: phase is %v, want Ready", address, phase)
+		}
+	}
+}
+
+// hasJoined checks around the provider that every control plane votes in etcd, and that every machine is a Ready node.
+func (s site) hasJoined(t *testing.T, b *pki.Bundle) {
+	t.Helper()
 
 	members, err := s.members(t.Context(), b)
 	if err != nil || len(members) != len(s.controlPlanes) {
@@ -90,12 +109,6 @@ func (s site) isUsable(t *testing.T, w *clitest.Workspace) {
 	nodes, err := s.nodes(t.Context(), b)
 	if err != nil || len(nodes) != len(s.machines()) {
 		t.Errorf("nodes are %v (%v), want %d that are Ready", nodes, err, len(s.machines()))
-	}
-
-	for _, address := range []string{"talosop_control_plane.this", "talosop_worker.this"} {
-		if phase := w.Attribute(address, "phase"); phase != "Ready" {
-			t.Errorf("%s: phase is %v, want Ready", address, phase)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -326,23 +325,7 @@ func TestAccSecrets_staySecret(t *testing.T) {
 }
 
 // secretsIn lists the secrets of a bundle, in every form in which they are sent.
-func secretsIn(bundle string) []string {
-	var secrets []string
-
-	for _, mask := range tf.MasksOf(bundle) {
-		// The longest line of a key is enough to recognise it by; those at its ends may be short, or a heading.
-		longest := func(a, b string) int { return len(a) - len(b) }
-		lines := strings.Split(strings.TrimSpace(mask), "\n")
-
-		if len(lines) > 2 {
-			lines = lines[1 : len(lines)-1]
-		}
-
-		secrets = append(secrets, slices.MaxFunc(lines, longest))
-	}
-
-	return secrets
-}
+func secretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bundle)) }
 
 // visibleValues is the text of all values in state that are not sensitive.
 func visibleValues(t *testing.T, state *tfjson.State) string {

@@ -52,7 +52,7 @@ func TestAccProvidedMachines(t *testing.T) {
 		w.Write("main.tf", config(""))
 		w.Init()
 
-		shown, file := savedPlan(t, w, "create.plan")
+		shown, file := w.SavedPlan("create.plan")
 		output := shown + file + w.MustRun("apply", "create.plan").Output()
 		expectNoChanges(t, w, "after the create")
 
@@ -71,7 +71,7 @@ func TestAccProvidedMachines(t *testing.T) {
 
 		w.Setenv("TF_VAR_meta", later)
 
-		shown, file = savedPlan(t, w, "change.plan")
+		shown, file = w.SavedPlan("change.plan")
 		output += planned.Output() + shown + file + w.MustRun("apply", "change.plan").Output()
 		expectNoChanges(t, w, "after the change")
 

@@ -66,7 +66,7 @@ func TestAccProvidedSecrets_areNowhere(t *testing.T) {
 		w := s.providedSite(t, cli, bundle)
 		s.workers[1].HangNextReboot()
 
-		shown, file := savedPlan(t, w, "create.plan")
+		shown, file := w.SavedPlan("create.plan")
 		texts := map[string]string{"the plan": shown, "its file": file}
 		texts["an apply that could not finish"] = w.Run("apply", "create.plan").Output()
 		texts["the state of that"] = w.Read("terraform.tfstate")
@@ -96,7 +96,7 @@ provider "talosop" {
 `)
 		w.Write("patch.tf", "variable \"patch\" {\n  ephemeral = true\n}\n")
 
-		shown, file = savedPlan(t, w, "change.plan")
+		shown, file = w.SavedPlan("change.plan")
 		texts["the plan of a change"], texts["its file, later"] = shown, file
 
 		output += w.MustRun("apply", "change.plan").Output()

@@ -12,15 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
-// savedPlan makes a plan file, and returns what `show -json` says of it and what the file holds.
-func savedPlan(t *testing.T, w *clitest.Workspace, file string, args ...string) (shown, content string) {
-	t.Helper()
-
-	w.MustRun(append([]string{"plan", "-out", file}, args...)...)
-
-	return w.MustRun("show", "-json", file).Stdout, w.PlanFile(file)
-}
-
 // withoutSensitive is what a plan in JSON says beside the values that it marks as sensitive.
 func withoutSensitive(t *testing.T, shown string) string {
 	t.Helper()
@@ -137,7 +128,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 				write("")
 				w.Init()
 
-				shown, content := savedPlan(t, w, "create.plan")
+				shown, content := w.SavedPlan("create.plan")
 				w.MustRun("apply", "create.plan")
 
 				bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
@@ -151,7 +142,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 
 				write(`config_patches = ["machine: { sysctls: { net.core.somaxconn: \"65535\" } }"]`)
 
-				shown, _ = savedPlan(t, w, "change.plan")
+				shown, _ = w.SavedPlan("change.plan")
 				holdsNone(t, bundle, map[string]string{"the plan of the change": withoutSensitive(t, shown)})
 
 				s.ForgetCalls()
@@ -164,7 +155,7 @@ func TestAccSavedPlan_ofEveryResourceWithMachines(t *testing.T) {
 				says(t, fails(t, w, "apply", "change.plan"), "Saved plan is stale")
 				s.nothingWasSent(t)
 
-				shown, _ = savedPlan(t, w, "destroy.plan", "-destroy")
+				shown, _ = w.SavedPlan("destroy.plan", "-destroy")
 				holdsNone(t, bundle, map[string]string{"the plan of the destroy": withoutSensitive(t, shown),
 					"private state": privateIn(t, w.Read("terraform.tfstate"))})
 				w.MustRun("apply", "destroy.plan")
@@ -193,7 +184,7 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 		write(1)
 		w.Init()
 
-		shown, content := savedPlan(t, w, "create.plan")
+		shown, content := w.SavedPlan("create.plan")
 		w.MustRun("apply", "create.plan")
 
 		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
@@ -201,7 +192,7 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 
 		write(2)
 
-		shown, _ = savedPlan(t, w, "growth.plan")
+		shown, _ = w.SavedPlan("growth.plan")
 		holdsNone(t, bundle, map[string]string{"the plan of the growth": withoutSensitive(t, shown)})
 
 		if leak := leaked(kubeconfig, shown+content+w.PlanFile("growth.plan")); leak != "" {
@@ -222,7 +213,7 @@ func TestAccSavedPlan_ofPods(t *testing.T) {
 			t.Errorf("there are %d pods", len(pods))
 		}
 
-		savedPlan(t, w, "destroy.plan", "-destroy")
+		w.SavedPlan("destroy.plan", "-destroy")
 		w.MustRun("apply", "destroy.plan")
 		s.expectNothing(t, "dev")
 	})

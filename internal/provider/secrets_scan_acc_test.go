@@ -194,7 +194,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 	w.Init()
 	s.workers[1].HangNextReboot()
 
-	shown, file := savedPlan(t, w, "create.plan", "-var", "failing=0")
+	shown, file := w.SavedPlan("create.plan", "-var", "failing=0")
 	plans := []string{shown}
 	failed := w.Run("apply", "create.plan")
 	output := failed.Output()
@@ -235,7 +235,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 
 	output += mistaken.Output() + crashed(t, s, w)
 
-	shown, _ = savedPlan(t, w, "destroy.plan", "-destroy", "-var", "failing=0")
+	shown, _ = w.SavedPlan("destroy.plan", "-destroy", "-var", "failing=0")
 	plans = append(plans, shown)
 	output += w.MustRun("destroy", "-auto-approve").Output()
 
