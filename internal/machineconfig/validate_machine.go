@@ -46,7 +46,7 @@ func checkKernelArgs(found *problems, contract string, install Install) {
 
 	found.add("machine.install.extra_kernel_args", "kernel arguments with contract "+contract,
 		"none: the installer takes those of its image",
-		"put them into the schematic of the image (customization.extraKernelArgs, see talosop_image)")
+		"put them into the schematic of the image (customization.extraKernelArgs)")
 }
 
 // IsHostName reports whether a machine can be called so.
