@@ -11,7 +11,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,7 +129,7 @@ func TestBoot_imageMissing(t *testing.T) {
 
 			image := constants.KubeletImage + ":v1.35.2"
 			if service == "etcd" {
-				image = (&v1alpha1.EtcdConfig{}).Image()
+				image = "registry.k8s.io/etcd:v3.6.12" // that of Talos 1.13
 			}
 
 			check(t, simulator.SetImage(image, images.Image{Missing: true}))
