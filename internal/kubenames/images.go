@@ -26,14 +26,20 @@ func ImageAt(image, version, other string) string {
 // ImageVersion is the release of Kubernetes that an image names by its tag, such as v1.36.3;
 // ok is false for tags that name none, such as a date or v1.36, and for digests without a tag.
 func ImageVersion(image string) (version string, ok bool) {
-	image, _, _ = strings.Cut(image, "@")
-
-	_, tag, ok := cutTag(image)
+	tag, ok := Tag(image)
 	if !ok {
 		return "", false
 	}
 
 	return ReleaseOf(tag)
+}
+
+// Tag is the tag of an image, whether it has a digest or not; ok is false for one without a tag.
+func Tag(image string) (tag string, ok bool) {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, ok = cutTag(image)
+
+	return tag, ok
 }
 
 // ReleaseOf is the release of Kubernetes that a version belongs to: v1.36.3 of v1.36.3+fips.1,

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -171,12 +172,9 @@ func kubeletVersion(machine *v1alpha1.MachineConfig) string {
 }
 
 func versionOfImage(reference string) string {
-	image, _, _ := strings.Cut(reference, "@")
-	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
-		return strings.TrimSuffix(strings.TrimSuffix(image[colon+1:], "-slim"), "-fat")
-	}
+	tag, _ := kubenames.Tag(reference)
 
-	return ""
+	return strings.TrimSuffix(strings.TrimSuffix(tag, "-slim"), "-fat")
 }
 
 // recoverContract tries the contracts, newest first.

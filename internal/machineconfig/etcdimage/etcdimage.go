@@ -3,11 +3,11 @@ package etcdimage
 
 import (
 	"bytes"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // Minor is the minor version, such as 3.6, of the image of etcd that a configuration names; empty where it names
@@ -27,8 +27,7 @@ func Minor(config []byte) string {
 		return ""
 	}
 
-	name, _, _ := strings.Cut(main.Cluster.Etcd.Image, "@")
-	_, tag, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	tag, _ := kubenames.Tag(main.Cluster.Etcd.Image)
 
 	return etcdstate.MinorOf(tag)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
@@ -30,9 +31,7 @@ func (s *Service) image() string {
 
 // versionOf is the version in the tag of an image; that of the newest release where it has none.
 func versionOf(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-
-	_, tag, ok := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	tag, ok := kubenames.Tag(image)
 	if !ok {
 		return constants.DefaultEtcdVersion
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -229,9 +230,7 @@ func (kl *Kubelet) retirePod(id string) {
 
 // imageTag is the tag of an image without what follows a "-" that is no release, such as -slim.
 func imageTag(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-
-	_, tag, found := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	tag, found := kubenames.Tag(image)
 	if !found {
 		return DefaultKubeletVersion
 	}
