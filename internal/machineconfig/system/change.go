@@ -3,7 +3,6 @@ package system
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -106,26 +105,10 @@ func cipher(encrypted bool) string {
 
 // sameKey is whether a key opens what another one closed. How a TPM sealed it is kept beside it on the disk.
 func sameKey(a, b config.EncryptionKey) bool {
-	if a.Slot() != b.Slot() || a.LockToSTATE() != b.LockToSTATE() || (a.NodeID() == nil) != (b.NodeID() == nil) ||
-		(a.TPM() == nil) != (b.TPM() == nil) {
-		return false
-	}
+	is, other := readKey(a), readKey(b)
 
-	return reflect.DeepEqual(valueOf(a), valueOf(b))
-}
-
-func valueOf(k config.EncryptionKey) [2]string {
-	var value [2]string
-
-	if static := k.Static(); static != nil {
-		value[0] = string(static.Key())
-	}
-
-	if kms := k.KMS(); kms != nil {
-		value[1] = kms.Endpoint()
-	}
-
-	return value
+	return a.Slot() == b.Slot() && is.LockToState == other.LockToState && is.NodeID == other.NodeID &&
+		(is.TPM == nil) == (other.TPM == nil) && is.Passphrase == other.Passphrase && is.KMSEndpoint == other.KMSEndpoint
 }
 
 // volumesOf are the volumes of a configuration by the names of their documents. Those of the system are there without a
@@ -185,27 +168,31 @@ func (v *kept) encrypt(with config.EncryptionConfig) {
 // false for all other documents.
 func BootPart(kind, name string, content any) (part any, ok bool) {
 	switch {
-	case kind == block.VolumeConfigKind && slices.Contains(names, name):
+	case ofVolume(kind, name):
 		return content, true
-	case kind == SecurityKind:
+	case kind == securityKind:
 		fields, _ := content.(map[string]any)
 
-		return fields[IsolationField], true
+		return fields[isolationField], true
 	default:
 		return nil, false
 	}
 }
 
-// SecurityKind is the document that says whether workloads are isolated, in its IsolationField.
+// securityKind is the document that says whether workloads are isolated, in its isolationField.
 const (
-	SecurityKind   = "SecurityProfileConfig"
-	IsolationField = "workloadIsolation"
+	securityKind   = "SecurityProfileConfig"
+	isolationField = "workloadIsolation"
 )
 
 // BootPlace is whether a difference at a path of a document takes a boot.
 func BootPlace(kind, name string, path []any) bool {
-	return kind == block.VolumeConfigKind && slices.Contains(names, name) ||
-		kind == SecurityKind && (len(path) == 0 || path[0] == IsolationField)
+	return ofVolume(kind, name) || kind == securityKind && (len(path) == 0 || path[0] == isolationField)
+}
+
+// ofVolume is whether a document is that of a volume of the system.
+func ofVolume(kind, name string) bool {
+	return kind == block.VolumeConfigKind && slices.Contains(names, name)
 }
 
 // Name is what identifies a document.

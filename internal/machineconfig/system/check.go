@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/cel"
-	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
@@ -87,7 +85,7 @@ func (v Volume) check(found *problems, name string, controlPlane, partial bool) 
 	v.checkSizes(found, at)
 
 	if v.DiskSelector != "" {
-		if _, err := cel.ParseBooleanExpression(v.DiskSelector, celenv.DiskLocator()); err != nil {
+		if _, err := v.disk(); err != nil {
 			found.add(at+".disk_selector", "an expression that is not valid ("+firstLine(err)+")",
 				`CEL about a disk that is true or false, such as disk.transport == "nvme" && !system_disk`, "correct it")
 		}

@@ -84,7 +84,7 @@ func (v Volume) put(document *block.VolumeConfigV1Alpha1) error {
 	}
 
 	if v.DiskSelector != "" {
-		match, err := cel.ParseBooleanExpression(v.DiskSelector, celenv.DiskLocator())
+		match, err := v.disk()
 		if err != nil {
 			return fmt.Errorf("find the disk: %w", err)
 		}
@@ -102,6 +102,11 @@ func (v Volume) put(document *block.VolumeConfigV1Alpha1) error {
 	}
 
 	return nil
+}
+
+// disk is the expression that tells which disk the volume is on.
+func (v Volume) disk() (cel.Expression, error) {
+	return cel.ParseBooleanExpression(v.DiskSelector, celenv.DiskLocator())
 }
 
 func (k Key) document(slot string) block.EncryptionKey {
@@ -227,7 +232,7 @@ func (s Settings) Settle(documents []config.Document) ([]config.Document, error)
 			continue
 		}
 
-		match, err := cel.ParseBooleanExpression(s.Volumes[found.MetaName].DiskSelector, celenv.DiskLocator())
+		match, err := s.Volumes[found.MetaName].disk()
 		if err != nil {
 			return nil, fmt.Errorf("volume %s: find the disk: %w", found.MetaName, err)
 		}

@@ -57,7 +57,12 @@ func readVolume(document *block.VolumeConfigV1Alpha1) Volume {
 	}
 
 	for _, key := range document.EncryptionSpec.EncryptionKeys {
-		v.add(key.KeySlot, readKey(key))
+		k := readKey(key)
+		if key.KeyTPM != nil && key.KeyTPM.TPMOptions != nil {
+			k.TPM.PCRs = append([]int{}, key.KeyTPM.TPMOptions.PCRs...)
+		}
+
+		v.add(key.KeySlot, k)
 	}
 
 	return v
@@ -81,23 +86,20 @@ func (v *Volume) add(slot int, key Key) {
 	v.Keys[strconv.Itoa(slot)] = key
 }
 
-func readKey(key block.EncryptionKey) Key {
-	k := Key{NodeID: key.KeyNodeID != nil, LockToState: key.LockToSTATE()}
+// readKey is a key of either form, but for the registers of a TPM, which only documents have.
+func readKey(key config.EncryptionKey) Key {
+	k := Key{NodeID: key.NodeID() != nil, LockToState: key.LockToSTATE()}
 
-	if key.KeyStatic != nil {
-		k.Passphrase = key.KeyStatic.KeyData
+	if static := key.Static(); static != nil {
+		k.Passphrase = string(static.Key())
 	}
 
-	if key.KeyKMS != nil {
-		k.KMSEndpoint = key.KeyKMS.KMSEndpoint
+	if kms := key.KMS(); kms != nil {
+		k.KMSEndpoint = kms.Endpoint()
 	}
 
-	if key.KeyTPM != nil {
-		k.TPM = &TPM{CheckSecureBoot: key.KeyTPM.CheckSecurebootOnEnroll()}
-
-		if key.KeyTPM.TPMOptions != nil {
-			k.TPM.PCRs = append([]int{}, key.KeyTPM.TPMOptions.PCRs...)
-		}
+	if tpm := key.TPM(); tpm != nil {
+		k.TPM = &TPM{CheckSecureBoot: tpm.CheckSecurebootOnEnroll()}
 	}
 
 	return k
@@ -112,21 +114,7 @@ func (s Settings) readFields(name string, fields *v1alpha1.EncryptionConfig) {
 	v := s.Volumes[name]
 
 	for _, key := range fields.EncryptionKeys {
-		k := Key{NodeID: key.KeyNodeID != nil}
-
-		if key.KeyStatic != nil {
-			k.Passphrase = key.KeyStatic.KeyData
-		}
-
-		if key.KeyKMS != nil {
-			k.KMSEndpoint = key.KeyKMS.KMSEndpoint
-		}
-
-		if key.KeyTPM != nil {
-			k.TPM = &TPM{CheckSecureBoot: key.KeyTPM.CheckSecurebootOnEnroll()}
-		}
-
-		v.add(key.KeySlot, k)
+		v.add(key.KeySlot, readKey(key))
 	}
 
 	s.Volumes[name] = v
