@@ -27,7 +27,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 
 		if step.changesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
-				d.hold(m.Name, "keeps its network (META 0x%02x) for now: %s", metakey.Network, reason)
+				d.hold(m.Name, "keeps its network (META %s) for now: %s", metakey.Text(metakey.Network), reason)
 
 				continue
 			}
@@ -97,5 +97,5 @@ func changesNetwork(s Step) bool {
 }
 
 func (s WriteMeta) changesNetwork() bool {
-	return strings.Contains(s.Keys, metakey.Texts([]uint8{metakey.Network}))
+	return strings.Contains(s.Keys, metakey.Text(metakey.Network))
 }

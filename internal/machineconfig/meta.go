@@ -8,6 +8,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/meta"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // Keys of META, the small key-value store beside the system disk's boot partition, that users may write.
@@ -61,7 +63,7 @@ func parseMeta(setting string, values, beside map[string]string) (map[uint8]stri
 		}
 
 		if taken[key] {
-			found.add(field, fmt.Sprintf("key 0x%02x again", key), "each key once", "remove one of the two names")
+			found.add(field, "key "+metakey.Text(key)+" again", "each key once", "remove one of the two names")
 
 			continue
 		}
@@ -113,7 +115,7 @@ func metaNames() string {
 			text += ", "
 		}
 
-		text += fmt.Sprintf("%s (0x%02x)", name, metaKeys[name])
+		text += fmt.Sprintf("%s (%s)", name, metakey.Text(metaKeys[name]))
 	}
 
 	return text

@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -165,7 +164,7 @@ func (f *MachineForecast) add(step cluster.Step) {
 	case cluster.RestartKubelet, cluster.DeleteNode:
 		f.Open = append(f.Open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
 	case cluster.WriteMeta:
-		if strings.Contains(s.Keys, fmt.Sprintf("0x%02x", metakey.UUIDOverride)) {
+		if strings.Contains(s.Keys, metakey.Text(metakey.UUIDOverride)) {
 			f.Open = append(f.Open, FieldUUID)
 		}
 	case cluster.LeaveEtcd, cluster.RemoveMember:

@@ -20,11 +20,14 @@ const (
 	UUIDOverride uint8 = 0x0f
 )
 
+// Text writes a key as Talos does, such as "0x0a".
+func Text(key uint8) string { return fmt.Sprintf("0x%02x", key) }
+
 // Texts writes keys as Talos does, such as "0x0a, 0x0c".
 func Texts(keys []uint8) string {
 	texts := make([]string, len(keys))
 	for i, key := range keys {
-		texts[i] = fmt.Sprintf("0x%02x", key)
+		texts[i] = Text(key)
 	}
 
 	return strings.Join(texts, ", ")

@@ -55,7 +55,7 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 		}
 
 		if err := m.writeMetaKey(ctx, s, key, values[key]); err != nil {
-			return fmt.Errorf("key 0x%02x: %w", key, err)
+			return fmt.Errorf("key %s: %w", metakey.Text(key), err)
 		}
 
 		network = network || key == metakey.Network
@@ -66,8 +66,8 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 	}
 
 	if err := m.settle(ctx, m.keepsAnswering()); err != nil {
-		return fmt.Errorf("its network was changed (key 0x%02x), and it does not keep answering: %w", metakey.Network,
-			err)
+		return fmt.Errorf("its network was changed (key %s), and it does not keep answering: %w",
+			metakey.Text(metakey.Network), err)
 	}
 
 	return nil
@@ -144,7 +144,7 @@ func (m *Machine) bootProved(s *session) func(context.Context) error {
 
 		if entry, kept := held[metakey.PreviousEntry]; kept {
 			return fmt.Errorf("%w: it keeps boot entry %q to go back to (META %s) until it was running and ready",
-				ErrInProgress, entry, metakey.Texts([]uint8{metakey.PreviousEntry}))
+				ErrInProgress, entry, metakey.Text(metakey.PreviousEntry))
 		}
 
 		return nil
