@@ -34,13 +34,15 @@ func (m *CommonModel) belong(p writtenSet, host workload.Identity) {
 
 // belongAsPlanned fills in what a plan knows of that: machines on metal have no host.
 func (m *CommonModel) belongAsPlanned(p writtenSet) {
-	host := m.HostUID
-	if m.belong(p, workload.Identity{}); p.Host != nil {
-		m.HostUID = host
+	if p.Host == nil && m.HostUID.IsUnknown() {
+		m.HostUID = types.StringNull()
 	}
 
-	if p.Provided && p.Sealed {
+	switch {
+	case p.Provided && p.Sealed:
 		m.SecretsDigest = types.StringUnknown()
+	case m.SecretsDigest.IsUnknown():
+		m.SecretsDigest = tf.TextOrNull(p.providedIdentity())
 	}
 }
 
