@@ -43,6 +43,11 @@ type Result struct {
 // Output is everything the command wrote, standard output first.
 func (r Result) Output() string { return r.Stdout + r.Stderr }
 
+// Unwrapped is the output without the frame and the line breaks of diagnostics.
+func (r Result) Unwrapped() string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(r.Output())), " ")
+}
+
 // NewWorkspace makes an empty workspace that is removed with the test. The first of a test process builds the provider.
 func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 	tb.Helper()

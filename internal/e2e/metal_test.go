@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
-	"github.com/siderolabs/talos/pkg/machinery/client"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -166,7 +164,7 @@ func (s site) goesBack(t *testing.T, w *clitest.Workspace) {
 	w.Write(variables, failing.variables(t, false))
 
 	result := w.Run("apply", "-auto-approve")
-	if said := unwrapped(result.Output()); result.Exit == 0 || !strings.Contains(said, "Talos rolled the upgrade back") ||
+	if said := result.Unwrapped(); result.Exit == 0 || !strings.Contains(said, "Talos rolled the upgrade back") ||
 		!strings.Contains(said, s.talosFailing) {
 		t.Fatalf("the apply of a Talos that does not boot ended with %d and does not say that it was rolled back:\n%s",
 			result.Exit, result.Output())
@@ -192,11 +190,6 @@ func rebooted(t *testing.T, w *clitest.Workspace, before map[string]string) {
 			t.Errorf("%s was not rebooted", name)
 		}
 	}
-}
-
-// unwrapped is the output of a CLI without the frame and the line breaks of its diagnostics.
-func unwrapped(output string) string {
-	return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(output)), " ")
 }
 
 // schedulable checks that no node is cordoned.
@@ -270,7 +263,7 @@ func runningPods(ctx context.Context, api kubernetes.Interface) ([]corev1.Pod, e
 
 // keptItsDisk returns nil when a machine in maintenance mode runs the Talos of its disk, with its value in META.
 func keptItsDisk(ctx context.Context, address, version, meta string) (err error) {
-	c, err := client.New(ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(address))
+	c, err := asStranger(ctx, address)
 	if err != nil {
 		return err
 	}

@@ -24,16 +24,25 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
+// asStranger connects to a machine in maintenance mode, which has made its certificate itself; nothing is sent to it.
+func asStranger(ctx context.Context, address string) (*client.Client, error) {
+	c, err := client.New(ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(address))
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
+
+	return c, nil
+}
+
 // waitsInMaintenance asks a machine without credentials; it returns nil when the machine waits in maintenance mode, and
 // else why it is not known to.
 func waitsInMaintenance(ctx context.Context, address string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 
-	// A machine in maintenance mode has made its certificate itself; nothing is sent to it here.
-	c, err := client.New(ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(address))
+	c, err := asStranger(ctx, address)
 	if err != nil {
-		return fmt.Errorf("connect to %s: %w", address, err)
+		return err
 	}
 
 	defer func() { err = errors.Join(err, c.Close()) }()

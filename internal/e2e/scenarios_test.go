@@ -52,13 +52,17 @@ func (s site) files(t *testing.T, cli clitest.CLI) *clitest.Workspace {
 
 	w.Write("site_override.tf", fmt.Sprintf(ofSite, inHCL(s.contract), inHCL(s.timeout)))
 
-	for i, patch := range s.controlPlanePatches {
-		w.Write(fmt.Sprintf("control-plane-%d.patch", i), patch)
-	}
-
+	writePatches(w, "control-plane", s.controlPlanePatches)
 	w.Init()
 
 	return w
+}
+
+// writePatches writes patches into files that a configuration reads by the beginning of their names.
+func writePatches(w *clitest.Workspace, name string, patches []string) {
+	for i, patch := range patches {
+		w.Write(fmt.Sprintf("%s-%d.patch", name, i), patch)
+	}
 }
 
 // ofSite is what the quickstart leaves to defaults.

@@ -91,13 +91,8 @@ func (s site) outside(t *testing.T, cli clitest.CLI, b *pki.Bundle) *clitest.Wor
 	w.Write("site_override.tf", fmt.Sprintf(outsideOfSite, s.talosVersion, s.kubernetes, s.disk, inHCL(s.contract),
 		inHCL(s.timeout)))
 
-	for i, patch := range s.patches {
-		w.Write(fmt.Sprintf("cluster-%d.patch", i), patch)
-	}
-
-	for i, patch := range s.controlPlanePatches {
-		w.Write(fmt.Sprintf("control-plane-%d.patch", i), patch)
-	}
+	writePatches(w, "cluster", s.patches)
+	writePatches(w, "control-plane", s.controlPlanePatches)
 
 	values, err := json.Marshal(map[string]any{
 		"endpoint": s.endpoint, "control_planes": named("cp", s.controlPlanes), "workers": named("worker", s.workers),

@@ -248,7 +248,7 @@ resource "talosop_control_plane" "this" {
 		write(3)
 
 		run := w.Run(args...)
-		said := strings.Join(strings.Fields(strings.ReplaceAll(run.Output(), "│", "")), " ")
+		said := run.Unwrapped()
 
 		for _, words := range []string{"Wrong host cluster", k.recorded, k.found} {
 			if run.Exit == 0 || !strings.Contains(said, words) {
