@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
 
-		missing := missingMeta(m, s)
+		missing := metakey.Missing(m.Meta, s.Meta)
 		if len(missing) == 0 || !acceptsMeta(s) || d.concerns(m.Name) {
 			continue
 		}
@@ -41,19 +40,6 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 // installation META is not on the disk yet.
 func acceptsMeta(s MachineState) bool {
 	return s.Access == Member && s.Busy == "" && (s.Stage == StageBooting || s.Stage == StageRunning)
-}
-
-// missingMeta lists the keys in which META is not what is wanted, in order.
-func missingMeta(m Machine, s MachineState) []uint8 {
-	var missing []uint8
-
-	for _, key := range slices.Sorted(maps.Keys(m.Meta)) {
-		if value, ok := s.Meta[key]; !ok || value != m.Meta[key] {
-			missing = append(missing, key)
-		}
-	}
-
-	return missing
 }
 
 // networkMustStay says why the network of a machine is not changed now; empty when it

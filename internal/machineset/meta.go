@@ -3,9 +3,9 @@ package machineset
 import (
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // Meta is what is wanted of META, by the keys as the user wrote them.
@@ -43,19 +43,10 @@ func (m Meta) Keyed() map[uint8]string {
 // drift is in which keys META does not hold what the provider's configuration has. Of the others state has the values
 // themselves, so that a plan shows how they differ.
 func (m Meta) drift(held map[uint8]string) Drift {
-	var keys []uint8
-
-	for key, value := range (Meta{Provided: m.Provided}).Keyed() {
-		if is, ok := held[key]; !ok || is != value {
-			keys = append(keys, key)
-		}
-	}
-
+	keys := metakey.Missing(Meta{Provided: m.Provided}.Keyed(), held)
 	if len(keys) == 0 {
 		return nil
 	}
-
-	slices.Sort(keys)
 
 	return Drift{{Kind: MetaDiffers, Keys: keys}}
 }

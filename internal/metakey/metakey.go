@@ -4,6 +4,8 @@ package metakey
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +21,15 @@ const (
 	// its hardware, from the moment it is written.
 	UUIDOverride uint8 = 0x0f
 )
+
+// Missing lists the keys in which META does not hold what is wanted, in order.
+func Missing(want, held map[uint8]string) []uint8 {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(key uint8) bool {
+		value, ok := held[key]
+
+		return ok && value == want[key]
+	})
+}
 
 // Text writes a key as Talos does, such as "0x0a".
 func Text(key uint8) string { return fmt.Sprintf("0x%02x", key) }

@@ -25,3 +25,12 @@ func TestRead_whatTextsWrote(t *testing.T) {
 		t.Errorf("read %v out of nonsense", got)
 	}
 }
+
+func TestMissing_listsInOrder(t *testing.T) {
+	t.Parallel()
+
+	want := map[uint8]string{0x0e: "c", 0x0c: "a", 0x0d: "b"}
+	if got := metakey.Missing(want, map[uint8]string{0x0c: "a", 0x0d: "x", 0x06: "y"}); !slices.Equal(got, []uint8{0x0d, 0x0e}) {
+		t.Errorf("missing %v", got)
+	}
+}

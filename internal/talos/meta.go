@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,21 +46,15 @@ func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error 
 		return err
 	}
 
-	network := false
+	missing := metakey.Missing(values, held)
 
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if value, ok := held[key]; ok && value == values[key] {
-			continue
-		}
-
+	for _, key := range missing {
 		if err := m.writeMetaKey(ctx, s, key, values[key]); err != nil {
 			return fmt.Errorf("key %s: %w", metakey.Text(key), err)
 		}
-
-		network = network || key == metakey.Network
 	}
 
-	if !network {
+	if !slices.Contains(missing, metakey.Network) {
 		return nil
 	}
 
