@@ -101,6 +101,8 @@ func (e *eye) ask(m cluster.Machine) {
 		!fresh.BootstrapRequested
 	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
 		old.RebootedFrom, old.Pulled
+	fresh.Upgraded.Booted = old.Upgraded.Booted || old.Upgraded.Version != "" && fresh.BootID != "" &&
+		fresh.BootID != old.Upgraded.BootID
 	fresh.KubeletRestarted = old.KubeletRestarted
 	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
 	fresh.FirstBoot = old.FirstBoot && !without

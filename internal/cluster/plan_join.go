@@ -24,7 +24,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 			d.hold(m.Name, "%s", podMissing)
 		case replaceable(m, s):
 		case s.Access == Unreachable:
-			d.hold(m.Name, "no answer from %s: %s", m.Address, s.Cause)
+			d.hold(m.Name, "no answer from %s: %s%s", m.Address, s.Cause, hung(have, m, p))
 		case s.goingDown():
 			d.hold(m.Name, "is about to reboot")
 		case s.Access == Maintenance:

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -123,9 +124,8 @@ func runs(s MachineState, version, schematic string) bool {
 	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
 }
 
-// nextRelease is the release that a machine runs next on its way from a version to the
-// wanted one. Talos supports upgrades from one minor version to the next, so those in
-// between are passed; ok is false when none of them is known.
+// nextRelease is the release that a machine runs next on its way from a version to the wanted one. Talos supports
+// upgrades from one minor version to the next, so those in between are passed; ok is false when none of them is known.
 func nextRelease(m Machine, from string) (r Release, ok bool) {
 	final := Release{Version: m.TalosVersion, Installer: m.Installer}
 
@@ -168,14 +168,13 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 		_, known := nextRelease(m, s.TalosVersion)
 
 		switch {
-		case rolledBack(s) && NotReady(want, have, m) != "": // awaitRolledBack
-		case rolledBack(s) && m.Container:
+		case RolledBack(s) && NotReady(want, have, m) != "": // awaitRolledBack
+		case RolledBack(s) && m.Container:
 			d.refuse(m.Name, fmt.Sprintf("its pod was replaced to run %s and runs %s: the image holds another Talos than its "+
-				"tag says",
-				described(s.Upgraded.Version, ""), described(s.TalosVersion, "")),
+				"tag says", described(s.Upgraded.Version, ""), described(s.TalosVersion, "")),
 				"No other machine was touched after it. Look at the image that the pod was made with; applying again tries once "+
 					"more")
-		case rolledBack(s):
+		case RolledBack(s):
 			d.refuse(m.Name, fmt.Sprintf("it was upgraded to %s and came back with %s: Talos rolled the upgrade back",
 				described(s.Upgraded.Version, s.Upgraded.Schematic), described(s.TalosVersion, s.Schematic)),
 				"No other machine was upgraded after it. Look at its console or `talosctl dmesg` for the reason; applying again "+
@@ -203,7 +202,7 @@ const PlatformContainer = "container"
 func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if s.Access != Member || !rolledBack(s) {
+		if s.Access != Member || !RolledBack(s) {
 			continue
 		}
 
@@ -214,12 +213,24 @@ func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 	}
 }
 
-// rolledBack is true for a machine that booted since this run upgraded it, and does not
-// run what it was upgraded to.
-func rolledBack(s MachineState) bool {
+// RolledBack is true for a machine that booted since this run upgraded it, and does not run what it was upgraded to.
+func RolledBack(s MachineState) bool {
 	mark := s.Upgraded
 
 	return mark.Version != "" && s.BootID != "" && s.BootID != mark.BootID && !runs(s, mark.Version, mark.Schematic)
+}
+
+// hung tells of a boot that Talos does not take back: one that fails before META was read, where the entry to go back
+// to is noted (Talos 1.14, machined revert.go; seen on Talos 1.13, emulated metal).
+func hung(have Snapshot, m Machine, p Policy) string {
+	mark, since := have.Machines[m.Name].Upgraded, have.Machines[m.Name].Since
+	if mark.Version == "" || mark.Booted || m.Container || have.Time.Sub(since) <= p.BootTimeout {
+		return ""
+	}
+
+	return fmt.Sprintf(". It was upgraded to %s and does not answer since %s. Talos does not go back by itself when a boot "+
+		"hangs before META is read: look at its console, choose the other entry in its boot menu, and apply again",
+		described(mark.Version, mark.Schematic), since.UTC().Format(time.RFC3339))
 }
 
 func described(version, schematic string) string {

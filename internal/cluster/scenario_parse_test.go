@@ -425,6 +425,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.Current = true
 	case "claimed":
 		s.Claimed = true
+	case "booted":
+		s.Upgraded.Booted = true
 	default:
 		return false
 	}

@@ -272,6 +272,8 @@ func Majority(size int) int { return etcdstate.Majority(size) }
 // UpgradeMark names an upgrade, and the boot in which it was made.
 type UpgradeMark struct {
 	BootID, Version, Schematic string
+	// Booted is true once the machine answered from another boot than that one.
+	Booted bool
 }
 
 // Node is a Kubernetes node.

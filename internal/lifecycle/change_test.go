@@ -277,12 +277,20 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 
 	s.upgrade(newerTalos)
 
-	_, err := s.runner().Converge(bounded(t), s.want)
+	result, err := s.runner().Converge(bounded(t), s.want)
 
-	var refused *lifecycle.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "rolled the upgrade back") ||
+	var (
+		refused *lifecycle.RefusedError
+		stopped *lifecycle.IncompleteError
+	)
+
+	if !errors.As(err, &refused) || !errors.As(err, &stopped) || !strings.Contains(err.Error(), "rolled the upgrade back") ||
 		!strings.Contains(err.Error(), "cp-1") {
 		t.Fatalf("the error is %v, want that of an upgrade of cp-1 that Talos rolled back", err)
+	}
+
+	if done := slices.Concat(result.Done, stopped.Done); slices.ContainsFunc(done, upgrades) {
+		t.Errorf("an upgrade that was rolled back counts as done: %v", done)
 	}
 
 	s.runsEverywhere("v1.13.0")
@@ -291,6 +299,58 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 	if got := s.rebooted(); !slices.Equal(got, []string{"cp-1"}) {
 		t.Errorf("rebooted %v, want cp-1 alone", got)
 	}
+}
+
+func upgrades(step cluster.Step) bool {
+	_, is := step.(cluster.Upgrade)
+
+	return is
+}
+
+// TestUpgrade_whoseBootHangs: Talos takes a boot back that fails, but not one that hangs before it has read META. Who runs
+// the apply is told, and goes on from there once the machine was started with its other boot entry.
+func TestUpgrade_whoseBootHangs(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, sim.Options{})
+	s.create()
+	s.policy.BootTimeout = time.Second
+
+	if err := s.sim.SetImage(newerImage, images.Image{BootHangs: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.upgrade(newerTalos)
+
+	result, err := s.convergeUntil(func(_ string, fields map[string]any) bool {
+		return fields["machine"] == "cp-1" && strings.Contains(fmt.Sprint(fields["reason"]), "hangs before META")
+	})
+	if err == nil || !strings.Contains(err.Error(), "cp-1: no answer from") ||
+		!strings.Contains(err.Error(), "upgraded to Talos "+newerTalos) || !strings.Contains(err.Error(), "other entry") {
+		t.Fatalf("the error is %v, want what to do about cp-1", err)
+	}
+
+	if got := s.rebooted(); !slices.Equal(got, []string{"cp-1"}) {
+		t.Errorf("rebooted %v, want cp-1 alone", got)
+	}
+
+	silent, reboot := result.Snapshot.Machines["cp-1"].Since, s.sim.CallsTo("Reboot")[0].Time
+	if silent.Before(reboot) || !strings.Contains(err.Error(), silent.UTC().Format(time.RFC3339)) {
+		t.Errorf("silent since %s, rebooted at %s: %v", silent, reboot, err)
+	}
+
+	// The release is mended, and somebody goes to the console.
+	if err := s.sim.SetImage(newerImage, images.Image{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := s.sim.Machine("cp-1").ChooseOtherEntry(); err != nil {
+		t.Fatal(err)
+	}
+
+	s.converge()
+	s.runsEverywhere(newerTalos)
+	s.schedulable()
 }
 
 func TestUpgrade_refusedInstallerLeavesTheNodeAsItWas(t *testing.T) {

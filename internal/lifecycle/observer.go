@@ -289,6 +289,8 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
+	fresh.Upgraded.Booted = old.Upgraded.Booted ||
+		old.Upgraded.Version != "" && fresh.BootID != "" && fresh.BootID != old.Upgraded.BootID
 
 	if fresh.BootID == "" || fresh.BootID == old.BootID {
 		fresh.StampsBefore = old.StampsBefore
@@ -496,7 +498,7 @@ const neverStarted = "none"
 // unseen notes that what was observed of a machine no longer holds, and that nobody has to
 // wait for its next words.
 func unseen(s *cluster.MachineState, cause string) {
-	s.Access, s.Stage, s.Ready, s.Cause = cluster.Unreachable, "", false, cause
+	s.Access, s.Stage, s.Ready, s.Cause, s.Since = cluster.Unreachable, "", false, cause, time.Now()
 	s.Stopped, s.VolumesLost = false, false
 }
 

@@ -178,7 +178,7 @@ func (r *Runner) runWith(
 		have, _, _ := watch.latest()
 
 		return work.result(have), &IncompleteError{
-			Phase: cluster.PhaseOf(want, have), Holds: work.failures(), Done: work.done, Err: mistake,
+			Phase: cluster.PhaseOf(want, have), Holds: work.failures(), Done: work.lasting(have), Err: mistake,
 		}
 	}
 
@@ -249,7 +249,7 @@ func (r *Runner) giveUp(
 	return work.result(have), &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
 		Holds: slices.Concat(decision.Holds, work.failures(), cordoned),
-		Done:  work.done,
+		Done:  work.lasting(have),
 		Err:   cause,
 	}
 }

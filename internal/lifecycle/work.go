@@ -400,7 +400,17 @@ func (w *work) wait(watch *observer) {
 
 // result is what the run came to, by the last observation.
 func (w *work) result(have cluster.Snapshot) Result {
-	return Result{Snapshot: have, Done: w.done, Touched: w.touched || cluster.HasMembers(w.want, have)}
+	return Result{Snapshot: have, Done: w.lasting(have), Touched: w.touched || cluster.HasMembers(w.want, have)}
+}
+
+// lasting are the steps that were finished, but for the upgrades that Talos rolled back.
+func (w *work) lasting(have cluster.Snapshot) []cluster.Step {
+	return slices.DeleteFunc(slices.Clone(w.done), func(step cluster.Step) bool {
+		upgrade, ok := step.(cluster.Upgrade)
+		state := have.Machines[step.On()]
+
+		return ok && cluster.RolledBack(state) && state.Upgraded.Version == upgrade.To
+	})
 }
 
 // failures names the machines whose last step failed.

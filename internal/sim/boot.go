@@ -46,6 +46,7 @@ func newBoot(m *Machine, p *power) (*boot, error) {
 
 	m.World.Lock()
 	sys, name, kernel := m.nextSystem(), m.opts.Hostname, m.opts.BootID
+	m.Disk.TakeChoice()
 	b.staged = m.Disk.TakeStaged()
 	m.boots++
 	m.World.Unlock()

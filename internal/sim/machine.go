@@ -219,8 +219,8 @@ func (m *Machine) system() images.System {
 
 // nextSystem is what a boot would start now; world is held.
 func (m *Machine) nextSystem() images.System {
-	if m.Disk.Entry != nil {
-		return *m.Disk.Entry
+	if entry := m.Disk.Boots(); entry != nil {
+		return *entry
 	}
 
 	return m.media()

@@ -89,6 +89,24 @@ func (m *Machine) HangNextReboot() {
 	m.hang = true
 }
 
+// ChooseOtherEntry is somebody at the console who restarts the machine and chooses the other entry in its boot menu. That
+// counts for one boot: the default stays what it was.
+func (m *Machine) ChooseOtherEntry() error {
+	m.PowerOff()
+
+	var err error
+
+	m.World.Update(func() { err = m.Disk.Choose() })
+
+	if err != nil {
+		return fmt.Errorf("choose a boot entry of %s: %w", m.Name(), err)
+	}
+
+	m.PowerOn()
+
+	return nil
+}
+
 // Wipe switches the machine off and makes it blank: never installed, in maintenance
 // mode at the next PowerOn. Other etcd members still list its member, as with a disk
 // that was replaced.
@@ -138,6 +156,13 @@ func (m *Machine) Move(addr netip.Addr) error {
 // (Talos 1.13: reboot(2) in a PID namespace ends its init).
 func (m *Machine) run(ctx context.Context, p *power) {
 	for {
+		if m.system().BootHangs {
+			m.World.Logf("%s: hangs before META is read", m.Name())
+			<-ctx.Done()
+
+			return
+		}
+
 		b, err := newBoot(m, p)
 		if err != nil {
 			m.World.Logf("%s: boot: %v", m.Name(), err)

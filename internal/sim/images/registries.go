@@ -29,6 +29,9 @@ type Image struct {
 	// BootFails lets the installation succeed and every boot of what it installed
 	// fail, so that Talos goes back to what ran before (see Machine.Panic).
 	BootFails bool
+	// BootHangs lets the installation succeed, and every boot of what it installed stop before META is read: no Talos
+	// answers, and nothing goes back (see Machine.ChooseOtherEntry).
+	BootHangs bool
 	// Version and Schematic replace what the reference says.
 	Version, Schematic string
 }
@@ -112,7 +115,8 @@ func (r *Registries) Content(key string) Image {
 // Installs is the system an image installs; ok is false for one that is no installer.
 func (r *Registries) Installs(key string) (sys System, ok bool) {
 	img := r.Content(key)
-	sys = System{Version: img.Version, Schematic: img.Schematic, BootFails: img.BootFails}
+	sys = System{Version: img.Version, Schematic: img.Schematic, BootFails: img.BootFails,
+		BootHangs: img.BootHangs}
 
 	ref, err := image.ParseReference(key)
 	if err != nil {
@@ -151,6 +155,7 @@ type System struct {
 	Version   string
 	Schematic string
 	BootFails bool
+	BootHangs bool
 }
 
 // Label is the boot entry's name as Talos writes it to META (sd-boot: its UKI file).

@@ -1,6 +1,7 @@
 package machined
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -21,6 +22,8 @@ type Storage struct {
 	// Entry is what the boot loader starts by default, fallback the boot entry beside
 	// it; nil when there is none.
 	Entry, fallback *images.System
+	// chosen is the entry that somebody chose in the boot menu, for one boot; else nil.
+	chosen *images.System
 	// Config is /system/state/config.yaml on STATE, nil when there is none.
 	Config []byte
 	// NodeID is the node identity on STATE.
@@ -69,6 +72,23 @@ func (d *Storage) Flip() error {
 
 	return nil
 }
+
+// Choose is somebody choosing the other entry in the boot menu, for the next boot alone: the default stays.
+func (d *Storage) Choose() error {
+	if d.fallback == nil {
+		return errors.New("there is one boot entry")
+	}
+
+	d.chosen = d.fallback
+
+	return nil
+}
+
+// Boots is the entry that the next boot starts, nil where there is nothing on the disk.
+func (d *Storage) Boots() *images.System { return cmp.Or(d.chosen, d.Entry) }
+
+// TakeChoice forgets what was chosen in the boot menu.
+func (d *Storage) TakeChoice() { d.chosen = nil }
 
 // TakeStaged reads the image of a staged upgrade from META and forgets it, so that it
 // is tried once (Talos 1.13, MachineState.probeMeta).
