@@ -125,7 +125,7 @@ func (f *scratchFolder) remove() error {
 
 // Bootstrap makes the machine's etcd the first member of a new cluster, of the data in a
 // snapshot where the request asks for that. The checks and
-// their order are those of Talos 1.13; the answer comes before etcd runs.
+// their order are those of Talos 1.13 and 1.14; the answer comes before etcd runs.
 func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	b := a.b
 
@@ -135,6 +135,10 @@ func (a *api) Bootstrap(ctx context.Context, req *machine.BootstrapRequest) (*ma
 
 	if err := b.onControlPlane("bootstrap"); err != nil {
 		return nil, err
+	}
+
+	if !b.runsEtcd() {
+		return nil, status.Error(codes.InvalidArgument, "etcd is not configured, bootstrap is not possible")
 	}
 
 	limited, cancel := context.WithTimeout(ctx, b.m.Delays.TimeSync)

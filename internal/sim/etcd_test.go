@@ -325,3 +325,38 @@ func TestSequences_onlyAllowedOnesTakeOver(t *testing.T) {
 
 	check(t, m.AwaitStage(within(t, time.Minute), sim.StageMaintenance))
 }
+
+// TestBootstrap_withoutEtcd: Talos 1.14 takes a control plane whose configuration has no etcd, and refuses to begin one.
+func TestBootstrap_withoutEtcd(t *testing.T) {
+	t.Parallel()
+
+	simulator := sim.ForTest(t, sim.Options{TalosVersion: "v1.14.1"})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator)
+
+	provider, err := cluster.input.Config(machinetype.TypeControlPlane)
+	check(t, err)
+
+	provider.RawV1Alpha1().ClusterConfig.EtcdConfig = nil
+
+	data, err := provider.EncodeBytes()
+	check(t, err)
+
+	_, err = insecure(t, m).ApplyConfiguration(t.Context(), &machine.ApplyConfigurationRequest{Data: data})
+	check(t, err)
+
+	talos := cluster.secure(m)
+
+	eventually(t, "a refused bootstrap", func(ctx context.Context) error {
+		err := talos.Bootstrap(ctx, &machine.BootstrapRequest{})
+		if client.StatusCode(err) != codes.InvalidArgument {
+			return fmt.Errorf("bootstrap: %w", err)
+		}
+
+		return nil
+	})
+
+	if services, err := talos.ServiceInfo(t.Context(), "etcd"); err != nil || len(services) > 0 {
+		t.Errorf("etcd is %v (%v)", services, err)
+	}
+}

@@ -136,7 +136,10 @@ func (b *boot) startServices(ctx context.Context) error {
 		b.Spawn(b.kubelet.RunStaticPods)
 		b.Spawn(b.holdEndpoint)
 		b.Spawn(b.controllers.ApplyManifests)
-		b.etcd.Start(nil)
+
+		if b.runsEtcd() {
+			b.etcd.Start(nil)
+		}
 	}
 
 	if err := timing.Pause(ctx, b.m.Delays.Boot); err != nil {
@@ -157,6 +160,12 @@ func (b *boot) startServices(ctx context.Context) error {
 	}
 
 	return b.Services.AwaitUp(ctx)
+}
+
+// runsEtcd is false for a control plane whose configuration has no authority of etcd. Talos 1.14 starts none there
+// (v1alpha1_sequencer_tasks.go, StartAllServices); up to 1.13 it fails.
+func (b *boot) runsEtcd() bool {
+	return !b.Since(1, 14) || b.Config().Cluster().Etcd().CA() != nil
 }
 
 // stopSequence is the orderly stop that reboot, reset and shutdown share.

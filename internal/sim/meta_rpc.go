@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -41,7 +42,8 @@ func (a *api) MetaDelete(ctx context.Context, req *machine.MetaDeleteRequest) (*
 	return &machine.MetaDeleteResponse{Messages: []*machine.MetaDelete{{}}}, nil
 }
 
-// metaKey checks what both calls check, in Talos's order.
+// metaKey checks what both calls check, in Talos's order. From Talos 1.14 on its own keys are not for clients
+// (v1alpha1_meta.go, meta/constants.go).
 func (b *boot) metaKey(ctx context.Context, number uint32) (uint8, error) {
 	if err := b.notInContainer(); err != nil {
 		return 0, err
@@ -50,6 +52,10 @@ func (b *boot) metaKey(ctx context.Context, number uint32) (uint8, error) {
 	key := uint8(number) //nolint:gosec // compared below
 	if uint32(key) != number {
 		return 0, status.Error(codes.InvalidArgument, "key must be a uint8")
+	}
+
+	if b.Since(1, 14) && !metakeys.IsAPIWriteable(key) {
+		return 0, status.Error(codes.PermissionDenied, "meta key is not writeable via the API")
 	}
 
 	apid.Annotate(ctx, runtime.MetaKeyTagToID(key))

@@ -108,6 +108,35 @@ func TestMeta_readAndWritten(t *testing.T) {
 	}
 }
 
+// TestMeta_keysOfTalos: clients may write them up to Talos 1.13, and not from 1.14 on.
+func TestMeta_keysOfTalos(t *testing.T) {
+	t.Parallel()
+
+	for version, want := range map[string]codes.Code{"v1.13.6": codes.OK, "v1.14.1": codes.PermissionDenied} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			c, cps := upgradeSite(t, 1, sim.Options{TalosVersion: version})
+			writer := c.secure(cps[0], role.MetaWriter)
+
+			for _, key := range []uint8{0, 6, 7, 8, 9, 17} {
+				written := client.StatusCode(writer.MetaWrite(t.Context(), key, []byte("x")))
+				deleted := client.StatusCode(writer.MetaDelete(t.Context(), key))
+
+				if written != want || deleted != want {
+					t.Errorf("key %d: written %s, deleted %s, want %s", key, written, deleted, want)
+				}
+			}
+
+			for _, key := range []uint8{10, 11, 12, 16, 18, 255} {
+				if err := writer.MetaWrite(t.Context(), key, []byte("a: b")); err != nil {
+					t.Errorf("key %d: %v", key, err)
+				}
+			}
+		})
+	}
+}
+
 // wide writes a key that does not fit into a byte.
 func wide(t *testing.T, c *client.Client) error {
 	t.Helper()

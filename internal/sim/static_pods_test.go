@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -359,4 +361,47 @@ func TestMirrorPod_markedNotReady(t *testing.T) {
 
 		return err
 	})
+}
+
+// TestStaticPods_renderedFromFinalConfigurations: from Talos 1.14 on, pods are rendered from resources of their own.
+func TestStaticPods_renderedFromFinalConfigurations(t *testing.T) {
+	t.Parallel()
+
+	for version, final := range map[string]bool{"v1.13.6": false, "v1.14.1": true} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			cluster, cps := upgradeSite(t, 1, sim.Options{TalosVersion: version})
+			talos := cluster.secure(cps[0])
+
+			for _, tag := range []string{"v1.35.2", "v1.35.3"} {
+				cluster.setImage(cps[0], apiServerImage, tag)
+
+				id := k8s.APIServerConfigID
+				if final {
+					id = k8s.FinalAPIServerConfigID
+				}
+
+				eventually(t, "pod of "+tag, func(ctx context.Context) error {
+					config, err := safe.StateGetByID[*k8s.APIServerConfig](ctx, talos.COSI, id)
+					if err != nil {
+						return err
+					}
+
+					pod, of := cluster.served(cps[0], k8s.APIServerID), config.Metadata().Version().String()
+					if spec := config.TypedSpec(); spec.Image != apiServerImage+":"+tag || !strings.HasPrefix(pod, of+"/") ||
+						final != slices.Equal(spec.Args, []string{"/usr/local/bin/kube-apiserver"}) {
+						return fmt.Errorf("pod %s of version %s: %+v", pod, of, spec)
+					}
+
+					return nil
+				})
+			}
+
+			_, err := safe.StateGetByID[*k8s.SchedulerConfig](t.Context(), talos.COSI, k8s.FinalSchedulerConfigID)
+			if final != (err == nil) || err != nil && !state.IsNotFoundError(err) {
+				t.Errorf("final configuration of the scheduler: %v", err)
+			}
+		})
+	}
 }

@@ -40,36 +40,55 @@ func (c *Controllers) publishControlPlane(cfg talosconfig.Config) {
 		r.TypedSpec().Image = cfg.K8sAPIServerConfig().Image()
 		r.TypedSpec().Config = authorizers(cfg)
 	})
-	machined.Modify(c.Boot, k8s.NewAPIServerConfig(k8s.APIServerConfigID), func(r *k8s.APIServerConfig) {
-		api := cfg.K8sAPIServerConfig()
-		*r.TypedSpec() = k8s.APIServerConfigSpec{
+
+	api, manager, scheduler := cfg.K8sAPIServerConfig(), cfg.K8sControllerManagerConfig(), cfg.K8sSchedulerConfig()
+	c.publishComponents(components{
+		api: k8s.APIServerConfigSpec{
 			Image: api.Image(), ControlPlaneEndpoint: cfg.K8sClusterConfig().ClusterEndpoint().String(),
 			EtcdServers: []string{"https://127.0.0.1:2379"},
 			LocalPort:   api.APIPort(), ServiceCIDRs: services,
 			ExtraArgs:    argValues(api.ExtraArgs()),
 			ExtraVolumes: extraVolumes(api.ExtraVolumes()), EnvironmentVariables: api.Env(), AdvertisedAddress: "$(POD_IP)",
 			Resources: podResources(api.Resources()),
-		}
-	})
-	controllers := k8s.NewControllerManagerConfig(k8s.ControllerManagerConfigID)
-	machined.Modify(c.Boot, controllers, func(r *k8s.ControllerManagerConfig) {
-		manager := cfg.K8sControllerManagerConfig()
-		*r.TypedSpec() = k8s.ControllerManagerConfigSpec{
+		},
+		manager: k8s.ControllerManagerConfigSpec{
 			Enabled: manager.Enabled(), Image: manager.Image(),
 			PodCIDRs: pods, ServiceCIDRs: services, ExtraArgs: argValues(manager.ExtraArgs()),
 			ExtraVolumes: extraVolumes(manager.ExtraVolumes()), EnvironmentVariables: manager.Env(),
 			Resources: podResources(manager.Resources()),
-		}
-	})
-	machined.Modify(c.Boot, k8s.NewSchedulerConfig(k8s.SchedulerConfigID), func(r *k8s.SchedulerConfig) {
-		scheduler := cfg.K8sSchedulerConfig()
-		*r.TypedSpec() = k8s.SchedulerConfigSpec{
+		},
+		scheduler: k8s.SchedulerConfigSpec{
 			Enabled: scheduler.Enabled(), Image: scheduler.Image(),
 			ExtraArgs:    argValues(scheduler.ExtraArgs()),
 			ExtraVolumes: extraVolumes(scheduler.ExtraVolumes()), EnvironmentVariables: scheduler.Env(),
 			Resources: podResources(scheduler.Resources()), Config: scheduler.Config(),
-		}
+		},
 	})
+}
+
+// publishStaticPods renders the static pods from the configurations of their components
+// (Talos 1.13, k8s/control_plane_static_pod.go). Talos waits for a healthy etcd before.
+func (c *Controllers) publishStaticPods() error {
+	pods, err := c.rendered()
+	if err != nil {
+		return err
+	}
+
+	files, err := c.configFileVersion(pods[2].version)
+	if err != nil {
+		return err
+	}
+
+	for _, pod := range pods {
+		annotations := map[string]string{constants.AnnotationStaticPodConfigVersion: pod.version}
+		if pod.id == k8s.APIServerID {
+			annotations[constants.AnnotationStaticPodConfigFileVersion] = files
+		}
+
+		c.publishStaticPod(pod, annotations)
+	}
+
+	return nil
 }
 
 // authorizers are Talos's, with Node and RBAC at the front where they are not named.
@@ -127,49 +146,6 @@ func podResources(r talosconfig.Resources) k8s.Resources {
 	return k8s.Resources{Requests: map[string]string{"cpu": r.CPURequests(), "memory": r.MemoryRequests()}, Limits: limits}
 }
 
-// publishStaticPods renders the static pods from the configurations of their components
-// (Talos 1.13, k8s/control_plane_static_pod.go). Talos waits for a healthy etcd before.
-func (c *Controllers) publishStaticPods() error {
-	var api k8s.APIServerConfigSpec
-
-	var manager k8s.ControllerManagerConfigSpec
-
-	var scheduler k8s.SchedulerConfigSpec
-
-	apiVersion, err := machined.Read(c.Boot, k8s.NewAPIServerConfig(k8s.APIServerConfigID),
-		func(r *k8s.APIServerConfig) { api = *r.TypedSpec() })
-	if err != nil {
-		return err
-	}
-
-	managerVersion, err := machined.Read(c.Boot, k8s.NewControllerManagerConfig(k8s.ControllerManagerConfigID),
-		func(r *k8s.ControllerManagerConfig) { manager = *r.TypedSpec() })
-	if err != nil {
-		return err
-	}
-
-	schedulerVersion, err := machined.Read(c.Boot, k8s.NewSchedulerConfig(k8s.SchedulerConfigID),
-		func(r *k8s.SchedulerConfig) { scheduler = *r.TypedSpec() })
-	if err != nil {
-		return err
-	}
-
-	files, err := c.configFileVersion(schedulerVersion)
-	if err != nil {
-		return err
-	}
-
-	c.publishStaticPod(k8s.APIServerID, true, api.Image, api.ExtraArgs, map[string]string{
-		constants.AnnotationStaticPodConfigVersion: apiVersion, constants.AnnotationStaticPodConfigFileVersion: files,
-	})
-	c.publishStaticPod(k8s.ControllerManagerID, manager.Enabled, manager.Image, manager.ExtraArgs,
-		map[string]string{constants.AnnotationStaticPodConfigVersion: managerVersion})
-	c.publishStaticPod(k8s.SchedulerID, scheduler.Enabled, scheduler.Image, scheduler.ExtraArgs,
-		map[string]string{constants.AnnotationStaticPodConfigVersion: schedulerVersion})
-
-	return nil
-}
-
 // configFileVersion names the state of the files that kube-apiserver reads. The
 // scheduler's configuration is among them, so a new image of kube-scheduler replaces the
 // kube-apiserver, too (Talos 1.13, k8s/render_config_static_pods.go).
@@ -190,29 +166,27 @@ func (c *Controllers) configFileVersion(scheduler string) (string, error) {
 }
 
 // publishStaticPod writes one static pod, or removes that of a disabled component.
-func (c *Controllers) publishStaticPod(
-	id string, enabled bool, image string, args map[string]k8s.ArgValues, annotations map[string]string,
-) {
-	if !enabled {
-		machined.Remove(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id))
-		c.kubelet.SetStaticPod(id, nil)
+func (c *Controllers) publishStaticPod(of component, annotations map[string]string) {
+	if !of.enabled {
+		machined.Remove(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, of.id))
+		c.kubelet.SetStaticPod(of.id, nil)
 
 		return
 	}
 
 	annotations[constants.AnnotationStaticPodSecretsVersion] = secretsVersion(c.Config())
-	pod := staticPod(id, image, args, annotations)
+	pod := staticPod(of, annotations)
 
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
-		c.World.Logf("%s: encode static pod %s: %v", c.Name(), id, err)
+		c.World.Logf("%s: encode static pod %s: %v", c.Name(), of.id, err)
 
 		return
 	}
 
-	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, id),
+	machined.Modify(c.Boot, k8s.NewStaticPod(k8s.NamespaceName, of.id),
 		func(r *k8s.StaticPod) { r.TypedSpec().Pod = content })
-	c.kubelet.SetStaticPod(id, pod)
+	c.kubelet.SetStaticPod(of.id, pod)
 }
 
 // secretsVersion names the state of the keys that static pods work with: a change makes new pods (Talos 1.13,
@@ -231,13 +205,8 @@ func secretsVersion(cfg talosconfig.Config) string {
 
 // staticPod is Talos's static pod without volumes and probes, and with no flags but those
 // of the configuration: nothing runs in it.
-func staticPod(id, image string, args map[string]k8s.ArgValues, annotations map[string]string) *corev1.Pod {
-	extra := make(map[string][]string, len(args))
-	for name, v := range args {
-		extra[name] = v.Values
-	}
-
-	version := compatibility.VersionFromImageRef(image)
+func staticPod(of component, annotations map[string]string) *corev1.Pod {
+	id, version := of.id, compatibility.VersionFromImageRef(of.image)
 
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -252,7 +221,7 @@ func staticPod(id, image string, args map[string]k8s.ArgValues, annotations map[
 		Spec: corev1.PodSpec{
 			Priority: new(int32(2000000000)), PriorityClassName: "system-cluster-critical", HostNetwork: true,
 			Containers: []corev1.Container{
-				{Name: id, Image: image, Command: append([]string{"/usr/local/bin/" + id}, flags(extra)...)}},
+				{Name: id, Image: of.image, Command: of.command}},
 		},
 	}
 }
