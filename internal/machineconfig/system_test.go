@@ -275,6 +275,11 @@ func TestVolumeChanges(t *testing.T) {
 			"  minSize: 1GiB\n" + encryption
 	}
 
+	user := func(kind, rest string) string {
+		return "apiVersion: v1alpha1\nkind: UserVolumeConfig\nname: data\n" + kind + "provisioning:\n  diskSelector:\n    match: " +
+			"disk.rotational\n" + rest
+	}
+
 	const luks = "encryption:\n  provider: luks2\n  keys:\n    - slot: 0\n      nodeID: {}\n"
 
 	for _, test := range []struct {
@@ -303,6 +308,13 @@ func TestVolumeChanges(t *testing.T) {
 			want:  "VolumeConfig/EPHEMERAL: all of its encryption keys would change"},
 		{name: "a user's volume", patched: raw(""), repatched: raw(luks),
 			want: "RawVolumeConfig/data: a plain volume would become an encrypted one"},
+		{name: "a partition that becomes a disk", patched: user("", "  minSize: 1GiB\n"), repatched: user("volumeType: disk\n", ""),
+			want: "UserVolumeConfig/data: its volumeType would change from partition to disk"},
+		{name: "a partition that is called one", patched: user("", "  minSize: 1GiB\n"),
+			repatched: user("volumeType: partition\n", "  minSize: 1GiB\n")},
+		{name: "a directory that becomes a partition", patched: "apiVersion: v1alpha1\nkind: UserVolumeConfig\nname: data\n" +
+			"volumeType: directory\n", repatched: user("", "  minSize: 1GiB\n"),
+			want: "UserVolumeConfig/data: its volumeType would change from directory to partition"},
 		{name: "a new volume of a user", repatched: raw(luks)},
 		{name: "by patch", repatched: "apiVersion: v1alpha1\nkind: VolumeConfig\nname: CRI\nprovisioning:\n  minSize: 1GiB\n",
 			want: "VolumeConfig/CRI: a directory of EPHEMERAL would become a partition of its own"},

@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	resources "github.com/siderolabs/talos/pkg/machinery/resources/block"
 )
 
 // Change is a change of a volume that a disk with data does not take.
@@ -26,6 +27,8 @@ type kept struct {
 	partition bool
 	encrypted bool
 	keys      []config.EncryptionKey
+	// made is what a volume of a user is made as, such as a partition; empty for all others.
+	made string
 }
 
 // Changes lists the changes from one configuration to another that machines which have their volumes refuse, or would
@@ -33,6 +36,9 @@ type kept struct {
 //
 //   - A volume of the system stays a directory or a partition ("the backing … cannot be changed after creation", Talos
 //     1.14, VolumeConfig.RuntimeValidate).
+//   - A volume of a user that is made as something else (volumeType) is another one under its name: what the former one
+//     holds stays where it is, and a disk with something on it is not formatted (Talos 1.14,
+//     block/internal/volumes/volumeconfig/user_volumes.go, format.go).
 //   - A volume is not encrypted in place, nor decrypted ("block dev type mismatch", "volume is encrypted, but no
 //     encryption config provided", Talos 1.14, block/internal/volumes, encrypt.go and format.go).
 //   - With other keys it is opened by one that is in the configuration and on the disk, and the others follow (Talos
@@ -73,6 +79,9 @@ func (v kept) to(is kept) Change {
 	case v.partition != is.partition:
 		return Change{What: fmt.Sprintf("%s would become %s", backing(v.partition), backing(is.partition)),
 			Why: "Talos decides that when it makes the volume, and refuses to change it"}
+	case v.made != is.made:
+		return Change{What: fmt.Sprintf("its volumeType would change from %s to %s", v.made, is.made),
+			Why: "Talos makes another volume of that name then: what the former one holds stays where it is, out of reach of pods"}
 	case v.encrypted != is.encrypted:
 		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(v.encrypted), cipher(is.encrypted)),
 			Why: "Talos encrypts a volume when it makes it: with data on it the machine would not boot"}
@@ -142,6 +151,11 @@ func volumesOf(provider coreconfig.Provider) map[string]kept {
 		if ok && encryptable && document.Kind() != block.VolumeConfigKind {
 			var v kept
 			v.encrypt(encrypts.Encryption())
+
+			if user, ok := document.(config.UserVolumeConfig); ok {
+				v.made = user.Type().ValueOr(resources.VolumeTypePartition).String()
+			}
+
 			volumes[document.Kind()+"/"+named.Name()] = v
 		}
 	}
