@@ -39,12 +39,8 @@ func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
 
 // refuseEtcdImage refuses images of etcd in configurations that do not go with the Talos or with the data of a control
 // plane.
-func refuseEtcdImage(p, prior Set, recorded PriorState, files Rendered) finding.List {
-	var (
-		diags  finding.List
-		before Rendered
-		known  bool
-	)
+func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rendered) finding.List {
+	var diags finding.List
 
 	for _, name := range p.Names() {
 		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Etcd[name]
@@ -52,14 +48,10 @@ func refuseEtcdImage(p, prior Set, recorded PriorState, files Rendered) finding.
 			continue
 		}
 
-		if !known && !prior.Unknown && !prior.Sealed {
-			before, _ = prior.RenderForPlan() // what state has and this build does not make is not compared
-			known = true
-		}
-
 		runs := ""
 		if state.Access == cluster.Member {
-			runs = cmp.Or(before.Etcd[cmp.Or(recorded.Renamed[name], name)], etcdstate.OfTalos(state.TalosVersion))
+			old, _ := before() // what state has and this build does not make is not compared
+			runs = cmp.Or(old.Etcd[cmp.Or(recorded.Renamed[name], name)], etcdstate.OfTalos(state.TalosVersion))
 		}
 
 		if reason, remedy := etcdImageMisfit(pinned, runs, m.Group.TalosVersion); reason != "" {

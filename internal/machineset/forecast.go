@@ -3,6 +3,7 @@ package machineset
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -75,7 +76,9 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	diags.Append(more...)
 	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
 	diags.Append(p.refuseAhead(recorded, files)...)
-	diags.Append(refuseEtcdImage(p, prior, recorded, files)...)
+
+	before := prior.renderOnce()
+	diags.Append(refuseEtcdImage(p, before, recorded, files)...)
 
 	if diags.HasError() {
 		return f, diags
@@ -86,7 +89,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 		f.Upgrade = UpgradeOf{Path: way, Machines: p.Members(recorded)}
 	}
 
-	recorded, more = recorded.withChanges(p, prior, files)
+	recorded, more = recorded.withChanges(p, prior, before, files)
 	diags.Append(more...)
 
 	if diags.HasError() {
@@ -171,8 +174,8 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cl
 }
 
 // withChanges is the state with what machines have to reboot or be replaced for, when p takes the place of prior.
-func (r PriorState) withChanges(p, prior Set, files Rendered) (PriorState, finding.List) {
-	r, diags := r.withReboots(p, prior, files)
+func (r PriorState) withChanges(p, prior Set, before renderedOnce, files Rendered) (PriorState, finding.List) {
+	r, diags := r.withReboots(p, prior, before, files)
 	r, more := r.withReplacements(p, prior)
 
 	return r, append(diags, more...)
@@ -188,6 +191,22 @@ func (p Set) RenderForPlan() (Rendered, finding.List) {
 	files, err := p.Render(bundle)
 
 	return files, FieldDiagnostics(p, err)
+}
+
+// renderedOnce is the configurations that a state stands for, made when they are first asked for; ok is false where it does
+// not tell, or was made by a build that allowed more.
+type renderedOnce func() (files Rendered, ok bool)
+
+func (p Set) renderOnce() renderedOnce {
+	return sync.OnceValues(func() (Rendered, bool) {
+		if p.Unknown || p.Sealed {
+			return Rendered{}, false
+		}
+
+		files, diags := p.RenderForPlan()
+
+		return files, !diags.HasError()
+	})
 }
 
 // MayHaveManifests is whether there are control planes, which have bootstrap manifests, as far as that is known.

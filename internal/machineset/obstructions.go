@@ -75,7 +75,7 @@ func refusedAlready(prior Set, record Record, last cluster.Decision, policy clus
 		return nil // then the change is what makes sense at all
 	}
 
-	recorded, more = recorded.withChanges(prior, prior, files)
+	recorded, more = recorded.withChanges(prior, prior, prior.renderOnce(), files)
 	if more.HasError() {
 		return nil
 	}

@@ -15,16 +15,15 @@ import (
 // withReboots is the state with what changes in the configuration of every machine that will be given another one, and
 // what it has to reboot for. What a machine runs is what state stands for, and what the last refresh saw to differ from
 // that; the run itself asks the machine.
-func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, finding.List) {
+func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendered) (PriorState, finding.List) {
 	changed := r.reconfigured(files)
-	if len(changed) == 0 || prior.Unknown || prior.Sealed {
+	if len(changed) == 0 {
 		return r, nil
 	}
 
-	old, diags := prior.RenderForPlan()
-	if diags.HasError() {
-		// The state was made by a build that allowed more. The run finds out.
-		return r, nil
+	old, ok := before()
+	if !ok {
+		return r, nil // the run finds out
 	}
 
 	var out finding.List
@@ -33,16 +32,16 @@ func (r PriorState) withReboots(p, prior Set, files Rendered) (PriorState, findi
 	r.Machines, r.changes = maps.Clone(r.Machines), map[string][]machineconfig.Change{}
 
 	for _, name := range changed {
-		before, existed := old.Configs[cmp.Or(r.Renamed[name], name)]
+		had, existed := old.Configs[cmp.Or(r.Renamed[name], name)]
 		if !existed {
 			continue
 		}
 
 		drift := r.Drift[cmp.Or(r.Renamed[name], name)].places()
 
-		changes, fields, err := comparison(before, files.Configs[name], drift, p.talosAtChange(name, r.Machines[name]))
+		changes, fields, err := comparison(had, files.Configs[name], drift, p.talosAtChange(name, r.Machines[name]))
 		if err == nil {
-			err = stuck.add(name, before, files.Configs[name], changes)
+			err = stuck.add(name, had, files.Configs[name], changes)
 		}
 
 		if err != nil {

@@ -300,11 +300,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 
 	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
-		out.Nodes[name], out.Keys[name] = config.NodeName, config.Keys
-
-		if p.Machines[name].Group.Role == cluster.ControlPlane {
-			out.Etcd[name] = etcdimage.Minor(config.Bytes)
-		}
+		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.NodeName, config.Keys, config.Etcd
 	})
 }
 
@@ -366,6 +362,7 @@ type renderedMachine struct {
 
 	Images cluster.Images
 	Keys   rotation.Keys
+	Etcd   string
 }
 
 // renderMachines renders the machines in the order of their names. Machines that
@@ -390,6 +387,10 @@ func (p Set) renderMachines(generator *machineconfig.Generator, use func(string,
 
 			if err == nil {
 				config.Keys, err = machineconfig.Keys(config.Bytes)
+			}
+
+			if p.Machines[name].Group.Role == cluster.ControlPlane {
+				config.Etcd = etcdimage.Minor(config.Bytes)
 			}
 
 			if err != nil {
