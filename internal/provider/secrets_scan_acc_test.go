@@ -25,6 +25,7 @@ var scanned = map[string]string{
 	"own_secret": "SECRET-IN-A-PATCH-OF-ONE-MACHINE", "meta_secret": "SECRET-IN-META",
 	"s3_secret": "SECRET-KEY-OF-THE-BUCKET", "passphrase": "PASSPHRASE-OF-SNAPSHOTS",
 	"chart_password": "PASSWORD-OF-THE-CHARTS", "chart_value": "VALUE-OF-THE-CHART", "addon_token": "TOKEN-OF-AN-ADDON",
+	"disk_passphrase": "PASSPHRASE-OF-THE-DISK", "next_passphrase": "NEXT-PASSPHRASE-OF-THE-DISK",
 	"identity": "AGE-SECRET-KEY-1THISISNONEANDHASATYPO",
 }
 
@@ -128,6 +129,8 @@ provider "talosop" {
 const (
 	patchOfScan = `"machine: { env: { ONE: ${var.patch_secret} } }"`
 	ownOfScan   = `"machine: { env: { TWO: ${var.own_secret} } }"`
+	diskOfScan  = `"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nencryption: { provider: luks2, keys: ` +
+		`[{ slot: 0, static: { passphrase: '${var.disk_passphrase}' } }] }"`
 )
 
 // Nothing that is secret is in what is printed, logged or shown, whatever fails, answers what it was told, or crashes:
@@ -166,7 +169,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 		w.Write("provider.tf", "variable \"bundle\" {\n  ephemeral = true\n}\n"+scanProvider(server, `    test = {
       secrets        = var.bundle
       config_patches = [`+patchOfScan+`, "machine: { registries: { config: { registry.test: { auth: { username: me, password: `+
-			`${var.registry_password} } } } } }"]
+			`${var.registry_password} } } } } }", `+diskOfScan+`]
       machines = { cp-1 = { meta = { user_1 = var.meta_secret }, config_patches = [`+ownOfScan+`] } }
     }
 `))
@@ -180,6 +183,7 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 			s.scanHCL(server, "", `
   cluster_config_patches = [`+patchOfScan+`]
   registries             = { auth = { "registry.test" = { username = "me", password = var.registry_password } } }
+  system_volumes         = { EPHEMERAL = { encryption_keys = { 0 = { passphrase = var.disk_passphrase } } } }
 `)))
 		w.Setenv("TF_VAR_bundle", bundle)
 	}
@@ -218,11 +222,26 @@ func scanEverything(t *testing.T, cli clitest.CLI, provided bool) {
 		}
 	}
 
+	if !strings.Contains(string(s.controlPlane[0].Config()), scanned["disk_passphrase"]) {
+		t.Error("the disk has no passphrase")
+	}
+
 	if got := s.controlPlane[0].Meta()[0x0c]; got != scanned["meta_secret"] {
 		t.Errorf("META is %q", got)
 	}
 
 	output += fails(t, w, "plan", "-var", "failing=0", "-var", "fetched=1").Output()
+
+	w.Setenv("TF_VAR_disk_passphrase", scanned["next_passphrase"])
+
+	locked := w.Run("plan", "-var", "failing=0")
+	output += locked.Output()
+
+	if !provided {
+		says(t, locked, "all of its encryption keys would change")
+	}
+
+	w.Setenv("TF_VAR_disk_passphrase", scanned["disk_passphrase"])
 
 	w.Write("restore_override.tf", `resource "talosop_control_plane" "this" {
   restore_from = { file = { path = "none.age" }, identities_wo = [var.identity] }
