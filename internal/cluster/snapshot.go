@@ -187,6 +187,7 @@ type MachineState struct {
 	// use again, by the word of the host cluster: its data is lost.
 	VolumesLost bool
 	Schematic   string
+	SecureBoot  *bool // whether the firmware verified what it started; nil when nobody asked
 	// Installer is the image that an earlier run installed on the machine, as recorded;
 	// empty when none is known. No machine tells.
 	Installer string

@@ -276,6 +276,8 @@ func Unexpected(p Set, want cluster.Spec, have cluster.Snapshot) finding.List {
 				"as they are; `kubectl uncordon` gives them back.\n  - "+strings.Join(cordoned, "\n  - ")))
 	}
 
+	diags.Append(otherFirmware(p, want, have)...)
+
 	if unknown := unknownMembers(p, want, have); len(unknown) > 0 {
 		diags.Append(finding.Warn("etcd has members that are not listed here",
 			"They count for the majority that etcd needs, and this resource does not touch them. That is as it should be for "+

@@ -59,6 +59,8 @@ type Options struct {
 	// Restores lets an observation find out when the etcd of a control plane began as a restored
 	// snapshot.
 	Restores bool
+	// SecureBoot lets an observation read whether the firmware verified what it started.
+	SecureBoot bool
 	// Timeouts bound every call beside its context.
 	Timeouts Timeouts
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -23,7 +24,7 @@ import (
 // A member that is running and ready costs four calls, side by side: MachineStatus,
 // MachineConfig, Version and ExtensionStatus; where nothing of configurations is wanted,
 // MachineType and the node's name instead of MachineConfig. MetaKeys is one more where values in META
-// are wanted. SystemInformation and, once in a connection, the id of the boot are two
+// are wanted, SecurityState where [Options].SecureBoot is set. SystemInformation and, once in a connection, the id of the boot are two
 // more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
 // more: its node's name, the services, the event log in two calls, and the content of
 // etcd's data directory; one whose etcd failed, the services once or twice again.
@@ -146,6 +147,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	calls.Go(func() error { return m.observeUUID(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
 	calls.Go(func() error {
 		ctx, cancel := m.callContext(callCtx)
 		defer cancel()
@@ -177,6 +179,27 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	}
 
 	return out, m.observeEtcd(ctx, s, &out)
+}
+
+// observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers have
+// no firmware, and say that it did not.
+func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *cluster.MachineState) error {
+	if !m.fleet.options.SecureBoot {
+		return nil
+	}
+
+	ctx, cancel := m.callContext(ctx)
+	defer cancel()
+
+	res, err := get[*runtime.SecurityState](ctx, s, runtime.NamespaceName, runtime.SecurityStateType,
+		runtime.SecurityStateID)
+	if err != nil {
+		return optional(err)
+	}
+
+	out.SecureBoot = &res.TypedSpec().SecureBoot
+
+	return nil
 }
 
 // observeInstallation tells the installation of a document, in which the stage stays booting, from a boot (since Talos

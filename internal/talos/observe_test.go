@@ -119,6 +119,16 @@ func TestObserve_followsAMachine(t *testing.T) {
 	if calls := simulator.Calls(); len(calls) != 4 || !settled(state) || state.UUID != want.UUID || state.BootID != "" {
 		t.Errorf("%d calls, want 4: %v; %+v", len(calls), calls, state)
 	}
+
+	// Whether its firmware verifies what it starts is one more, for whom it matters.
+	m.SetSecureBoot(true)
+	must(t, api.Reboot(t.Context(), m.UUID()))
+	observed(t, api, "became ready again", func(s cluster.MachineState) bool { return settled(s) && s.BootID != got.BootID })
+
+	firmware := o.fleet(t, func(o *talos.Options) { o.SecureBoot = true }).Machine(recorded).Observe(t.Context())
+	if firmware.SecureBoot == nil || !*firmware.SecureBoot || state.SecureBoot != nil {
+		t.Errorf("Secure Boot is %v, and %v where nobody asked", firmware.SecureBoot, state.SecureBoot)
+	}
 }
 
 // The images are read from the configuration that is active, and by no call of their own.

@@ -82,6 +82,7 @@ func observe(
 
 	if exam != nil {
 		reading.Talos.RebootFor = exam.Look
+		reading.Talos.SecureBoot = p.Host == nil
 	}
 
 	s, err := openSession(ctx, &reading, pki.Observing, p, recorded, false)

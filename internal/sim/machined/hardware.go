@@ -23,6 +23,8 @@ type Hardware struct {
 	// advertise tells the address by which others know one.
 	advertise func(netip.Addr) netip.Addr
 
+	secureBoot atomic.Bool // in the firmware
+
 	metaMu sync.Mutex // serializes writes of META with their resources
 
 	// Guarded by world.
@@ -77,6 +79,10 @@ func (m *Hardware) Endpoint() string {
 
 // UUID is the hardware UUID; containers do not report one.
 func (m *Hardware) UUID() string { return m.uuid }
+
+// SetSecureBoot switches Secure Boot on or off in the firmware, for the boots that follow. What is installed boots all
+// the same: no signature is looked at.
+func (m *Hardware) SetSecureBoot(on bool) { m.secureBoot.Store(on) }
 
 // Installed says whether Talos is on the machine's disk.
 func (m *Hardware) Installed() bool {

@@ -87,7 +87,9 @@ func (b *Boot) PublishHardware() error {
 		func(r *runtime.PlatformMetadata) {
 			r.TypedSpec().Platform, r.TypedSpec().Hostname = m.Platform.String(), b.platformName
 		})
-	Modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(*runtime.SecurityState) {})
+	Modify(b, runtime.NewSecurityStateSpec(runtime.NamespaceName), func(r *runtime.SecurityState) {
+		r.TypedSpec().SecureBoot = m.Platform == Metal && m.secureBoot.Load()
+	})
 	Modify(b, clusterres.NewIdentity(clusterres.NamespaceName, clusterres.LocalIdentity), func(r *clusterres.Identity) {
 		r.TypedSpec().NodeID = b.NodeID()
 	})
