@@ -154,7 +154,7 @@ func PutBack(cfg []byte, places []fieldpath.Place) ([]Change, error) {
 		return nil, nil
 	}
 
-	values, err := readable(cfg)
+	values, err := readable(cfg, load)
 	if err != nil {
 		return nil, fmt.Errorf("look up places of a configuration: %w", err)
 	}
@@ -179,15 +179,36 @@ func PutBack(cfg []byte, places []fieldpath.Place) ([]Change, error) {
 // what often carries secrets (files, environments, manifests, extension services, passwords in URLs) and every value of
 // a document this build does not know.
 func Diff(before, after []byte) ([]Change, error) {
-	old, err := readable(before)
+	old, err := readable(before, load)
 	if err != nil {
 		return nil, fmt.Errorf("compare configurations: the old one: %w", err)
 	}
 
-	updated, err := readable(after)
+	updated, err := readable(after, load)
 	if err != nil {
 		return nil, fmt.Errorf("compare configurations: the new one: %w", err)
 	}
+
+	return changesOf(old, updated), nil
+}
+
+// DiffWhole is Diff for people who compare two configurations: the images of Kubernetes count. Errors are *FieldError
+// of "before" or "after".
+func DiffWhole(before, after string) ([]Change, error) {
+	old, err := readable([]byte(before), loadWhole)
+	if err != nil {
+		return nil, notConfiguration("before", err)
+	}
+
+	updated, err := readable([]byte(after), loadWhole)
+	if err != nil {
+		return nil, notConfiguration("after", err)
+	}
+
+	return changesOf(old, updated), nil
+}
+
+func changesOf(old, updated values) []Change {
 
 	var changes []Change
 
@@ -221,7 +242,7 @@ func Diff(before, after []byte) ([]Change, error) {
 		)
 	})
 
-	return changes, nil
+	return changes
 }
 
 // sameValue compares as Digest does, to which 0 and 0.0 are the same.
@@ -286,7 +307,7 @@ func (v values) has(document string, path fieldpath.Path) bool {
 }
 
 // readable flattens a configuration into its values.
-func readable(cfg []byte) (values, error) {
+func readable(cfg []byte, load func([]byte) ([]document, error)) (values, error) {
 	documents, err := load(cfg)
 	if err != nil {
 		return nil, err

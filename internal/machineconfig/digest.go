@@ -63,15 +63,25 @@ func Digest(cfg []byte) (string, error) {
 // document is one document of a configuration as data.
 type document struct {
 	id identity
-	// content is decoded YAML, normalised by the machinery library where it can load the document, and without
-	// the images of Kubernetes.
+	// content is decoded YAML, normalised by the machinery library where it can load the document.
 	content any
 	// provider is the loaded document, with all it says; nil when the library cannot load it.
 	provider config.Provider
 }
 
-// load reads a configuration as data. Errors do not quote values.
+// load reads a configuration as data, without the images of Kubernetes. Errors do not quote values.
 func load(cfg []byte) ([]document, error) {
+	documents, err := loadWhole(cfg)
+
+	for i, d := range documents {
+		documents[i].content = withoutImages(d.id, d.content)
+	}
+
+	return documents, err
+}
+
+// loadWhole is load with the images.
+func loadWhole(cfg []byte) ([]document, error) {
 	chunks, err := split(string(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("not YAML: %s", withoutQuotes(err.Error()))
@@ -97,7 +107,7 @@ func load(cfg []byte) ([]document, error) {
 			return nil, fmt.Errorf("document %s: %w", loaded.id, err)
 		}
 
-		loaded.content = withCanonicalNetworks(loaded.id, withoutImages(loaded.id, loaded.content))
+		loaded.content = withCanonicalNetworks(loaded.id, loaded.content)
 		documents = append(documents, loaded)
 	}
 

@@ -114,11 +114,10 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 	return base, base.settle(g.cluster.AirGapped, m, g.contract)
 }
 
-// What is in `clusters` of the provider for users: Cluster.ProvidedPatches, Machine.ProvidedPatches and values of META.
+// What is in `clusters` of the provider for users: Cluster.ProvidedPatches and Machine.ProvidedPatches.
 const (
-	providedPatches  = "clusters.config_patches"
-	providedOfOne    = "clusters.machines.config_patches"
-	providedMetaKeys = "clusters.machines.meta"
+	providedPatches = "clusters.config_patches"
+	providedOfOne   = "clusters.machines.config_patches"
 )
 
 // scope is a list of patches and the setting it comes from.

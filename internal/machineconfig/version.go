@@ -68,6 +68,14 @@ func ParseTalosVersion(s string) (TalosVersion, error) {
 	return TalosVersion{parsed}, nil
 }
 
+// ReadTalosVersion reads a version that a machine reported, which may be older or newer than those that can be
+// configured. ok is false for what is no version.
+func ReadTalosVersion(s string) (v TalosVersion, ok bool) {
+	parsed, err := semver.ParseTolerant(s)
+
+	return TalosVersion{parsed}, err == nil
+}
+
 // ParseKubernetesVersion reads the setting kubernetes_version, with or without a leading v. Whether Talos
 // supports the version is the question of CheckKubernetesSupported. Errors are *FieldError.
 func ParseKubernetesVersion(s string) (KubernetesVersion, error) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/metavalues"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
@@ -24,7 +24,7 @@ func (m Meta) Keyed() map[uint8]string {
 
 	for _, values := range []map[string]string{m.Values, m.Provided} {
 		for name, value := range values {
-			key, ok := machineconfig.MetaKey(name)
+			key, ok := metavalues.Key(name)
 			if !ok {
 				continue
 			}
@@ -57,7 +57,7 @@ func (p Set) CheckProvidedMeta() error {
 
 	for _, name := range p.Names() {
 		meta := p.Machines[name].Meta
-		problems = append(problems, p.problems(name, machineconfig.CheckProvidedMeta(meta.Provided, meta.Values)))
+		problems = append(problems, p.problems(name, metavalues.CheckProvided(meta.Provided, meta.Values)))
 	}
 
 	return errors.Join(problems...)
@@ -74,7 +74,7 @@ func (p Set) checkMeta() error {
 			delete(known, key)
 		}
 
-		_, err := machineconfig.ParseMeta(known)
+		_, err := metavalues.Parse(known)
 		problems = append(problems, p.problems(name, err))
 	}
 

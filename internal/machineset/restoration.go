@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -119,7 +120,7 @@ func EtcdTooOldFor(facts backup.Facts, wanted string) string {
 	to, err := machineconfig.ParseTalosVersion(wanted)
 	from, known := machineconfig.ReadTalosVersion(facts.TalosVersion)
 
-	if err != nil || !known || !machineconfig.LosesEtcd(from, to) {
+	if err != nil || !known || !talosupgrade.LosesEtcd(from, to) {
 		return ""
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -234,7 +235,7 @@ func (p Set) Via(m Machine) []cluster.Release {
 
 	var releases []cluster.Release
 
-	for _, v := range machineconfig.Releases(version, p.Changes.Via) {
+	for _, v := range talosupgrade.Releases(version, p.Changes.Via) {
 		if installer := m.installerOf(v.String()); installer != "" {
 			releases = append(releases, cluster.Release{Version: v.String(), Installer: installer})
 		}

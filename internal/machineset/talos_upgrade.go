@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
 
 // obstacle is why machines cannot be brought from the Talos they run to the wanted one.
@@ -129,8 +130,8 @@ func (p Set) pathObstacle(from, to machineconfig.TalosVersion, kubernetes []runn
 		kubernetes = []runningComponent{{version: wanted}}
 	}
 
-	for _, next := range machineconfig.Path(from, to, machineconfig.Releases(to, p.Changes.Via)) {
-		if err := machineconfig.CheckUpgrade(from, next); err != nil {
+	for _, next := range talosupgrade.Path(from, to, talosupgrade.Releases(to, p.Changes.Via)) {
+		if err := talosupgrade.Check(from, next); err != nil {
 			return obstacle{
 				found:  found,
 				Reason: fmt.Sprintf("The installer of Talos %s refuses it: %s", next, err),

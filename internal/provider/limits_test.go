@@ -120,7 +120,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 
 	categories := map[string]bool{}
 
-	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources"} {
+	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions"} {
 		pages, err := filepath.Glob("../../docs/" + kind + "/*.md")
 		must(t, err)
 
@@ -148,7 +148,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 		}
 	}
 
-	want := []string{"Addons", "Backups", "Clusters", "Credentials", "Observation"}
+	want := []string{"Addons", "Backups", "Clusters", "Configuration", "Credentials", "Images", "Observation"}
 	if got := slices.Sorted(maps.Keys(categories)); !slices.Equal(got, want) {
 		t.Errorf("subcategories are %v, expected %v", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -15,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/functions"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -25,6 +27,7 @@ import (
 var (
 	_ provider.Provider                       = (*talosopProvider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*talosopProvider)(nil)
+	_ provider.ProviderWithFunctions          = (*talosopProvider)(nil)
 )
 
 // New returns a constructor of the provider, as providerserver.Serve takes it.
@@ -108,4 +111,9 @@ func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataS
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{credentials.NewKubeconfigEphemeral, credentials.NewTalosconfigEphemeral}
+}
+
+// Functions implements the framework.
+func (p *talosopProvider) Functions(context.Context) []func() function.Function {
+	return functions.All()
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -89,6 +90,37 @@ func TestSchema_everyAttributeIsDescribed(t *testing.T) {
 			t.Errorf("the description of %s does not end as a sentence: %q", where, a.Description)
 		}
 	})
+}
+
+func TestSchema_everyFunctionIsDescribed(t *testing.T) {
+	t.Parallel()
+
+	functions := schemas(t).Functions
+	if len(functions) != 7 {
+		t.Errorf("there are %d functions", len(functions))
+	}
+
+	for name, f := range functions {
+		parameters := f.Parameters
+		if f.VariadicParameter != nil {
+			parameters = append(parameters, f.VariadicParameter)
+		}
+
+		if f.Summary == "" || !strings.HasSuffix(f.Description, ".") {
+			t.Errorf("%s is not described: %q, %q", name, f.Summary, f.Description)
+		}
+
+		for _, p := range parameters {
+			if !strings.HasSuffix(strings.TrimRight(p.Description, "*`)"), ".") ||
+				p.DescriptionKind != tfprotov6.StringKindMarkdown {
+				t.Errorf("%s of %s is not described: %q", p.Name, name, p.Description)
+			}
+		}
+
+		if _, err := os.Stat("../../examples/functions/" + name + "/function.tf"); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // secretNames are the names that only a secret has.

@@ -222,9 +222,19 @@ func (g guarded) ReadDataSource(
 		})
 }
 
+// msgpackNil is null as the protocol writes it.
+const msgpackNil = 0xc0
+
 func (g guarded) CallFunction(
 	ctx context.Context, req *tfprotov6.CallFunctionRequest,
 ) (*tfprotov6.CallFunctionResponse, error) {
+	// OpenTofu sends nothing at all for an argument that is null (1.12, internal/plugin6, CallFunction).
+	for i, argument := range req.Arguments {
+		if argument == nil || argument.MsgPack == nil && argument.JSON == nil {
+			req.Arguments[i] = &tfprotov6.DynamicValue{MsgPack: []byte{msgpackNil}}
+		}
+	}
+
 	return keeping(ctx, req, g.ProviderServer.CallFunction, "The function "+req.Name,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.CallFunctionResponse {
 			return &tfprotov6.CallFunctionResponse{Error: &tfprotov6.FunctionError{Text: d[0].Detail}}

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/metavalues"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -107,7 +107,7 @@ func Held(written types.Map, meta map[uint8]string) types.Map {
 	held := map[string]attr.Value{}
 
 	for name, element := range written.Elements() {
-		key, _ := machineconfig.MetaKey(name)
+		key, _ := metavalues.Key(name)
 
 		if value, there := meta[key]; there {
 			held[name] = types.StringValue(value)

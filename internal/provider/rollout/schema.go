@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -133,7 +134,7 @@ func knownReleases() string {
 	var names []string
 
 	newest, _ := machineconfig.ReadTalosVersion(TalosExample)
-	for _, release := range machineconfig.Releases(newest, nil) {
+	for _, release := range talosupgrade.Releases(newest, nil) {
 		names = append(names, "`"+release.String()+"`")
 	}
 

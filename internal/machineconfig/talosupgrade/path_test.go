@@ -1,17 +1,20 @@
-package machineconfig
+package talosupgrade
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
-func versionsOf(t *testing.T, texts ...string) []TalosVersion {
+func versionsOf(t *testing.T, texts ...string) []machineconfig.TalosVersion {
 	t.Helper()
 
-	var versions []TalosVersion
+	var versions []machineconfig.TalosVersion
 
 	for _, text := range texts {
-		v, ok := ReadTalosVersion(text)
+		v, ok := machineconfig.ReadTalosVersion(text)
 		if !ok {
 			t.Fatalf("%q is no version", text)
 		}
@@ -22,7 +25,7 @@ func versionsOf(t *testing.T, texts ...string) []TalosVersion {
 	return versions
 }
 
-func textsOf(versions []TalosVersion) string {
+func textsOf(versions []machineconfig.TalosVersion) string {
 	texts := make([]string, len(versions))
 	for i, v := range versions {
 		texts[i] = v.String()
@@ -56,7 +59,7 @@ func TestPath_passesEveryMinor(t *testing.T) {
 		}
 
 		for _, next := range path {
-			if err := CheckUpgrade(from, next); err != nil {
+			if err := Check(from, next); err != nil {
 				t.Errorf("from %s to %s: the step from %s to %s: %v", test.from, test.to, from, next, err)
 			}
 
@@ -77,7 +80,7 @@ func TestUpgrade_refusedByTheInstaller(t *testing.T) {
 	} {
 		v := versionsOf(t, test.from, test.to)
 
-		err := CheckUpgrade(v[0], v[1])
+		err := Check(v[0], v[1])
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("from %s to %s: %v, want %q", test.from, test.to, err, test.want)
 		}
@@ -95,6 +98,46 @@ func TestDowngrade_thatEtcdDoesNotSurvive(t *testing.T) {
 		v := versionsOf(t, test.from, test.to)
 		if got := LosesEtcd(v[0], v[1]); got != test.want {
 			t.Errorf("from %s to %s: %v", test.from, test.to, got)
+		}
+	}
+}
+
+func TestSteps_asTheyAreGiven(t *testing.T) {
+	for _, test := range []struct {
+		from, to string
+		chosen   []string
+		want     string
+	}{
+		{from: "v1.13.0", to: "1.13.0"},
+		{from: "1.11.3", to: "v1.14.1", want: "v1.12.12 v1.13.9 v1.14.1"},
+		{from: "v1.11.3", to: "v1.14.1", chosen: []string{"1.13.2"}, want: "v1.12.12 v1.13.2 v1.14.1"},
+		{from: "v1.13.0-beta.1", to: "v1.13.0", want: "v1.13.0"},
+	} {
+		got, err := Steps(test.from, test.to, test.chosen)
+		if err != nil || strings.Join(got, " ") != test.want || got == nil {
+			t.Errorf("from %s to %s through %v: %q, %v, want %q", test.from, test.to, test.chosen, got, err, test.want)
+		}
+	}
+}
+
+func TestSteps_refuses(t *testing.T) {
+	for _, test := range []struct {
+		arguments   []string
+		field, want string
+	}{
+		{[]string{"1.13", "v1.14.1"}, "from", `found "1.13"; allowed: a version`},
+		{[]string{"v1.13.0", "latest"}, "to", `found "latest"; allowed: a version`},
+		{[]string{"v1.9.0", "v1.14.1"}, "from", `found "v1.9.0"; allowed: v1.10.0 to v1.14.x`},
+		{[]string{"v1.13.0", "v1.12.9"}, "to", "found v1.12.9, which is older than v1.13.0"},
+		{[]string{"v1.11.0", "v1.14.1", "v1.12"}, "via[0]", `found "v1.12"; allowed: a version`},
+		{[]string{"v1.11.0", "v1.14.1", "v1.12.0", "v1.14.0"}, "via[1]", "one release of each minor version between v1.11.0 and v1.14.1"},
+		{[]string{"v1.11.0", "v1.14.1", "v1.12.0", "v1.12.1"}, "via[1]", "found v1.12.1; allowed: one release of each"},
+	} {
+		_, err := Steps(test.arguments[0], test.arguments[1], test.arguments[2:])
+
+		var wrong *machineconfig.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != test.field || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v gives %v, want %s: %s", test.arguments, err, test.field, test.want)
 		}
 	}
 }

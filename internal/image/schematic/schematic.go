@@ -1,0 +1,201 @@
+// Package schematic reads what an Image Factory puts into images of Talos, and computes its id as the factory does.
+//
+// A schematic is a YAML document (docs/api.md of siderolabs/image-factory, POST /schematics). The factory decodes it,
+// refuses fields that it does not know, writes it again with its fields in a fixed order and without those that are
+// empty, and takes the SHA-256 of that text as the id (pkg/schematic of the same repository, v1.4.0). So the id follows
+// from the content alone, whoever writes it and however; an Enterprise factory puts the caller into `owner`, which is
+// part of the content, and so of the id.
+//
+// The package is pure. That an id can be computed does not mean that a factory can make its images: it has to have been
+// given the content once.
+package schematic
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/imager/imageropts"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+)
+
+// Schematic is the content. Its fields are in the order in which the factory writes them, on which the id depends.
+type Schematic struct {
+	// Owner is who may use it, in an Enterprise factory.
+	Owner         string        `yaml:"owner,omitempty"`
+	Overlay       Overlay       `yaml:"overlay,omitempty"`
+	Customization Customization `yaml:"customization"`
+}
+
+// Overlay is what single-board computers need.
+type Overlay struct {
+	Image   string         `yaml:"image"`
+	Name    string         `yaml:"name"`
+	Options map[string]any `yaml:"options,omitempty"`
+}
+
+// Customization is what differs from plain Talos.
+type Customization struct {
+	EmbeddedMachineConfiguration string                    `yaml:"embeddedMachineConfiguration,omitempty"`
+	ExtraKernelArgs              []string                  `yaml:"extraKernelArgs,omitempty"`
+	Meta                         []MetaValue               `yaml:"meta,omitempty"`
+	SystemExtensions             SystemExtensions          `yaml:"systemExtensions,omitempty"`
+	Bootloader                   imageropts.BootloaderKind `yaml:"bootloader,omitempty"`
+	SecureBoot                   SecureBoot                `yaml:"secureboot,omitempty"`
+	DiskImage                    DiskImage                 `yaml:"diskImage,omitempty"`
+}
+
+// MetaValue is a value of META that the image begins with.
+type MetaValue struct {
+	Key   uint8  `yaml:"key"`
+	Value string `yaml:"value"`
+}
+
+// SystemExtensions are the extensions, without versions: the factory takes those of the Talos version.
+type SystemExtensions struct {
+	OfficialExtensions []string `yaml:"officialExtensions,omitempty"`
+}
+
+// SecureBoot is how keys of UEFI are enrolled.
+type SecureBoot struct {
+	EnrollKeys                   string `yaml:"enrollKeys,omitempty"`
+	IncludeWellKnownCertificates bool   `yaml:"includeWellKnownCertificates,omitempty"`
+}
+
+// DiskImage is the shape of disk images.
+type DiskImage struct {
+	SectorSize uint `yaml:"sectorSize,omitempty"`
+}
+
+// ErrInvalid is wrapped by every error about a text that is no schematic.
+var ErrInvalid = errors.New("not a schematic")
+
+// Parse reads the content of a schematic, YAML or JSON, as strictly as the factory does. Errors quote no values: a
+// machine configuration may be embedded.
+func Parse(content string) (parsed Schematic, err error) {
+	// The YAML library panics on some malformed input.
+	defer func() {
+		if recover() != nil {
+			parsed, err = Schematic{}, fmt.Errorf("%w: the YAML library cannot read it", ErrInvalid)
+		}
+	}()
+
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(content)))
+	decoder.KnownFields(true)
+
+	switch err := decoder.Decode(&parsed); {
+	case errors.Is(err, io.EOF):
+		return Schematic{}, fmt.Errorf("%w: it is empty; plain Talos is `customization: {}`", ErrInvalid)
+	case err != nil:
+		return Schematic{}, fmt.Errorf("%w: %s", ErrInvalid, reasonOf(err))
+	}
+
+	// The factory reads one document and drops the others without a word.
+	if decoder.Decode(&yaml.Node{}) == nil {
+		return Schematic{}, fmt.Errorf("%w: it has several documents, and a schematic is one", ErrInvalid)
+	}
+
+	return parsed, nil
+}
+
+// Content is the schematic as the factory stores it.
+func (s Schematic) Content() (string, error) {
+	var node yaml.Node
+	if err := node.Encode(s); err != nil {
+		return "", fmt.Errorf("encode schematic: %w", err)
+	}
+
+	quoteAmbiguous(&node)
+
+	encoded, err := yaml.Marshal(&node)
+	if err != nil {
+		return "", fmt.Errorf("encode schematic: %w", err)
+	}
+
+	return string(encoded), nil
+}
+
+// ambiguous are texts that YAML 1.1 takes for truths and numbers of base 60. Every version of the YAML library that
+// factories use writes them in double quotes, but for 4.0.0-rc.6, which takes single ones.
+var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|` +
+	`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+
+func quoteAmbiguous(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && ambiguous.MatchString(node.Value) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+
+	for _, child := range node.Content {
+		quoteAmbiguous(child)
+	}
+}
+
+// ID is the id that the factory gives.
+func (s Schematic) ID() (string, error) {
+	content, err := s.Content()
+	if err != nil {
+		return "", err
+	}
+
+	sum := sha256.Sum256([]byte(content))
+
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// IDOf is the id of a schematic that is given by its id or by its content.
+func IDOf(idOrContent string) (string, error) {
+	if LooksLikeID(idOrContent) {
+		return idOrContent, image.CheckSchematic(idOrContent)
+	}
+
+	parsed, err := Parse(idOrContent)
+	if err != nil {
+		return "", err
+	}
+
+	return parsed.ID()
+}
+
+// Same is whether two texts, each an id or content, are the same schematic. Texts that are neither are when they are
+// equal.
+func Same(a, b string) bool {
+	if a == b {
+		return true
+	}
+
+	idA, errA := IDOf(a)
+	idB, errB := IDOf(b)
+
+	return errA == nil && errB == nil && idA == idB
+}
+
+// LooksLikeID is whether a text is meant as an id and not as content, which is a mapping and so has a colon, or is
+// empty braces.
+func LooksLikeID(text string) bool { return wordPattern.MatchString(text) }
+
+var (
+	wordPattern  = regexp.MustCompile(`^[0-9A-Za-z]+$`)
+	placePattern = regexp.MustCompile(`line (\d+)`)
+	fieldPattern = regexp.MustCompile(`field ([A-Za-z0-9_.-]+) not found`)
+)
+
+// reasonOf is what may be said of an error of the YAML library, which quotes values: where, and which field.
+func reasonOf(err error) string {
+	reason := "it is not YAML of that form"
+	if field := fieldPattern.FindStringSubmatch(err.Error()); field != nil {
+		reason = fmt.Sprintf("it has a field %q, which the Image Factory does not know", field[1])
+	}
+
+	if place := placePattern.FindStringSubmatch(err.Error()); place != nil {
+		reason += " (line " + place[1] + ")"
+	}
+
+	return strings.TrimSpace(reason)
+}

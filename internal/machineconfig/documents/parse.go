@@ -1,0 +1,146 @@
+// Package documents reads machine configurations as data, for people who look something up in them. Pure.
+package documents
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// Parse reads a configuration, or a part of one: its documents by the names that plans call them, "v1alpha1" for the
+// main one, "kind" or "kind/name" for others. Texts, numbers, truths, lists, maps with texts as keys, and nil are all
+// there is in them; what looks like a date stays a text. Errors are *machineconfig.FieldError of "config" and quote no
+// values.
+func Parse(config string) (parsed map[string]any, err error) {
+	// The YAML library panics on some malformed input.
+	defer func() {
+		if recover() != nil {
+			parsed, err = nil, wrong("text that the YAML library cannot read", "check indentation and quoting")
+		}
+	}()
+
+	decoder := yaml.NewDecoder(strings.NewReader(config))
+	parsed = map[string]any{}
+
+	for n := 1; ; n++ {
+		var document yaml.Node
+
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return parsed, nil
+		case err != nil:
+			return nil, wrong(fmt.Sprintf("text that is not YAML, in document %d", n), "check indentation and quoting")
+		}
+
+		if err := add(parsed, document.Content); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// add adds the content of a document, which may be none.
+func add(parsed map[string]any, content []*yaml.Node) error {
+	if len(content) == 0 || content[0].ShortTag() == "!!null" {
+		return nil
+	}
+
+	if content[0].Kind != yaml.MappingNode {
+		return wrong("a document that is no mapping", "give the configuration itself")
+	}
+
+	momentsAsTexts(content[0])
+
+	var decoded any
+	if content[0].Decode(&decoded) != nil {
+		return wrong("a document that is not plain YAML data", "write plain YAML")
+	}
+
+	data, err := textKeys(decoded)
+	if err != nil {
+		return err
+	}
+
+	name := nameOf(data)
+	if _, twice := parsed[name]; twice {
+		return wrong("the document "+name+" twice", "Talos takes each once")
+	}
+
+	parsed[name] = data
+
+	return nil
+}
+
+func wrong(found, fix string) error {
+	return &machineconfig.FieldError{
+		Field: "config", Found: found, Allowed: "the documents of a machine configuration", Fix: fix,
+	}
+}
+
+// nameOf is what plans call a document.
+func nameOf(data any) string {
+	document, _ := data.(map[string]any)
+	kind, _ := document["kind"].(string)
+	name, _ := document["name"].(string)
+
+	switch {
+	case kind == "":
+		return "v1alpha1"
+	case name == "":
+		return kind
+	default:
+		return kind + "/" + name
+	}
+}
+
+// momentsAsTexts has what looks like a date decoded as it is written.
+func momentsAsTexts(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
+		node.Tag = "!!str"
+	}
+
+	for _, child := range node.Content {
+		momentsAsTexts(child)
+	}
+}
+
+// textKeys turns keys that are no text into text, as JSON has them.
+func textKeys(content any) (any, error) {
+	var err error
+
+	switch content := content.(type) {
+	case map[string]any:
+		for key := range content {
+			if content[key], err = textKeys(content[key]); err != nil {
+				return nil, err
+			}
+		}
+	case map[any]any:
+		converted := make(map[string]any, len(content))
+
+		for key, value := range content {
+			text := fmt.Sprint(key)
+			if _, twice := converted[text]; twice {
+				return nil, wrong("two keys that are the same as text", "keep one of them")
+			}
+
+			if converted[text], err = textKeys(value); err != nil {
+				return nil, err
+			}
+		}
+
+		return converted, nil
+	case []any:
+		for i := range content {
+			if content[i], err = textKeys(content[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	return content, nil
+}

@@ -1,0 +1,124 @@
+// Package functions is the functions of the provider: pure, of their arguments alone, and without a configured
+// provider.
+//
+// What they compute is in packages without the framework; here arguments become values and results become values of
+// Terraform. The CLIs see to what is unknown (the result is unknown then) and to what is null where null means nothing.
+package functions
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+)
+
+// All are the constructors of the functions.
+func All() []func() function.Function {
+	var all []func() function.Function
+
+	for _, p := range []pure{
+		mergePatches(), validatePatch(), machineConfigDiff(), parseMachineConfig(), installerImage(), schematicID(),
+		upgradePath(),
+	} {
+		all = append(all, func() function.Function { return p })
+	}
+
+	return all
+}
+
+// pure is a function of its arguments.
+type pure struct {
+	name       string
+	definition function.Definition
+	// call gives the result. A *machineconfig.FieldError in its error is shown at the argument that its field begins with.
+	call func(ctx context.Context, arguments function.ArgumentsData) (attr.Value, error)
+}
+
+var _ function.Function = pure{}
+
+// Metadata implements the framework.
+func (p pure) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = p.name
+}
+
+// Definition implements the framework.
+func (p pure) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = p.definition
+}
+
+// Run implements the framework.
+func (p pure) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	result, err := p.call(ctx, req.Arguments)
+	if err != nil {
+		resp.Error = p.problem(err)
+
+		return
+	}
+
+	resp.Error = resp.Result.Set(ctx, result)
+}
+
+// problem shows an error at the argument that it is about. Of several mistakes that is the first one's.
+func (p pure) problem(err error) *function.FuncError {
+	var framework *function.FuncError
+	if errors.As(err, &framework) {
+		return framework
+	}
+
+	var shown *function.FuncError
+
+	for _, mistake := range machineconfig.FieldErrors(err) {
+		steps := mistake.Steps()
+		if len(steps) == 0 {
+			continue
+		}
+
+		name, _ := steps[0].(string)
+		text := *mistake
+
+		// What the CLIs name is left out.
+		if len(steps) == 1 || p.definition.VariadicParameter != nil && name == p.definition.VariadicParameter.GetName() {
+			text.Field = ""
+		}
+
+		shown = function.ConcatFuncErrors(shown, function.NewArgumentFuncError(p.position(steps), text.Error()))
+	}
+
+	if shown == nil {
+		return function.NewFuncError(err.Error())
+	}
+
+	return shown
+}
+
+// position is where an argument is among those of a call; steps are its name, and which one it is of the last
+// parameter.
+func (p pure) position(steps []any) int64 {
+	for i, parameter := range p.definition.Parameters {
+		if parameter.GetName() == steps[0] {
+			return int64(i)
+		}
+	}
+
+	at := len(p.definition.Parameters)
+
+	if len(steps) > 1 {
+		if n, ok := steps[1].(int); ok {
+			at += n
+		}
+	}
+
+	return int64(at)
+}
+
+// get reads the arguments of a call.
+func get(ctx context.Context, arguments function.ArgumentsData, targets ...any) error {
+	if err := arguments.Get(ctx, targets...); err != nil {
+		return err
+	}
+
+	return nil
+}
