@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
@@ -43,12 +44,8 @@ func (p Set) ValidateSecrets() finding.List {
 func (g *Group) ValidateImage() finding.List {
 	var diags finding.List
 
-	if id := g.Schematic; id != "" {
-		if err := image.CheckSchematic(id); err != nil {
-			diags.Append(finding.Invalid(g.At.AtName("schematic"), "schematic", "found "+finding.Quote(id),
-				"allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
-				"upload the schematic to the factory and copy the id it answers"))
-		}
+	if g.Schematic != "" {
+		diags.Append(validateSchematic(g.At.AtName("schematic"), g.Schematic)...)
 	}
 
 	if platform := g.Platform; platform != "" {
@@ -60,6 +57,24 @@ func (g *Group) ValidateImage() finding.List {
 	}
 
 	return diags
+}
+
+// validateSchematic checks the id of a schematic, or its content, of which nothing is shown.
+func validateSchematic(at finding.Path, text string) finding.List {
+	_, err := schematic.IDOf(text)
+
+	switch {
+	case err == nil:
+		return nil
+	case schematic.LooksLikeID(text):
+		return finding.List{finding.Invalid(at, "schematic", "found "+finding.Quote(text),
+			"allowed is the id that the Image Factory gives: 64 lower-case hexadecimal digits",
+			"upload the schematic to the factory and copy the id it answers, or write its content")}
+	default:
+		return finding.List{finding.Invalid(at, "schematic", "found "+err.Error(),
+			"allowed is the content of a schematic as the Image Factory takes it, or its id",
+			"write YAML with customization, such as a systemExtensions below it that lists officialExtensions")}
+	}
 }
 
 // validateMachines checks the machines against each other, control planes first.

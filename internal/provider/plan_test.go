@@ -452,6 +452,55 @@ func TestPlan_spellings(t *testing.T) {
 	}
 }
 
+// A schematic by its content is the one by its id: in the image that is installed, in what machines run, and in a plan.
+func TestPlan_schematicByContent(t *testing.T) {
+	t.Parallel()
+
+	const (
+		kind     = "talosop_cluster"
+		id       = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
+		content  = "customization:\n  systemExtensions:\n    officialExtensions:\n      - siderolabs/qemu-guest-agent\n"
+		anew     = "# again\n{customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}}"
+		elsewhat = "customization: {systemExtensions: {officialExtensions: [siderolabs/iscsi-tools]}}"
+	)
+
+	by := func(schematic string) configuration {
+		return with(with(baseCluster(), schematic, "control_plane", "schematic"), schematic, "workers", "gpu", "schematic")
+	}
+
+	settled := func(schematic string) tftypes.Value {
+		prior := settledState(t, kind, by(schematic))
+		for _, machine := range []string{"cp-1", "cp-2", "cp-3", "gpu/w-1"} {
+			prior = seen(t, prior, machine, "schematic", id)
+		}
+
+		return prior
+	}
+
+	for name, texts := range map[string][2]string{
+		"content for its id": {id, content}, "id for its content": {content, id}, "another spelling": {content, anew},
+	} {
+		prior := settled(texts[0])
+
+		resp := planned(t, kind, &prior, valueOf(t, typeOf(t, kind), by(texts[1])))
+		if len(resp.Diagnostics) > 0 {
+			t.Fatalf("%s: %s", name, show(resp.Diagnostics))
+		}
+
+		if plan := planOf(t, kind, &prior, by(texts[1])); !plan.Equal(prior) {
+			diffs, _ := plan.Diff(prior)
+			t.Errorf("%s is a change: %v", name, diffs)
+		}
+	}
+
+	prior := settled(content)
+
+	got := textsOf(t, attributeOf(t, planOf(t, kind, &prior, by(elsewhat)), "operations"))
+	if !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, ": schematic ") }) {
+		t.Errorf("another content: operations are %q", got)
+	}
+}
+
 // A protected resource cannot be planned away.
 func TestPlan_deletionProtection(t *testing.T) {
 	t.Parallel()

@@ -178,6 +178,10 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			At:   machines + `.ElementKeyString("cp-3").AttributeName("install").AttributeName("disk")`,
 			says: []string{"no disk"},
 		},
+		"schematic by content": {
+			config: with(baseControlPlane(), "customization: [siderolabs/qemu-guest-agent]", "schematic"),
+			At:     `AttributeName("schematic")`, says: []string{"Found not a schematic", "the content of a schematic"},
+		},
 		"schematic": {
 			config: with(baseControlPlane(), "abc", "schematic"),
 			At:     `AttributeName("schematic")`, says: []string{`"abc"`, "64 lower-case hexadecimal digits"},
@@ -375,6 +379,10 @@ func TestValidate_invalidWholeClusters(t *testing.T) {
 		"patch of the cluster": {
 			config: with(baseCluster(), []any{"just words"}, "cluster_config_patches"),
 			At:     `AttributeName("cluster_config_patches").ElementKeyInt(0)`, says: []string{"Allowed"},
+		},
+		"schematic by content with an unknown field": {
+			config: with(baseCluster(), "customization:\n  extensions: [hunter2]\n", "workers", "batch", "schematic"),
+			At:     batch + `.AttributeName("schematic")`, says: []string{`a field "extensions"`, "(line 2)"},
 		},
 		"schematic of a pool": {
 			config: with(baseCluster(), "abc", "workers", "batch", "schematic"),

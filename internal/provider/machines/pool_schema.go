@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -179,7 +180,9 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			"; what a machine says in its own `install` goes before this"),
 		"schematic": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: clusterhandle.MetalOnly + "Id of an Image Factory schematic (64 hexadecimal digits) " +
+			PlanModifiers: []planmodifier.String{
+				tf.KeepSpelling(schematic.Same, "A schematic and its id are the same one.")},
+			MarkdownDescription: clusterhandle.MetalOnly + "Id or content (YAML) of an Image Factory schematic " +
 				"with system extensions and kernel arguments; without it any is right until the next upgrade, which installs " +
 				"plain Talos. A change upgrades machines that run to the same Talos with the new schematic.",
 		},

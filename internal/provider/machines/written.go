@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -45,10 +46,25 @@ type writtenGroup struct {
 func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUnavailable types.String) *writtenGroup {
 	talosVersion = tf.Version(talosVersion)
 	g.TalosVersion, g.MaxUnavailable = talosVersion.ValueString(), maxUnavailable.ValueString()
-	g.Schematic, g.Platform = machines.Schematic.ValueString(), machines.Platform.ValueString()
+	g.Schematic, g.Platform = schematicOf(machines.Schematic.ValueString()), machines.Platform.ValueString()
 	g.OwnPod, g.SecureBoot = !machines.Pod.IsNull(), machines.SecureBoot.ValueBool()
 
 	return &writtenGroup{Group: &g, machines: machines, talosVersion: talosVersion, maxUnavailable: maxUnavailable}
+}
+
+// schematicOf is the id of a schematic that is given by its id or its content. What is neither stays as it is, which
+// the validation refuses.
+func schematicOf(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	id, err := schematic.IDOf(text)
+	if err != nil {
+		return text
+	}
+
+	return id
 }
 
 func plainGroups(written []*writtenGroup) []*machineset.Group {
@@ -246,7 +262,8 @@ func (g *writtenGroup) installer(r *tf.Reader, given types.String) string {
 	}
 
 	reference, err := image.Installer{
-		Version: r.Text(g.talosVersion), Schematic: r.Text(g.machines.Schematic), Platform: r.Text(g.machines.Platform),
+		Version: r.Text(g.talosVersion), Schematic: schematicOf(r.Text(g.machines.Schematic)),
+		Platform:   r.Text(g.machines.Platform),
 		SecureBoot: r.Truth(g.machines.SecureBoot, false),
 	}.Reference()
 	if err != nil {

@@ -42,26 +42,37 @@ func Version(v types.String) types.String {
 	return types.StringValue(machineconfig.CanonicalVersion(v.ValueString()))
 }
 
-// keptVersion is the modifier of KeepVersion.
-type keptVersion struct{}
+// keptSpelling is the modifier of KeepSpelling.
+type keptSpelling struct {
+	same        func(a, b string) bool
+	description string
+}
+
+// KeepSpelling keeps a text in state as it was written there when the configuration says the same in another way.
+func KeepSpelling(same func(a, b string) bool, description string) planmodifier.String {
+	return keptSpelling{same, description}
+}
 
 // KeepVersion keeps a version in state as it was written there, with or without a leading v, when the configuration has
 // the same one.
-func KeepVersion() planmodifier.String { return keptVersion{} }
+func KeepVersion() planmodifier.String {
+	same := func(a, b string) bool { return machineconfig.CanonicalVersion(a) == machineconfig.CanonicalVersion(b) }
 
-// Description implements planmodifier.Describer.
-func (keptVersion) Description(context.Context) string {
-	return "A version with and without a leading v is the same one."
+	return KeepSpelling(same, "A version with and without a leading v is the same one.")
 }
 
+// Description implements planmodifier.Describer.
+func (m keptSpelling) Description(context.Context) string { return m.description }
+
 // MarkdownDescription implements planmodifier.Describer.
-func (m keptVersion) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
+func (m keptSpelling) MarkdownDescription(context.Context) string { return m.description }
 
 // PlanModifyString implements planmodifier.String.
-func (keptVersion) PlanModifyString(
+func (m keptSpelling) PlanModifyString(
 	_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse,
 ) {
-	if !req.StateValue.IsNull() && !req.PlanValue.IsUnknown() && Version(req.StateValue).Equal(Version(req.PlanValue)) {
+	if !req.StateValue.IsNull() && !req.PlanValue.IsUnknown() && !req.PlanValue.IsNull() &&
+		m.same(req.StateValue.ValueString(), req.PlanValue.ValueString()) {
 		resp.PlanValue = req.StateValue
 	}
 }
