@@ -182,11 +182,16 @@ func (b *boot) stopSequence(r *machined.SequenceRun, kexec bool) error {
 		"umount", "unmountPodMounts", "unmountBind", "unmountSystemDiskBindMounts",
 		"unmountSystem", "unmountEphemeralPartition", "volumeFinalize", "teardownLifecycle",
 	}
-	if kexec {
+	last := []string{"stopEverything", "stopAllServices"}
+
+	switch {
+	case kexec && b.Since(1, 14): // once nothing needs memory any more (v1alpha1_sequencer.go, stopAllPhaselist)
+		last = append(last, "kexec", "kexecPrepare")
+	case kexec:
 		phases = append(phases, "kexec", "kexecPrepare")
 	}
 
-	return r.Phases(append(phases, "stopEverything", "stopAllServices")...)
+	return r.Phases(append(phases, last...)...)
 }
 
 // stopServices stops what runs on the machine; the API stays up until the boot ends.

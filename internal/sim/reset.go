@@ -89,21 +89,26 @@ func (b *boot) checkUserDisk(device string) error {
 	return fmt.Errorf("reset user disk failed: device %s wasn't found", device)
 }
 
-// checkVolume finds a system volume. Containers have them as directories, which have
-// no location, so that a reset which names them is refused. From Talos 1.14 on a volume without a
-// partition is wiped with the one that it lies on, which has to be named as well.
+// checkVolume finds a system volume. Directories, which all of them are in containers, have no location. Up to Talos 1.13
+// a reset that names one is refused. From 1.14 on it is wiped with the volume that it lies on, which has to be named as
+// well, and in a container there is none (v1alpha1_server.go, Reset; system/volumes.go, FindBackingVolume).
 func (b *boot) checkVolume(label string, ephemeral bool) error {
-	own := b.Since(1, 14) && slices.Contains(machined.OwnVolumes, label)
-	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || own
+	directory := slices.Contains(machined.OwnVolumes, label) && (b.Since(1, 14) || label == "ETCD")
+	known := label == "STATE" || label == "EPHEMERAL" || label == "META" || directory
+	nowhere := b.m.Platform == machined.Container || !b.m.Installed()
 
 	switch {
 	case !known:
 		return fmt.Errorf("failed to get volume status with label %q: resource "+
 			"VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist",
 			label, label)
-	case b.m.Platform == machined.Container || !b.m.Installed():
+	case !nowhere && (!directory || b.m.Disk.Own[label]):
+		return nil
+	case !b.Since(1, 14):
 		return fmt.Errorf("failed to reset: volume %q is not located", label)
-	case own && !b.m.Disk.Own[label] && !ephemeral:
+	case nowhere:
+		return fmt.Errorf("failed to reset: volume %q is not located and doesn't reside on another volume", label)
+	case !ephemeral:
 		return fmt.Errorf("failed to reset: volume %[1]q resides on volume %[2]q, and therefore %[1]q cannot be wiped "+
 			"without wiping %[2]q", label, "EPHEMERAL")
 	default:
@@ -160,7 +165,12 @@ func (b *boot) retire(r *machined.SequenceRun, graceful bool) error {
 		}
 	}
 
-	if err := r.Phases("cleanup", "removeAllPods", "dbus", "stopDBus"); err != nil {
+	cleanup := "stopAllPods"
+	if graceful {
+		cleanup = "removeAllPods"
+	}
+
+	if err := r.Phases("cleanup", cleanup, "dbus", "stopDBus"); err != nil {
 		return err
 	}
 

@@ -121,6 +121,8 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 			switch label {
 			case "STATE":
 				d.Config, d.NodeID = nil, ""
+
+				delete(d.meta, metakeys.StateEncryptionConfig) // Talos 1.13, ResetSystemDiskSpec
 			case "EPHEMERAL":
 				snapshot, d.Snapshot = d.Snapshot, ""
 				d.CNI = false
