@@ -70,6 +70,10 @@ func (a *api) ApplyConfiguration(ctx context.Context, req *applyRequest) (*apply
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 
+	if cfg.RawV1Alpha1() != nil && cfg.K8sClusterConfig() == nil {
+		return nil, status.Error(codes.Unimplemented, "machines without Kubernetes are not simulated")
+	}
+
 	plan, err := b.planApply(req.GetMode(), cfg, maintenance)
 	if err != nil {
 		return nil, err

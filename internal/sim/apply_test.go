@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -303,5 +304,20 @@ func TestContainer_doesNotInstallRebootOrWipe(t *testing.T) {
 
 	if !m.Configured() {
 		t.Error("the reset of a container wiped its configuration")
+	}
+}
+
+// TestApplyConfiguration_withoutKubernetes: what is not simulated is refused, and ends no test.
+func TestApplyConfiguration_withoutKubernetes(t *testing.T) {
+	t.Parallel()
+
+	simulator := sim.ForTest(t, sim.Options{TalosVersion: "v1.14.1"})
+	m := addMachines(t, simulator, "cp", 1)[0]
+	cluster := newTestCluster(t, simulator, generate.WithVersionContract(config.TalosVersion1_14.DisableKubernetes()))
+
+	err := second(insecure(t, m).ApplyConfiguration(t.Context(),
+		&machine.ApplyConfigurationRequest{Data: cluster.config(machinetype.TypeControlPlane)}))
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("apply: %v", err)
 	}
 }

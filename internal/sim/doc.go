@@ -28,6 +28,8 @@
 //     does not know exists);
 //   - no discovery service, KubeSpan or SideroLink: machines that hold the same
 //     cluster's certificate authority simply know each other;
+//   - no machines without Kubernetes, which Talos 1.14 has (and whose Kubeconfig is FailedPrecondition): their
+//     configurations are refused;
 //   - no scheduler or controllers: Kubernetes is an API with nodes, static pods and
 //     bootstrap manifests in it. DaemonSets and Deployments get the status that would
 //     follow from the nodes and the images, and no pods. With Options.Assets there are

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -358,5 +360,29 @@ func TestBootstrap_withoutEtcd(t *testing.T) {
 
 	if services, err := talos.ServiceInfo(t.Context(), "etcd"); err != nil || len(services) > 0 {
 		t.Errorf("etcd is %v (%v)", services, err)
+	}
+}
+
+// TestEtcd_portOfHTTP: from Talos 1.14 on, etcd serves all but gRPC at a port of its own.
+func TestEtcd_portOfHTTP(t *testing.T) {
+	t.Parallel()
+
+	folder := filepath.Dir(asset(t, "etcd"))
+
+	for version, split := range map[string]bool{"v1.13.6": false, "v1.14.1": true} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+
+			_, cps := upgradeSite(t, 1, sim.Options{Assets: folder, OnlyEtcd: true, TalosVersion: version})
+
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp4", net.JoinHostPort(cps[0].Address().String(), "2383"))
+			if (err == nil) != split {
+				t.Errorf("port 2383: %v", err)
+			}
+
+			if err == nil {
+				check(t, conn.Close())
+			}
+		})
 	}
 }

@@ -74,7 +74,7 @@ func (b *boot) runInstaller(
 }
 
 // newestKnown is the newest minor release whose rules the machinery has.
-const newestKnown = 13
+const newestKnown = 14
 
 // upgradeable is the check that an installer makes (Talos 1.13, installer/pkg/install,
 // preflight.go). Installers newer than the machinery bring rules of their own, which

@@ -32,10 +32,6 @@ func (a *api) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_Kubecon
 		return err
 	}
 
-	if err := a.b.hasKubernetes(); err != nil {
-		return err
-	}
-
 	content, err := a.b.adminKubeconfig()
 	if err != nil {
 		return err
@@ -62,25 +58,6 @@ func (a *api) Kubeconfig(_ *emptypb.Empty, stream machine.MachineService_Kubecon
 	}
 
 	return stream.Send(&common.Data{Bytes: archive.Bytes()})
-}
-
-// hasKubernetes refuses calls about a Kubernetes that the configuration says nothing of, which one may from Talos 1.14 on
-// (v1alpha1_server.go, Kubeconfig).
-func (b *boot) hasKubernetes() error {
-	if b.Config().K8sAPIServerCAConfig() == nil {
-		return status.Error(codes.FailedPrecondition, "k8s API server CA config is not set")
-	}
-
-	return b.hasCluster()
-}
-
-func (b *boot) hasCluster() error {
-	if b.Config().K8sClusterConfig() == nil {
-		return status.Error(codes.FailedPrecondition, "cluster name and endpoint are not configured "+
-			"(.cluster.controlPlane.endpoint or KubeClusterConfig document)")
-	}
-
-	return nil
 }
 
 // adminKubeconfig mints a client certificate of the Kubernetes CA.
@@ -149,10 +126,6 @@ func (a *api) GenerateClientConfiguration(
 
 	cert, err := bundle.GenerateTalosAPIClientCertificateWithTTL(roles, ttl)
 	if err != nil {
-		return nil, err
-	}
-
-	if err := a.b.hasCluster(); err != nil {
 		return nil, err
 	}
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,11 +26,11 @@ const timeout = 5 * time.Second
 // client talks to one member through etcd's own JSON gateway (/v3), which spares
 // the module etcd's client and all it brings along.
 type client struct {
-	host string
-	http *http.Client
+	host, port string
+	http       *http.Client
 }
 
-func newClient(dir, host string) (*client, error) {
+func newClient(dir, host, port string) (*client, error) {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "admin.crt"), filepath.Join(dir, "admin.key"))
 	if err != nil {
 		return nil, fmt.Errorf("load etcd client certificate: %w", err)
@@ -43,7 +44,7 @@ func newClient(dir, host string) (*client, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 
-	return &client{host: host, http: &http.Client{Transport: &http.Transport{
+	return &client{host: host, port: port, http: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}},
 	}}}, nil
 }
@@ -57,7 +58,7 @@ func (c *client) post(ctx context.Context, path string, req any) (io.ReadCloser,
 		return nil, fmt.Errorf("encode etcd request: %w", err)
 	}
 
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.host+":2379/v3/"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+net.JoinHostPort(c.host, c.port)+"/v3/"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make etcd request: %w", err)
 	}

@@ -22,6 +22,9 @@ type Host struct {
 	Announced netip.Addr // what it says of itself
 	CA        *talosx509.PEMEncodedCertificateAndKey
 	Version   string // that its image has, such as 3.6.12
+	// SplitHTTP is whether everything but gRPC, such as JSON and metrics, has a port of its own, 2383 (Talos 1.14,
+	// services/etcd.go).
+	SplitHTTP bool
 }
 
 // Backend makes etcd members: in this process, or as real etcd processes.

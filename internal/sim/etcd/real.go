@@ -23,7 +23,7 @@ import (
 )
 
 // Real runs an etcd process per control-plane machine on the machine's own
-// address, ports 2379 and 2380, with certificates of the configuration's etcd CA.
+// address, ports 2379, 2380 and (see Host.SplitHTTP) 2383, with certificates of the configuration's etcd CA.
 type Real struct {
 	World   *world.World
 	Program string // etcd
@@ -35,6 +35,12 @@ type Real struct {
 	mu      sync.Mutex
 	members []*realMember
 }
+
+// The ports of clients.
+const (
+	grpcPort = "2379"
+	httpPort = "2383"
+)
 
 // RealGroup is the identity of one real etcd cluster.
 type RealGroup struct {
@@ -55,6 +61,7 @@ type realMember struct {
 	host     string
 	peer     netip.Addr // where the others find it
 	client   *client    // of host
+	split    bool       // see Host.SplitHTTP
 	listed   string     // the peer URL that the cluster lists, once it is known
 	memberID uint64
 	proc     *process.Child
@@ -97,7 +104,7 @@ func (m *realMember) Move(h Host) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	if m.host == host && m.peer == peer {
+	if m.host == host && m.peer == peer && m.split == h.SplitHTTP {
 		return nil
 	}
 
@@ -123,7 +130,12 @@ func (m *realMember) Move(h Host) error {
 		return err
 	}
 
-	client, err := newClient(m.dir, host)
+	port := grpcPort
+	if h.SplitHTTP {
+		port = httpPort
+	}
+
+	client, err := newClient(m.dir, host, port)
 	if err != nil {
 		return err
 	}
@@ -132,7 +144,7 @@ func (m *realMember) Move(h Host) error {
 		m.client.close()
 	}
 
-	m.host, m.peer, m.client = host, peer, client
+	m.host, m.peer, m.client, m.split = host, peer, client, h.SplitHTTP
 
 	return nil
 }
@@ -288,20 +300,29 @@ func (m *realMember) peerURL() string {
 
 func (m *realMember) Run(ctx context.Context) error {
 	file := func(name string) string { return filepath.Join(m.dir, name) }
-	host, _ := m.at()
-	clientURL := "https://" + host + ":2379"
 
-	proc, err := m.backend.Nursery.Start("etcd of "+m.name, m.backend.Program, file("etcd.log"),
-		"--name="+m.name, "--data-dir="+file("data"),
-		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL,
-		"--listen-peer-urls="+m.peerURL(), "--initial-advertise-peer-urls="+m.peerURL(),
-		"--initial-cluster="+m.initial, "--initial-cluster-state="+m.state,
-		"--client-cert-auth=true", "--cert-file="+file("server.crt"), "--key-file="+file("server.key"),
-		"--trusted-ca-file="+file("ca.crt"),
-		"--peer-client-cert-auth=true", "--peer-cert-file="+file("peer.crt"), "--peer-key-file="+file("peer.key"),
-		"--peer-trusted-ca-file="+file("ca.crt"),
+	m.mu.Lock()
+	host, split := m.host, m.split
+	m.mu.Unlock()
+
+	clientURL := "https://" + net.JoinHostPort(host, grpcPort)
+
+	args := []string{
+		"--name=" + m.name, "--data-dir=" + file("data"),
+		"--listen-client-urls=" + clientURL, "--advertise-client-urls=" + clientURL,
+		"--listen-peer-urls=" + m.peerURL(), "--initial-advertise-peer-urls=" + m.peerURL(),
+		"--initial-cluster=" + m.initial, "--initial-cluster-state=" + m.state,
+		"--client-cert-auth=true", "--cert-file=" + file("server.crt"), "--key-file=" + file("server.key"),
+		"--trusted-ca-file=" + file("ca.crt"),
+		"--peer-client-cert-auth=true", "--peer-cert-file=" + file("peer.crt"), "--peer-key-file=" + file("peer.key"),
+		"--peer-trusted-ca-file=" + file("ca.crt"),
 		"--logger=zap", "--log-level=warn", "--unsafe-no-fsync",
-	)
+	}
+	if split {
+		args = append(args, "--listen-client-http-urls=https://"+net.JoinHostPort(host, httpPort))
+	}
+
+	proc, err := m.backend.Nursery.Start("etcd of "+m.name, m.backend.Program, file("etcd.log"), args...)
 	if err != nil {
 		return err
 	}
@@ -442,7 +463,7 @@ func (g *RealGroup) Dial() (net.Conn, error) {
 		if m.Healthy(ctx) == nil {
 			host, _ := m.at()
 
-			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, "2379"))
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", net.JoinHostPort(host, grpcPort))
 		}
 	}
 

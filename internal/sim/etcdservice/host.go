@@ -40,6 +40,6 @@ func (s *Service) etcdAddress() netip.Addr {
 func (s *Service) etcdHost() etcd.Host {
 	return etcd.Host{
 		Machine: s.Name(), Hostname: s.Hostname(), Address: s.Address(), Announced: s.etcdAddress(),
-		CA: s.Config().Cluster().Etcd().CA(), Version: versionOf(s.image()),
+		CA: s.Config().Cluster().Etcd().CA(), Version: versionOf(s.image()), SplitHTTP: s.Since(1, 14),
 	}
 }
