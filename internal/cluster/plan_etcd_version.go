@@ -111,7 +111,8 @@ func (r rollout) planEtcdVersion(d *Decision) {
 		return
 	}
 
-	d.step(DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To)})
+	d.step(DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To),
+		Shared: len(r.want.OtherControlPlanes) > 0})
 }
 
 // tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot

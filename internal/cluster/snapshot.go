@@ -16,11 +16,9 @@ import (
 type Snapshot struct {
 	// Time of the observation. The planner has no other clock.
 	Time time.Time
-	// Machines by their name in the spec. A machine that is missing here was not
-	// asked yet.
+	// Machines by their name in the spec. A machine that is missing here was not asked yet.
 	Machines map[string]MachineState
-	// Peers are the control planes that etcd knows and the spec does not own, by the
-	// ID of their member.
+	// Peers are the control planes that etcd knows and the spec does not own, by the ID of their member.
 	Peers      map[string]MachineState
 	Etcd       EtcdState
 	Kubernetes KubernetesState
@@ -53,13 +51,11 @@ type Access string
 const (
 	// Unobserved is the zero value: nothing was learned yet.
 	Unobserved Access = ""
-	// Unreachable machines gave no answer. Nothing follows from that: least of
-	// all that they are gone.
+	// Unreachable machines gave no answer. Nothing follows from that: least of all that they are gone.
 	Unreachable Access = "unreachable"
 	// Maintenance machines wait for a configuration and belong to no cluster.
 	Maintenance Access = "maintenance"
-	// Member machines answered over a connection authenticated by this cluster's
-	// CA in both directions.
+	// Member machines answered over a connection authenticated by this cluster's CA in both directions.
 	Member Access = "member"
 	// Foreign machines are configured and do not answer to this cluster's CA.
 	Foreign Access = "foreign"
@@ -115,8 +111,7 @@ type MachineState struct {
 	Access Access
 	// Cause says why the machine is Unreachable or Foreign, or a Member that cannot be installed.
 	Cause string
-	// FoundAt is the former address at which the machine answers, when it does not at
-	// its own; else empty.
+	// FoundAt is the former address at which the machine answers, when it does not at its own; else empty.
 	FoundAt string
 	// Since is when Access or Stage last changed, as far as this run saw.
 	Since time.Time
@@ -170,8 +165,7 @@ type MachineState struct {
 	// BootID changes with every start of Talos: the kernel's boot id, and of a container its
 	// own id, because its kernel is the host's and goes on.
 	BootID string
-	// TalosVersion that runs; of a container that is Stopped the one that ran last, empty when
-	// nobody knows.
+	// TalosVersion that runs; of a container that is Stopped the one that ran last, empty when nobody knows.
 	TalosVersion string
 	// Addresses are the IP addresses at which other machines reach a container now: those of
 	// its pod, and one that leads to whichever pod it has. Empty on metal, and while there is
@@ -219,14 +213,12 @@ type MachineState struct {
 	// StampsBefore are the StaticPods from before this run gave the machine other keys of Kubernetes: Talos makes others a
 	// moment later. They are nil while it gave it none.
 	StampsBefore map[string]string
-	// Meta is the values in META by their keys, read from members for which any
-	// are wanted.
+	// Meta is the values in META by their keys, read from members for which any are wanted.
 	Meta map[uint8]string
 
 	// EtcdService is the state of the etcd service, empty when not asked.
 	EtcdService ServiceState
-	// BootstrapRequested is true when the machine's own event log says that a
-	// bootstrap was accepted in this boot.
+	// BootstrapRequested is true when the machine's own event log says that a bootstrap was accepted in this boot.
 	BootstrapRequested bool
 }
 
@@ -236,8 +228,7 @@ func (s MachineState) ended(m Machine) bool {
 	return s.Access == Gone || s.Access == Maintenance && !m.Container && !m.hidesHardware(s)
 }
 
-// goingDown is true for a machine that was rebooted and still answers from the boot
-// before.
+// goingDown is true for a machine that was rebooted and still answers from the boot before.
 func (s MachineState) goingDown() bool { return s.RebootedFrom != "" && s.RebootedFrom == s.BootID }
 
 // EtcdDown is true for a control plane whose own etcd is known not to run. In a run that of
@@ -286,8 +277,7 @@ type Node struct {
 	// when it became so; empty and zero where it does not say.
 	ReadyReason string
 	ReadySince  time.Time
-	// Unschedulable is true for a cordoned node, since UnschedulableSince; that is zero
-	// where Kubernetes does not say.
+	// Unschedulable is true for a cordoned node, since UnschedulableSince; that is zero where Kubernetes does not say.
 	Unschedulable      bool
 	UnschedulableSince time.Time
 	// Cordoned is true when talosop made the node unschedulable and did not take that back:
@@ -335,11 +325,9 @@ type KubernetesState struct {
 	// Owners are the ids of resources that marked nodes as those of machines of their own, by the
 	// names of the nodes, as last seen by this run; nil when nobody listed the nodes.
 	Owners map[string]string
-	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last;
-	// empty when it did not.
+	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last; empty when it did not.
 	Manifests string
-	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or
-	// nobody asked.
+	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or nobody asked.
 	KubeProxy string
 	// Certificates are those that API servers show, ordered by URL; none where nobody asked.
 	Certificates []ServerCertificate
@@ -418,8 +406,7 @@ func (s Snapshot) memberWith(is func(EtcdMember) bool) (EtcdMember, bool) {
 	return s.Etcd.Members[i], true
 }
 
-// sameHost compares two hosts; IP addresses by value, so that the spellings of
-// one IPv6 address are one host.
+// sameHost compares two hosts; IP addresses by value, so that the spellings of one IPv6 address are one host.
 func sameHost(a, b string) bool {
 	ipA, errA := netip.ParseAddr(a)
 	ipB, errB := netip.ParseAddr(b)

@@ -42,8 +42,7 @@ type ApplyConfig struct {
 	// Kubernetes is the version that a machine joins with, or that a member keeps where its
 	// configuration names none, when the cluster does not run the wanted one yet; else empty.
 	Kubernetes string
-	// Reboot names the fields for which a member has to reboot; empty when Talos
-	// applies the configuration at once.
+	// Reboot names the fields for which a member has to reboot; empty when Talos applies the configuration at once.
 	Reboot string
 	// Try keeps the configuration only when the machine is reached again under it.
 	Try bool
@@ -100,8 +99,7 @@ func (s ApplyConfig) restart() string {
 	return "reboot"
 }
 
-// Bootstrap makes a control plane the first member of a new etcd. It happens
-// once in the life of a cluster.
+// Bootstrap makes a control plane the first member of a new etcd. It happens once in the life of a cluster.
 type Bootstrap struct {
 	Machine string
 }
@@ -253,13 +251,20 @@ type DowngradeEtcd struct {
 	Machine string
 	// From and To are minor versions such as 3.7.
 	From, To string
+	// Shared is whether resources with other control planes may do it first.
+	Shared bool
 }
 
 // On names the machine.
 func (s DowngradeEtcd) On() string { return s.Machine }
 
 func (s DowngradeEtcd) String() string {
-	return fmt.Sprintf("downgrade etcd: %s -> %s (its data, told to %s; no restart)", s.From, s.To, s.Machine)
+	line := fmt.Sprintf("downgrade etcd: %s -> %s (its data, told to %s; no restart)", s.From, s.To, s.Machine)
+	if s.Shared {
+		line += ", unless another resource does it first"
+	}
+
+	return line
 }
 
 // CancelEtcdDowngrade takes a [DowngradeEtcd] back.
@@ -287,8 +292,7 @@ func (s Uncordon) On() string { return s.Machine }
 
 func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
 
-// TakeOwnership marks the node of a machine as this resource's. No other resource removes the
-// machine from then on.
+// TakeOwnership marks the node of a machine as this resource's. No other resource removes the machine from then on.
 type TakeOwnership struct {
 	Machine string
 	Node    string
@@ -307,8 +311,7 @@ func (s TakeOwnership) String() string {
 	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
 }
 
-// LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the
-// machine's copy of the data.
+// LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the machine's copy of the data.
 type LeaveEtcd struct {
 	Machine string
 	// Member is the ID of its member.
@@ -327,8 +330,7 @@ func (s LeaveEtcd) String() string {
 	return "take control plane " + s.Machine + " out of etcd"
 }
 
-// RemoveMember removes the etcd member of a machine that lost its data or is gone,
-// through another control plane.
+// RemoveMember removes the etcd member of a machine that lost its data or is gone, through another control plane.
 type RemoveMember struct {
 	Machine string
 	// Member is the ID of the member.
@@ -395,8 +397,7 @@ func (s RestartKubelet) String() string {
 	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
 }
 
-// DeleteNode removes the Kubernetes Node object of a machine that was reset;
-// Talos never removes it.
+// DeleteNode removes the Kubernetes Node object of a machine that was reset; Talos never removes it.
 type DeleteNode struct {
 	Machine string
 	Node    string
@@ -418,8 +419,7 @@ type Hold struct {
 
 func (h Hold) String() string { return about(h.Machine, h.Reason) }
 
-// Refusal says why nothing may be sent at all. Waiting does not lift it; the
-// user has to change something.
+// Refusal says why nothing may be sent at all. Waiting does not lift it; the user has to change something.
 type Refusal struct {
 	Machine string
 	Reason  string
@@ -429,8 +429,7 @@ type Refusal struct {
 
 func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
 
-// Disruptive steps take a machine out of service. Between runs and resources they
-// happen under one lock.
+// Disruptive steps take a machine out of service. Between runs and resources they happen under one lock.
 func Disruptive(s Step) bool {
 	switch s := s.(type) {
 	case Upgrade, LeaveEtcd, RemoveMember, ReplaceVolumes:
@@ -492,8 +491,7 @@ type Decision struct {
 	Holds []Hold
 	// Refusals end the run.
 	Refusals []Refusal
-	// Yields is true when what is left waits for machines of another resource, whose run
-	// needs the lock for that.
+	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that.
 	Yields bool
 
 	// named are the machines of steps and holds, while a plan is made.
