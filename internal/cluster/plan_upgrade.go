@@ -228,8 +228,8 @@ func hung(have Snapshot, m Machine, p Policy) string {
 		return ""
 	}
 
-	return fmt.Sprintf(". It was upgraded to %s and does not answer since %s. Talos does not go back by itself when a boot "+
-		"hangs before META is read: look at its console, choose the other entry in its boot menu, and apply again",
+	return fmt.Sprintf(". It was upgraded to %s and does not answer since %s. Talos does not go back by itself when a "+
+		"boot hangs before META is read: look at its console, choose the other entry in its boot menu, and apply again",
 		described(mark.Version, mark.Schematic), since.UTC().Format(time.RFC3339))
 }
 

@@ -193,8 +193,8 @@ func (p Set) RenderForPlan() (Rendered, finding.List) {
 	return files, FieldDiagnostics(p, err)
 }
 
-// renderedOnce is the configurations that a state stands for, made when they are first asked for; ok is false where it does
-// not tell, or was made by a build that allowed more.
+// renderedOnce is the configurations that a state stands for, made when they are first asked for; ok is false where it
+// does not tell, or was made by a build that allowed more.
 type renderedOnce func() (files Rendered, ok bool)
 
 func (p Set) renderOnce() renderedOnce {

@@ -24,8 +24,8 @@ import (
 // A member that is running and ready costs four calls, side by side: MachineStatus,
 // MachineConfig, Version and ExtensionStatus; where nothing of configurations is wanted,
 // MachineType and the node's name instead of MachineConfig. MetaKeys is one more where values in META
-// are wanted, SecurityState where [Options].SecureBoot is set. SystemInformation and, once in a connection, the id of the boot are two
-// more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
+// are wanted, SecurityState where [Options].SecureBoot is set. SystemInformation and, once in a connection,
+// the id of the boot are two more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
 // more: its node's name, the services, the event log in two calls, and the content of
 // etcd's data directory; one whose etcd failed, the services once or twice again.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
@@ -181,8 +181,8 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	return out, m.observeEtcd(ctx, s, &out)
 }
 
-// observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers have
-// no firmware, and say that it did not.
+// observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers
+// have no firmware, and say that it did not.
 func (m *Machine) observeSecureBoot(ctx context.Context, s *session, out *cluster.MachineState) error {
 	if !m.fleet.options.SecureBoot {
 		return nil

@@ -81,7 +81,8 @@ func (v kept) to(is kept) Change {
 			Why: "Talos decides that when it makes the volume, and refuses to change it"}
 	case v.made != is.made:
 		return Change{What: fmt.Sprintf("its volumeType would change from %s to %s", v.made, is.made),
-			Why: "Talos makes another volume of that name then: what the former one holds stays where it is, out of reach of pods"}
+			Why: "Talos makes another volume of that name then: what the former one holds stays where it is, out of reach of " +
+				"pods"}
 	case v.encrypted != is.encrypted:
 		return Change{What: fmt.Sprintf("%s volume would become %s one", cipher(v.encrypted), cipher(is.encrypted)),
 			Why: "Talos encrypts a volume when it makes it: with data on it the machine would not boot"}

@@ -58,7 +58,9 @@ func (c *client) post(ctx context.Context, path string, req any) (io.ReadCloser,
 		return nil, fmt.Errorf("encode etcd request: %w", err)
 	}
 
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+net.JoinHostPort(c.host, c.port)+"/v3/"+path, bytes.NewReader(body))
+	address := "https://" + net.JoinHostPort(c.host, c.port) + "/v3/" + path
+
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make etcd request: %w", err)
 	}
