@@ -78,6 +78,10 @@ func (m *Machine) apply(ctx context.Context, s *session, request *machineapi.App
 	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
 	defer cancel()
 
+	if err := m.takes(ctx, s, request.GetData()); err != nil {
+		return err
+	}
+
 	_, err := s.machine.ApplyConfiguration(ctx, request)
 	if err == nil {
 		return nil
@@ -91,6 +95,25 @@ func (m *Machine) apply(ctx context.Context, s *session, request *machineapi.App
 	default:
 		return err
 	}
+}
+
+// takes asks Options.Takes about a member's configuration and another one.
+func (m *Machine) takes(ctx context.Context, s *session, config []byte) error {
+	takes := m.fleet.options.Takes
+	if takes == nil || s.peer.access != cluster.Member {
+		return nil
+	}
+
+	active, err := bounded(ctx, m, s.activeConfig)
+	if err != nil {
+		return err
+	}
+
+	if err := takes(active, config); err != nil {
+		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, err))
+	}
+
+	return nil
 }
 
 // leftMaintenance is nil once the machine does not wait in maintenance mode any more.

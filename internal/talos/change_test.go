@@ -147,6 +147,43 @@ func TestApplyConfig_errors(t *testing.T) {
 	}
 }
 
+// What is asked before a member gets a configuration has the last word, and is asked about the one that it runs with.
+func TestApplyConfig_thatAMemberDoesNotTake(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, _, config := waiting(t, simulator, o, o.fleet(t, nil))
+
+	simulator.ForgetCalls()
+
+	api := o.fleet(t, func(options *talos.Options) {
+		options.Takes = func(active, wanted []byte) error {
+			if string(active) == string(wanted) {
+				return nil
+			}
+
+			return errors.New("not with this disk")
+		}
+	}).Machine(wanted(m))
+
+	must(t, api.ApplyConfig(t.Context(), config, cluster.Member, m.UUID()))
+
+	for how, err := range map[string]error{
+		"apply": api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, m.UUID()),
+		"stage": api.StageConfig(t.Context(), withSysctl(t, config), m.UUID()),
+		"try":   api.TryConfig(t.Context(), withSysctl(t, config), m.UUID(), time.Minute),
+	} {
+		if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), "this disk") {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+
+	if sent := simulator.CallsTo("ApplyConfiguration"); len(sent) != 1 {
+		t.Errorf("sent were %v, want what it had alone", sent)
+	}
+}
+
 func TestApplyConfig_toAMember(t *testing.T) {
 	t.Parallel()
 

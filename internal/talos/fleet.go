@@ -41,6 +41,9 @@ type Options struct {
 	// change at once. It is asked when the digests of the two differ. Without it
 	// [cluster.MachineState] has no RebootFor.
 	RebootFor func(machine, talos string, active []byte) ([]string, error)
+	// Takes says why a member that has one configuration cannot be given another, which Talos would accept and not boot
+	// with; nil where it can. Nothing is sent then. Without it nobody is asked.
+	Takes func(active, config []byte) error
 	// Port of the Talos API, 50000 by default.
 	Port int
 	// Dial makes TCP connections; by default directly, without regard to proxies.

@@ -85,6 +85,7 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 	}
 
 	informed := *m
+	informed.Talos.Takes = machineset.TakesVolumes
 	informed.Talos.RebootFor = func(machine, version string, active []byte) ([]string, error) {
 		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine], version)
 		if errors.Is(err, machineconfig.ErrUnknownForm) {
