@@ -88,7 +88,7 @@ func TestAccSimulated_secretless(t *testing.T) {
 }
 
 func TestAccSimulated_addon(t *testing.T) {
-	testenv.BeforeRelease(t, "TestAccAddon_onACluster", "TestAccAddon_continuesAfterAnInterruptedRun")
+	testenv.BeforeRelease(t, "TestAccAddon_onACluster", "TestAccAddon_lifecycle")
 	simulate(t, realParts(t), site.addon)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -154,19 +155,24 @@ func TestChanges_killedAtEveryCall(t *testing.T) {
 	}
 }
 
-// killAtEveryCall works on several clusters at a time, one for each request: they wait most of the time, and more of
-// them than there are processors.
+// killAtEveryCall works on several clusters at a time, one for each request (every other one, but in make test-all): they
+// wait most of the time, and more of them than there are processors.
 func (s site) killAtEveryCall(t *testing.T, o operation) {
 	t.Helper()
 
 	const atOnce = 8
 
+	step := 2
+	if testenv.Everything() {
+		step = 1
+	}
+
 	var ended atomic.Bool
 
-	for first := 1; !ended.Load() && !t.Failed(); first += atOnce {
+	for first := 1; !ended.Load() && !t.Failed(); first += atOnce * step {
 		var group sync.WaitGroup
 
-		for n := first; n < first+atOnce; n++ {
+		for n := first; n < first+atOnce*step; n += step {
 			group.Go(func() {
 				t.Run(fmt.Sprint(n), func(t *testing.T) {
 					if !s.kill(t, o, n) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -19,6 +20,7 @@ import (
 // A run that is killed in the middle of an install, and one that is interrupted in the middle of an
 // upgrade, are gone on with by the next apply.
 func TestAccAddon_continuesAfterAnInterruptedRun(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_interruptedLeavesNothingRunning", "TestUpgrade_killedAtEveryChange")
 	t.Parallel()
 
 	cluster := kubetest.Shared(t)

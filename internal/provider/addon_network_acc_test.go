@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -19,6 +20,7 @@ import (
 // One apply makes a cluster without a pod network and the addon that brings it, and the next one
 // has nothing to do.
 func TestAccAddon_bringsThePodNetwork(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAttach_cniMakesNodesReady", "TestAccCreate_withoutCNI", "TestAccAddon_lifecycle")
 	t.Parallel()
 
 	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // bundleThatEnds has authorities that end then: ten years after they were made.
@@ -166,6 +167,7 @@ func TestAccess_certificatesAreMadeForEachOperation(t *testing.T) {
 // A machine whose own certificate has ended is not trusted: the refresh and the health say so, an apply that needs the
 // machine names it, and the next one goes on as soon as Talos has made a new one. Nothing is lost meanwhile.
 func TestAccCertificates_ofMachinesEnd(t *testing.T) {
+	testenv.BeforeRelease(t, "TestObserve_certificates", "TestClusterHealth_authoritiesThatEnd")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

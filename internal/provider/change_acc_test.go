@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
 
@@ -224,6 +225,8 @@ func TestAccScale_downTouchesNothingElse(t *testing.T) {
 // A removal that fails stays to be done: the machine is in state until it left, and the
 // next apply finishes. One that left already is not asked again.
 func TestAccScale_downContinuesAfterFailure(t *testing.T) {
+	testenv.BeforeRelease(t, "TestChanges_surviveFailures", "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor",
+		"TestAccScale_downTouchesNothingElse")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -272,6 +275,7 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 // Hardware is exchanged on purpose, of a worker and of a control plane: the old machines
 // leave, and the new ones take their names.
 func TestAccHardware_replacedByTheUser(t *testing.T) {
+	testenv.BeforeRelease(t, "TestMembership_replacedHardware", "TestPreflight_ofAnExchange", "TestPlan_scenarios")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -319,6 +323,7 @@ func TestAccHardware_replacedByTheUser(t *testing.T) {
 
 // A machine that moved is found at its new address, and keeps all it has.
 func TestAccAddress_movedMachineIsFound(t *testing.T) {
+	testenv.BeforeRelease(t, "TestIdentity_movedMachineKeepsItsPlace", "TestMembership_addressesSeenLast")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -452,6 +457,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 // A node that another resource cordoned holds a rollout, which names it. Once that is long ago, it holds nobody, nor does
 // the mark that kubectl uncordon left; on a machine of the rollout the mark goes.
 func TestAccChanges_besideStaleCordons(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRollout_isNotHeldByStaleMarks", "TestRollout_leavesAForeignCordon")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

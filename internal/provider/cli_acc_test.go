@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // These tests read what a person reads: the output of the CLI, its log, its state.
@@ -112,6 +113,8 @@ func TestAccIncompleteUpdate_keepsWhatJoined(t *testing.T) {
 // Machines that are gone for good can be given up: what the resource does with its
 // machines is stored even when the rest of the update cannot be done.
 func TestAccIncompleteUpdate_givesUpDeadMachines(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor",
+		"TestAccIncompleteUpdate_keepsWhatJoined")
 	t.Parallel()
 
 	cli := clitest.Any(t)
@@ -282,6 +285,7 @@ const guardedSecrets = secretsProvider + "resource \"talosop_secrets\" \"this\" 
 // No secret is in a log at TRACE, in output, or in state outside the attributes that
 // are documented to hold it.
 func TestAccSecrets_staySecret(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccSecrets_scan")
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {

@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Without volumes a pod that goes takes its machine along, and the next one joins anew.
 func TestContainer_withoutVolumesJoinsAnew(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainer_allDataInItsPod", "TestVolumes_ephemeralOnesGoWithThePod")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -9,12 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
 // A node of the host that is silent may come back with what is on it. One that is gone has taken its volumes along, and
 // machines begin anew without them, as long as etcd does not need what is lost.
 func TestContainer_losesItsNode(t *testing.T) {
+	testenv.BeforeRelease(t, "TestObserve_lostNodes", "TestObserve_lostVolumes", "TestPods_oneWhoseVolumesAreLost")
 	t.Parallel()
 
 	s := siteOn(t, hosttest.New(t, hosttest.Options{Nodes: 6}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -83,6 +84,8 @@ func (c *contexts) refused(t *testing.T, what string, done outcome) {
 // Nothing is read from, sent to or removed from another host cluster than the one that has the machines, whatever leads
 // there, and nothing in state changes by trying. The same host by another context is the same.
 func TestContainer_otherHostIsRefused(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainer_otherHostIsRefusedWithoutPrivateState", "TestRecorded_refusesAnotherHost",
+		"TestAccContainer_contextIsSwitched")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -20,12 +20,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // A host that restarts gives all pods other addresses at once. The etcd of the control planes in them comes back by
 // itself, and nobody has to do anything about it; one that is replaced keeps the address that its etcd is known by.
 func TestContainer_outlivesARestartOfItsHost(t *testing.T) {
+	testenv.BeforeRelease(t, "TestPeerAddress_isRecorded", "TestDrift_peerAddressesStay")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -12,11 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // What is wrong with an image is put right by the next apply, although the pods that were made with it never answer.
 func TestContainer_brokenImageIsCorrected(t *testing.T) {
+	testenv.BeforeRelease(t, "TestPods_oneThatDoesNotStart", "TestContainer_statefulSetEditedByHand")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -151,6 +152,7 @@ func fails(t *testing.T, w *clitest.Workspace, args ...string) clitest.Result {
 
 // A file moves, is replaced and is taken over from a lost state; one of somebody else is in nobody's way but its own.
 func TestAccCredentialsFile_inItsPlace(t *testing.T) {
+	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_losesNoFileOfAPerson")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Clusters of Talos 1.14, whose configurations have documents where those of older contracts have fields of the main one.
@@ -96,6 +97,7 @@ func repeated(n int, text string) []string {
 
 // A cluster that was born with the documents is imported, and then there is nothing to change.
 func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

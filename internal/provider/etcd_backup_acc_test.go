@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // One cluster and one bucket serve all cases, each below a prefix of its own.
@@ -365,6 +366,7 @@ func testBackupDestroyed(t *testing.T, b *backups) {
 
 // What the resource says of a snapshot is what etcd's own tool says, of a real etcd.
 func TestAccEtcdBackup_ofRealEtcd(t *testing.T) {
+	testenv.BeforeRelease(t, "TestSnapshot_ofARealMember", "TestAccEtcdBackup_onACluster")
 	t.Parallel()
 
 	etcdutl := clitest.Asset(t, "etcdutl")

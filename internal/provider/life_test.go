@@ -45,7 +45,7 @@ const lifeSeed = "TALOSOP_TEST_LIFE_SEED"
 func lifeSeeds(t *testing.T) []uint64 {
 	t.Helper()
 
-	given := cmp.Or(os.Getenv(lifeSeed), "1-4")
+	given := cmp.Or(os.Getenv(lifeSeed), "1-2")
 	if testenv.Everything() && os.Getenv(lifeSeed) == "" {
 		given = "1-500"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -120,6 +121,7 @@ func (h *lockHistory) takenOver(t *testing.T) (from []string) {
 // Two runs disrupt machines of one cluster, and a third one was killed while it held the lock: it has one holder at any
 // time, machines are rebooted by whoever holds it, and what the killed run began is finished.
 func TestAccLock_killedHolderAndTwoApplies(t *testing.T) {
+	testenv.BeforeRelease(t, "TestLock_runsSideBySideTakeTurns", "TestLock_onClusters", "TestAccMachines_takeTurns")
 	t.Parallel()
 
 	cli := clitest.One(t)

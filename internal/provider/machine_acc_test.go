@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // machineAt is the address of a machine in the configuration.
@@ -239,6 +240,7 @@ func TestAccMachine_twoBootstrapOwnersFoundOneCluster(t *testing.T) {
 // Machines whose state was lost are imported, of both roles. Nothing is sent to them: an apply
 // puts the mark of the new object in the place of the former one's, and then there is nothing to change.
 func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_plansNothing", "TestAccWholeCluster_planAfterImportIsEmpty")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -267,6 +269,7 @@ func TestAccMachine_planAfterImportIsEmpty(t *testing.T) {
 
 // A machine that is dead for good is taken out of a cluster that lives on, by the others.
 func TestAccMachine_deadOneIsRemoved(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRemoval_ofADeadControlPlaneGoesThroughASurvivor", "TestAccDestroy_withDeadMachine")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 func TestMeta_invalidConfiguration(t *testing.T) {
@@ -115,6 +116,7 @@ func TestMeta_planOfUpdates(t *testing.T) {
 // META is written with the cluster, somebody else's change is a difference that the
 // next apply writes over, and a key that is not wanted any more stays as it is.
 func TestAccMeta_isRepaired(t *testing.T) {
+	testenv.BeforeRelease(t, "TestMeta_isWrittenAndRepaired", "TestAccProvidedMachines")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // expectUntouched checks that a cluster lives whose machines nobody reset.
@@ -74,6 +75,7 @@ func TestAccOwnership_renamedKeys(t *testing.T) {
 
 // Keys that were renamed with moved change nothing but the names.
 func TestAccOwnership_movedKeys(t *testing.T) {
+	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -140,6 +142,7 @@ func TestAccOwnership_twoStates(t *testing.T) {
 // A control plane that is made of two resources: a disk that is lost in one of them is repaired through the other one,
 // and the destroy of one leaves the members of the other one a quorum.
 func TestAccOwnership_mixedControlPlane(t *testing.T) {
+	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_renamedKeys")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -175,6 +178,7 @@ func TestAccOwnership_mixedControlPlane(t *testing.T) {
 // The disk of a machine is lost that the API of Kubernetes was reached at: what was recorded of control planes of other
 // resources keeps the plan from advising a restore, and etcd takes the machine back through them.
 func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
+	testenv.BeforeRelease(t, "TestOwnership_claimedInTheProcess", "TestRemoval_ofTheLastWithoutTheLock")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -208,6 +212,7 @@ func TestAccOwnership_mixedWithoutTheAPI(t *testing.T) {
 
 // A control plane moves from one type of resource to another: the old one is forgotten, the new ones take it over.
 func TestAccOwnership_anotherType(t *testing.T) {
+	testenv.BeforeRelease(t, "TestOwnership_goesToTheLastOne", "TestAccOwnership_twoStates")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -234,6 +239,7 @@ removed {
 // What -replace would wipe is listed by the plan that is refused, and by the one that allows it: the CLIs show no
 // warning of the provider in the plan of the replacement itself.
 func TestAccReplace_option(t *testing.T) {
+	testenv.BeforeRelease(t, "TestPlan_replaceOption", "TestPlan_replacements")
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
@@ -264,6 +270,7 @@ func TestAccReplace_option(t *testing.T) {
 
 // On metal a cluster gets another name while it runs, and its workers follow.
 func TestAccReplace_renamedCluster(t *testing.T) {
+	testenv.BeforeRelease(t, "TestPlan_renamedCluster", "TestPlan_replacements")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

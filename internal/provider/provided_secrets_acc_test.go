@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // besideProvided is what else works with a cluster whose secrets are in the provider's configuration alone.
@@ -207,6 +208,7 @@ func TestAccProvidedSecrets_fromStateAndBack(t *testing.T) {
 // Secrets that Terraform makes are in state once, where a provider configuration takes them from the one that makes
 // them: with the first plan they are not known yet.
 func TestAccProvidedSecrets_onceInState(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccProvidedSecrets_fromStateAndBack")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

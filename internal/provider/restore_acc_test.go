@@ -28,6 +28,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 const thePlane = "talosop_control_plane.this"
@@ -259,6 +260,7 @@ func TestAccRestore_ofRealEtcd(t *testing.T) {
 
 // A worker that joined after the snapshot has no node any more, and is registered again without a hand.
 func TestAccRestore_olderThanAWorker(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRestore_ofAnOlderSnapshot", "TestAccRestore_ofRealEtcd")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // turnedHCL is secrets whose authorities are turned over once.
@@ -102,6 +103,7 @@ func TestAccRotation_ofAWholeCluster(t *testing.T) {
 
 // Resources that follow each other need no apply more.
 func TestAccRotation_ofSplitResources(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRotation_goesOnWhereverAnApplyEnds", "TestAccRotation_ofAWholeCluster")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // message is a pattern for text of a diagnostic, which the CLIs wrap at spaces.
@@ -184,6 +185,7 @@ func TestAccIncompleteCreate_resumes(t *testing.T) {
 
 // A machine that took its reset and does not come back fails no destroy: the others are reset.
 func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
+	testenv.BeforeRelease(t, "TestTeardown_goesOnWithoutAMachineThatDoesNotComeBack")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -209,6 +211,7 @@ func TestAccDestroy_goesOnWithoutAMachineThatDoesNotComeBack(t *testing.T) {
 
 // With on_incomplete = "error" the same create is an error, and the resource tainted.
 func TestAccIncompleteCreate_onIncompleteError(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccIncompleteCreate_resumes", "TestAccIncompleteCreate_namesItsMachine")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -203,6 +203,7 @@ func TestAccWholeCluster_addsAPool(t *testing.T) {
 
 // A pool of workers may be there before its first machine, and after its last one.
 func TestAccWorkers_emptyPool(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccScale_up", "TestWholeCluster_planOfUpdates")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
