@@ -20,7 +20,18 @@ import (
 func TestWriteMeta_onlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 
-	simulator := site(t, sim.Options{})
+	for _, version := range []string{"v1.13.0", "v1.14.1"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			writesMeta(t, sim.Options{TalosVersion: version})
+		})
+	}
+}
+
+func writesMeta(t *testing.T, options sim.Options) {
+	t.Helper()
+
+	simulator := site(t, options)
 	o := newOwner(t, simulator)
 	f := o.fleet(t, nil)
 	m, api := member(t, simulator, o, f, machinetype.TypeControlPlane)
