@@ -6,7 +6,7 @@
 // the same extensions at that version. The installer of plain Talos, without extensions, is published at
 // ghcr.io/siderolabs/installer (up to Talos 1.13) and, as the empty schematic, by the factory as well.
 //
-// The package is pure: it writes and reads references and never asks a registry or the factory. Package registry,
+// The package is pure: it writes and reads references and never asks a registry or the factory. Package factory,
 // below, asks.
 package image
 

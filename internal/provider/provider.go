@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/functions"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -106,7 +107,7 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource,
-		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource}
+		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

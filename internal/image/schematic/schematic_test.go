@@ -89,8 +89,8 @@ func TestContent_isReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := "overlay:\n    image: siderolabs/sbc-raspberrypi\n    name: rpi_generic\n    options:\n        data: mydata\n" +
-		"        \"n\": 1\ncustomization:\n    embeddedMachineConfiguration: |\n        machine: {}\n        ---\n" +
+	want := "overlay:\n    image: siderolabs/sbc-raspberrypi\n    name: rpi_generic\n    options:\n        data: " +
+		"mydata\n        \"n\": 1\ncustomization:\n    embeddedMachineConfiguration: |\n        machine: {}\n        ---\n" +
 		"        kind: X\n    bootloader: sd-boot\n    secureboot:\n        enrollKeys: force\n"
 	if diff := cmp.Diff(want, content); diff != "" {
 		t.Error(diff)

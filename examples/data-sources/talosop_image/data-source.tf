@@ -1,0 +1,24 @@
+# Computed: no network is needed.
+data "talosop_image" "workers" {
+  talos_version = "v1.13.0"
+  platform      = "nocloud"
+  extensions    = ["siderolabs/iscsi-tools", "siderolabs/util-linux-tools"]
+}
+
+# The factory is given the schematic, and confirms version and extensions.
+data "talosop_image" "checked" {
+  talos_version     = "v1.13.0"
+  extensions        = ["qemu-guest-agent"]
+  extra_kernel_args = ["net.ifnames=0"]
+  secure_boot       = true
+  online            = true
+}
+
+output "disk_image" {
+  value = data.talosop_image.workers.disk_image
+}
+
+# As `schematic` of machines takes it.
+output "schematic" {
+  value = data.talosop_image.checked.schematic_id
+}

@@ -1,0 +1,38 @@
+locals {
+  schematic = yamlencode({
+    customization = {
+      extraKernelArgs  = ["net.ifnames=0"]
+      systemExtensions = { officialExtensions = ["siderolabs/iscsi-tools"] }
+    }
+  })
+}
+
+# Gives the schematic to the factory, whose images are made of what it knows.
+data "talosop_image" "this" {
+  talos_version = "v1.13.0"
+  schematic     = local.schematic
+  online        = true
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_control_plane" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.11:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.35.2"
+  schematic          = data.talosop_image.this.schematic_id # or local.schematic: they are the same one
+
+  machines = {
+    cp-1 = { address = "10.0.0.11", install = { disk = "/dev/sda" } }
+  }
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The control plane is not ready: apply again."
+    }
+  }
+}

@@ -1,0 +1,23 @@
+data "talosop_boot_assets" "rack" {
+  talos_version = "v1.13.0"
+  schematic     = local.schematic
+  assets_url    = "http://10.0.0.2:8080/assets"
+
+  machines = {
+    cp-1 = { mac_address = "52:54:00:12:34:01" }
+    w-1  = { mac_address = "52:54:00:12:34:11" }
+  }
+}
+
+# What the data folder of Matchbox holds; write it with the provider of your choice, such as hashicorp/local.
+output "matchbox" {
+  value = merge(
+    { for name, boot in data.talosop_boot_assets.rack.boot : "profiles/${name}.json" => boot.matchbox_profile },
+    { for name, boot in data.talosop_boot_assets.rack.boot : "groups/${name}.json" => boot.matchbox_group },
+  )
+}
+
+# What its folder of assets holds, and where that is downloaded.
+output "downloads" {
+  value = data.talosop_boot_assets.rack.downloads
+}

@@ -1,0 +1,89 @@
+package netboot
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Boot is what a machine boots over the network.
+type Boot struct {
+	// Kernel is the URL of the kernel, or of the whole image where it is signed for Secure Boot (UKI), which has the
+	// initramfs in it: Initramfs is empty then.
+	Kernel, Initramfs string
+	// Cmdline are the arguments of the kernel.
+	Cmdline string
+}
+
+// IPXE is the script of iPXE, as the factory writes it (internal/frontend/http, standard.ipxe and secureboot.ipxe,
+// v1.5.0).
+func (b Boot) IPXE() string {
+	script := "#!ipxe\n\nimgfree\nkernel " + b.Kernel + " " + b.Cmdline + "\n"
+	if b.Initramfs != "" {
+		script += "initrd " + b.Initramfs + "\n"
+	}
+
+	return script + "boot\n"
+}
+
+// netBoot, profile and group are as Matchbox reads them (matchbox/storage/storagepb, v0.11.0).
+type netBoot struct {
+	Kernel string   `json:"kernel"`
+	Initrd []string `json:"initrd,omitempty"`
+	Args   []string `json:"args"`
+}
+
+type profile struct {
+	ID   string  `json:"id"`
+	Name string  `json:"name"`
+	Boot netBoot `json:"boot"`
+}
+
+type group struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Profile  string            `json:"profile"`
+	Selector map[string]string `json:"selector"`
+}
+
+// Profile is the file profiles/<id>.json of Matchbox.
+func (b Boot) Profile(id string) (string, error) {
+	p := profile{ID: id, Name: "Talos on " + id, Boot: netBoot{Kernel: b.Kernel, Args: strings.Fields(b.Cmdline)}}
+	if b.Initramfs != "" {
+		p.Boot.Initrd = []string{b.Initramfs}
+	}
+
+	return encode(p)
+}
+
+// Group is the file groups/<id>.json of Matchbox: the machine with a MAC address boots the profile of the same id.
+func Group(id, mac string) (string, error) {
+	return encode(group{ID: id, Name: id, Profile: id, Selector: map[string]string{"mac": mac}})
+}
+
+// encode writes JSON without escapes for HTML: an argument of the kernel may have & and < in it.
+func encode(value any) (string, error) {
+	var text bytes.Buffer
+
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+
+	if err := encoder.Encode(value); err != nil {
+		return "", fmt.Errorf("encode for Matchbox: %w", err)
+	}
+
+	return text.String(), nil
+}
+
+// CanonicalMAC is a MAC address of 48 bits as Matchbox compares them, of any usual spelling.
+func CanonicalMAC(text string) (string, error) {
+	address, err := net.ParseMAC(text)
+	if err != nil || len(address) != 6 {
+		return "", fmt.Errorf("%q is no MAC address such as 52:54:00:12:34:56", text)
+	}
+
+	return address.String(), nil
+}

@@ -1,0 +1,396 @@
+package images
+
+import (
+	"context"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
+	"github.com/talosop/terraform-provider-talosop/internal/image/netboot"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var _ datasource.DataSourceWithValidateConfig = (*BootDataSource)(nil)
+
+// NewBootDataSource is the constructor of talosop_boot_assets.
+func NewBootDataSource() datasource.DataSource { return &BootDataSource{} }
+
+// BootDataSource writes what boots machines over the network.
+type BootDataSource struct{}
+
+// bootModel is the data source talosop_boot_assets.
+type bootModel struct {
+	selection
+
+	KernelArgs types.List   `tfsdk:"kernel_args"`
+	AssetsURL  types.String `tfsdk:"assets_url"`
+	Machines   types.Map    `tfsdk:"machines"`
+
+	ISO       types.String `tfsdk:"iso"`
+	Kernel    types.String `tfsdk:"kernel"`
+	Initramfs types.String `tfsdk:"initramfs"`
+	Cmdline   types.String `tfsdk:"kernel_cmdline"`
+	Script    types.String `tfsdk:"ipxe_script"`
+	Downloads types.Map    `tfsdk:"downloads"`
+	Boot      types.Map    `tfsdk:"boot"`
+}
+
+// machineModel is one machine that boots over the network.
+type machineModel struct {
+	MAC          types.String `tfsdk:"mac_address"`
+	Architecture types.String `tfsdk:"architecture"`
+	KernelArgs   types.List   `tfsdk:"kernel_args"`
+}
+
+// bootType is what a machine boots.
+var bootType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"mac_address": types.StringType, "kernel": types.StringType, "initramfs": types.StringType,
+	"kernel_cmdline": types.StringType, "ipxe_script": types.StringType, "matchbox_profile": types.StringType,
+	"matchbox_group": types.StringType,
+}}
+
+// Metadata implements the framework.
+func (d *BootDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
+	resp.TypeName = req.ProviderTypeName + "_boot_assets"
+}
+
+// Schema implements the framework.
+func (d *BootDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What boots machines over the network into maintenance mode: kernel, initramfs, ISO image, " +
+			"scripts of iPXE, and profiles and groups of Matchbox by MAC address. It serves nothing: give the texts to the " +
+			"servers of your network ([guide](../guides/images)).",
+		Attributes: bootAttributes(),
+	}
+}
+
+func bootAttributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"kernel_args": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "More kernel arguments of all machines, such as `ip=dhcp`. They are in effect until Talos is " +
+				"installed; those that are to stay belong into the schematic. `-name` takes one away.",
+		},
+		"assets_url": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "URL below which kernel and initramfs are served, with the paths of `downloads`, such as " +
+				"`http://10.0.0.2:8080/assets`. Default: the factory serves them.",
+		},
+		"machines": schema.MapNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Machines that boot, by name: letters, digits, dots, dashes and underscores, since Matchbox " +
+				"has files of that name.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"mac_address": schema.StringAttribute{
+					Required:            true,
+					MarkdownDescription: "MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
+				},
+				"architecture": schema.StringAttribute{
+					Optional:            true,
+					MarkdownDescription: "`amd64` or `arm64`. Default: `architecture` of the data source.",
+				},
+				"kernel_args": schema.ListAttribute{
+					Optional: true, ElementType: types.StringType,
+					MarkdownDescription: "More kernel arguments of this machine, after those of all.",
+				},
+			}},
+		},
+		"iso": tf.Told("URL of the ISO image; null on platforms that boot none."),
+		"kernel": tf.Told("URL of the kernel; with `secure_boot` of the signed image that has everything in it " +
+			"(UKI)."),
+		"initramfs":      tf.Told("URL of the initramfs, which has the system extensions in it; null with `secure_boot`."),
+		"kernel_cmdline": tf.Told("Arguments of the kernel, with those of the schematic and `kernel_args`."),
+		"ipxe_script":    tf.Told("Script of iPXE for machines that are not in `machines`."),
+		"downloads": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "URLs at the factory of the files that machines load, by their path below `assets_url`.",
+		},
+		"boot": schema.MapNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "What each of `machines` boots, by the same names.",
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"mac_address":      tf.Told("MAC address as Matchbox compares it: lower case, with colons."),
+				"kernel":           tf.Told("URL of the kernel."),
+				"initramfs":        tf.Told("URL of the initramfs; null with `secure_boot`."),
+				"kernel_cmdline":   tf.Told("Arguments of the kernel."),
+				"ipxe_script":      tf.Told("Script of iPXE."),
+				"matchbox_profile": tf.Told("Profile of Matchbox, JSON, for `profiles/<name>.json`."),
+				"matchbox_group":   tf.Told("Group of Matchbox, JSON, for `groups/<name>.json`."),
+			}},
+		},
+	}
+
+	maps.Copy(attributes, selectionAttributes(netboot.Platforms()))
+
+	return attributes
+}
+
+// machine is one machine as it is read.
+type machine struct {
+	name, mac, architecture string
+	args                    []string
+}
+
+// read reads the configuration without asking anybody.
+func (m bootModel) read(ctx context.Context) (chosen, []machine, finding.List) {
+	c, diags := m.selection.choose(additions{})
+
+	if c.Platform != "" && slices.Contains(assets.Platforms(), c.Platform) &&
+		!slices.Contains(netboot.Platforms(), c.Platform) {
+		diags.Append(finding.Invalid(finding.Root("platform"), "platform", "found "+finding.Quote(c.Platform),
+			"allowed are those that boot over the network: "+strings.Join(netboot.Platforms(), ", "), "choose one of these"))
+	}
+
+	if text := m.AssetsURL.ValueString(); !m.AssetsURL.IsNull() && !m.AssetsURL.IsUnknown() &&
+		(assets.Image{Factory: text}).Check() != nil {
+		diags.Append(finding.Invalid(finding.Root("assets_url"), "assets_url", "found "+finding.Quote(text),
+			"allowed is a URL such as http://10.0.0.2:8080/assets", "write scheme, host and path"))
+	}
+
+	machines, more := m.readMachines(ctx, c)
+
+	return c, machines, append(diags, more...)
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (m bootModel) readMachines(ctx context.Context, c chosen) ([]machine, finding.List) {
+	var (
+		diags    finding.List
+		machines []machine
+		r        = &tf.Reader{}
+		taken    = map[string]string{}
+	)
+
+	all := tf.Objects[machineModel](ctx, r, m.Machines)
+
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		one, at := all[name], finding.Root("machines").AtMapKey(name)
+		read := machine{name: name, architecture: r.Text(one.Architecture), args: r.Texts(one.KernelArgs)}
+
+		if !namePattern.MatchString(name) {
+			diags.Append(finding.Invalid(at, "machines", "found "+finding.Quote(name),
+				"allowed are letters, digits, dots, dashes and underscores", "choose a name that a file can have"))
+		}
+
+		if one.Architecture.IsNull() {
+			read.architecture = c.Architecture
+		}
+
+		other := c.Image
+		other.Architecture = read.architecture
+
+		if wrong := other.Check(); wrong != nil && wrong.Field == "architecture" && !one.Architecture.IsNull() {
+			diags.Append(finding.Invalid(at.AtName("architecture"), "architecture", "found "+wrong.Found,
+				"allowed is "+wrong.Allowed, "choose one of these"))
+		}
+
+		if !one.MAC.IsUnknown() {
+			diags.Append(read.readMAC(at.AtName("mac_address"), one.MAC.ValueString(), taken)...)
+		}
+
+		machines = append(machines, read)
+	}
+
+	return machines, append(diags, tf.Findings(r.Diags)...)
+}
+
+// readMAC reads an address that no other machine has.
+func (m *machine) readMAC(at finding.Path, text string, taken map[string]string) finding.List {
+	mac, err := netboot.CanonicalMAC(text)
+	if err != nil {
+		return finding.List{finding.Invalid(at, "mac_address", "found "+finding.Quote(text),
+			"allowed is a MAC address such as 52:54:00:12:34:56", "correct it")}
+	}
+
+	if other, ok := taken[mac]; ok {
+		return finding.List{finding.Invalid(at, "mac_address", "found the one of "+other, "allowed is each once",
+			"correct one of the two")}
+	}
+
+	taken[mac], m.mac = m.name, mac
+
+	return nil
+}
+
+// ValidateConfig implements the framework.
+func (d *BootDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config bootModel
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	_, _, diags := config.read(ctx)
+	resp.Diagnostics.Append(tf.Diagnostics(diags)...)
+}
+
+func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config bootModel
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	c, machines, diags := config.read(ctx)
+	if !diags.HasError() && config.Online.ValueBool() {
+		diags.Append(c.ask(ctx)...)
+	}
+
+	if !diags.HasError() {
+		diags.Append(config.tell(c, machines)...)
+	}
+
+	if resp.Diagnostics.Append(tf.Diagnostics(diags)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
+
+// tell fills in what follows from the choice.
+func (m *bootModel) tell(c chosen, machines []machine) finding.List {
+	if c.cmdline() == "" {
+		return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
+			"found one whose kernel arguments are not known: an id alone does not tell them, nor does an overlay",
+			"allowed is the content of a schematic without an overlay, or any with online = true",
+			"write the content, or set online = true")}
+	}
+
+	if diags := c.refuseOtherArguments(machines); len(diags) > 0 {
+		return diags
+	}
+
+	b := booter{chosen: c, base: m.AssetsURL.ValueString(), args: (&tf.Reader{}).Texts(m.KernelArgs),
+		downloads: map[string]string{}}
+
+	found, boot, err := b.boot(machine{architecture: c.Architecture})
+	if err != nil {
+		return finding.List{finding.Bug(err.Error())}
+	}
+
+	m.ISO, m.Kernel, m.Initramfs = tf.TextOrNull(found.ISO), types.StringValue(boot.Kernel), tf.TextOrNull(boot.Initramfs)
+	m.Cmdline, m.Script = types.StringValue(boot.Cmdline), types.StringValue(boot.IPXE())
+
+	values := map[string]attr.Value{}
+
+	for _, machine := range machines {
+		if values[machine.name], err = b.machine(machine); err != nil {
+			return finding.List{finding.Bug(err.Error())}
+		}
+	}
+
+	m.Boot, m.Downloads = types.MapValueMust(bootType, values), textMapOrNull(b.downloads)
+
+	if err := m.fill(c, path.Base(found.PXE)); err != nil {
+		return finding.List{finding.Bug(err.Error())}
+	}
+
+	return nil
+}
+
+// refuseOtherArguments refuses machines of another architecture whose kernel arguments nobody told.
+func (c chosen) refuseOtherArguments(machines []machine) finding.List {
+	var diags finding.List
+
+	for _, m := range machines {
+		other := c.Image
+		other.Architecture = m.architecture
+
+		if _, ok := netboot.Cmdline(other, c.content); !ok && m.architecture != c.Architecture {
+			diags.Append(finding.Invalid(finding.Root("machines").AtMapKey(m.name).AtName("architecture"), "architecture",
+				"found "+m.architecture+" with a schematic that has an overlay",
+				"allowed is "+c.Architecture+", whose kernel arguments the factory told",
+				"write a data source of its own for machines of that architecture"))
+		}
+	}
+
+	return diags
+}
+
+// booter makes what machines boot.
+type booter struct {
+	chosen
+
+	// base is where files are served, empty for the factory, and args are those of all machines.
+	base string
+	args []string
+	// downloads collects the files.
+	downloads map[string]string
+}
+
+// boot is what a machine boots.
+func (b booter) boot(m machine) (assets.Assets, netboot.Boot, error) {
+	c := b.chosen
+	if c.Architecture != m.architecture {
+		// The factory told the arguments of another architecture; its schematic is known by now.
+		c.Architecture, c.line = m.architecture, ""
+	}
+
+	found, err := c.Assets()
+	if err != nil {
+		return found, netboot.Boot{}, err
+	}
+
+	line, _ := netboot.With(c.cmdline(), b.args)
+	line, _ = netboot.With(line, m.args)
+	boot := netboot.Boot{Kernel: b.served(found.Kernel), Initramfs: b.served(found.Initramfs), Cmdline: line}
+
+	if c.SecureBoot {
+		boot.Kernel, boot.Initramfs = b.served(found.UKI), ""
+		delete(b.downloads, c.File(path.Base(found.Kernel)))
+		delete(b.downloads, c.File(path.Base(found.Initramfs)))
+	}
+
+	return found, boot, nil
+}
+
+// served is the URL at which machines load a file of the factory.
+func (b booter) served(url string) string {
+	file := b.File(path.Base(url))
+	b.downloads[file] = url
+
+	if b.base == "" {
+		return url
+	}
+
+	return strings.TrimSuffix(b.base, "/") + "/" + file
+}
+
+// machine is what a machine boots, as a value.
+func (b booter) machine(m machine) (attr.Value, error) {
+	_, boot, err := b.boot(m)
+	if err != nil {
+		return nil, err
+	}
+
+	profile, err := boot.Profile(m.name)
+	if err != nil {
+		return nil, err
+	}
+
+	group, err := netboot.Group(m.name, m.mac)
+	if err != nil {
+		return nil, err
+	}
+
+	return types.ObjectValueMust(bootType.AttrTypes, map[string]attr.Value{
+		"mac_address": types.StringValue(m.mac), "kernel": types.StringValue(boot.Kernel),
+		"initramfs": tf.TextOrNull(boot.Initramfs), "kernel_cmdline": types.StringValue(boot.Cmdline),
+		"ipxe_script": types.StringValue(boot.IPXE()), "matchbox_profile": types.StringValue(profile),
+		"matchbox_group": types.StringValue(group),
+	}), nil
+}

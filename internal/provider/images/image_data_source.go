@@ -1,0 +1,186 @@
+package images
+
+import (
+	"context"
+	"maps"
+	"path"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
+	"github.com/talosop/terraform-provider-talosop/internal/image/netboot"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var _ datasource.DataSourceWithValidateConfig = (*ImageDataSource)(nil)
+
+// NewImageDataSource is the constructor of talosop_image.
+func NewImageDataSource() datasource.DataSource { return &ImageDataSource{} }
+
+// ImageDataSource names the images of one Talos version.
+type ImageDataSource struct{}
+
+// imageModel is the data source talosop_image.
+type imageModel struct {
+	selection
+
+	Extensions      types.List `tfsdk:"extensions"`
+	ExtraKernelArgs types.List `tfsdk:"extra_kernel_args"`
+
+	Installer       types.String `tfsdk:"installer"`
+	ISO             types.String `tfsdk:"iso"`
+	DiskImage       types.String `tfsdk:"disk_image"`
+	UKI             types.String `tfsdk:"uki"`
+	Kernel          types.String `tfsdk:"kernel"`
+	Initramfs       types.String `tfsdk:"initramfs"`
+	CmdlineURL      types.String `tfsdk:"kernel_cmdline_url"`
+	Cmdline         types.String `tfsdk:"kernel_cmdline"`
+	PXE             types.String `tfsdk:"pxe"`
+	ExtensionImages types.Map    `tfsdk:"extension_images"`
+}
+
+// Metadata implements the framework.
+func (d *ImageDataSource) Metadata(
+	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
+	resp.TypeName = req.ProviderTypeName + "_image"
+}
+
+// Schema implements the framework.
+func (d *ImageDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Images of a Talos version that an Image Factory makes: the installer, and what machines boot " +
+			"from on a platform. All of it follows from version and schematic without a network; with `online` the factory " +
+			"confirms that it has them ([guide](../guides/images)).",
+		Attributes: imageAttributes(),
+	}
+}
+
+func imageAttributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"extensions": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "System extensions that are added to the content of the schematic, such as " +
+				"`siderolabs/iscsi-tools`; with `online`, `iscsi-tools` does.",
+		},
+		"extra_kernel_args": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Kernel arguments that are added to the content of the schematic.",
+		},
+		"installer": tf.Told("Reference of the container image that installs and upgrades machines; null on platforms " +
+			"without one of their own."),
+		"iso":        tf.Told("URL of the ISO image; null on platforms that boot none."),
+		"disk_image": tf.Told("URL of the disk image; null on platforms that boot none."),
+		"uki": tf.Told("URL of the unified kernel image, an EFI program with kernel, initramfs and " +
+			"arguments."),
+		"kernel":             tf.Told("URL of the kernel."),
+		"initramfs":          tf.Told("URL of the initramfs, which has the system extensions in it."),
+		"kernel_cmdline_url": tf.Told("URL of the arguments of the kernel."),
+		"kernel_cmdline": tf.Told("Arguments of the kernel; null without `online` where the content of the schematic is " +
+			"not known, where it has an overlay, and on platforms that do not boot over the network."),
+		"pxe": tf.Told("URL of the iPXE script that boots from the factory; null on platforms that do not boot over the " +
+			"network."),
+		"extension_images": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Images of the system extensions at this version, by name; null without `online`.",
+		},
+	}
+
+	maps.Copy(attributes, selectionAttributes(assets.Platforms()))
+
+	return attributes
+}
+
+// choose reads the configuration without asking anybody.
+func (m imageModel) choose() (chosen, finding.List) {
+	r := &tf.Reader{}
+
+	return m.selection.choose(additions{r.Texts(m.Extensions), r.Texts(m.ExtraKernelArgs)})
+}
+
+// ValidateConfig implements the framework.
+func (d *ImageDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config imageModel
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	_, diags := config.choose()
+	resp.Diagnostics.Append(tf.Diagnostics(diags)...)
+}
+
+func (d *ImageDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config imageModel
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	c, diags := config.choose()
+	if !diags.HasError() && config.Online.ValueBool() {
+		diags.Append(c.ask(ctx)...)
+	}
+
+	if !diags.HasError() {
+		if err := config.tell(c); err != nil {
+			diags.Append(finding.Bug(err.Error()))
+		}
+	}
+
+	if resp.Diagnostics.Append(tf.Diagnostics(diags)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+}
+
+// tell fills in what follows from the choice.
+func (m *imageModel) tell(c chosen) error {
+	found, err := c.Assets()
+	if err != nil {
+		return err
+	}
+
+	m.Installer, m.ISO = tf.TextOrNull(found.Installer), tf.TextOrNull(found.ISO)
+	m.DiskImage, m.PXE = tf.TextOrNull(found.DiskImage), tf.TextOrNull(found.PXE)
+	m.Kernel, m.Initramfs = types.StringValue(found.Kernel), types.StringValue(found.Initramfs)
+	m.UKI, m.CmdlineURL = types.StringValue(found.UKI), types.StringValue(found.Cmdline)
+	m.Cmdline = tf.TextOrNull(c.cmdline())
+	m.ExtensionImages = textMapOrNull(c.extensions)
+
+	return m.fill(c, path.Base(found.UKI))
+}
+
+// cmdline is the kernel command line, as the factory told it or as it is computed; empty where it is not known.
+func (c chosen) cmdline() string {
+	if c.line != "" || !c.known {
+		return c.line
+	}
+
+	line, ok := netboot.Cmdline(c.Image, c.content)
+	if !ok {
+		return ""
+	}
+
+	return line
+}
+
+func textMapOrNull(texts map[string]string) types.Map {
+	if texts == nil {
+		return types.MapNull(types.StringType)
+	}
+
+	values := map[string]attr.Value{}
+	for name, text := range texts {
+		values[name] = types.StringValue(text)
+	}
+
+	return types.MapValueMust(types.StringType, values)
+}

@@ -1,0 +1,183 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image/factory"
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// askWithin is how long a factory has for all of its answers. It builds no image for them.
+const askWithin = time.Minute
+
+// ask has the factory confirm what was chosen: version, extensions and schematic, which it is given where its content
+// is known. It tells the images of the extensions, the content of a schematic by its id, and the kernel command line.
+func (c *chosen) ask(ctx context.Context) finding.List {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+
+	client := factory.Client{Base: c.Factory, HTTP: http.DefaultClient}
+
+	if diags := c.askVersions(ctx, client); len(diags) > 0 {
+		return diags
+	}
+
+	if diags := c.askSchematic(ctx, client); len(diags) > 0 {
+		return diags
+	}
+
+	if diags := c.askExtensions(ctx, client); len(diags) > 0 {
+		return diags
+	}
+
+	if diags := c.upload(ctx, client); len(diags) > 0 {
+		return diags
+	}
+
+	file := "cmdline-" + c.Platform + "-" + c.Architecture
+	if c.SecureBoot {
+		file += "-secureboot"
+	}
+
+	line, err := client.Cmdline(ctx, c.Schematic, c.Version, file)
+	if err != nil {
+		return c.unable(err)
+	}
+
+	c.line = line
+
+	return nil
+}
+
+func (c *chosen) unable(err error) finding.List {
+	return finding.List{finding.UnableAt(finding.Root("factory_url"), "ask", "Image Factory", finding.Report{
+		Attempted: "ask the Image Factory at " + c.Factory, Cause: []string{err.Error()},
+		Next: "Without online = true nobody is asked.",
+	})}
+}
+
+func (c *chosen) askVersions(ctx context.Context, client factory.Client) finding.List {
+	there, err := client.Versions(ctx)
+
+	switch {
+	case err != nil:
+		return c.unable(err)
+	case slices.Contains(there, c.Version):
+		return nil
+	}
+
+	near := slices.DeleteFunc(there, func(v string) bool { return versions.MinorsBetween(v, c.Version) != 0 })
+	if len(near) == 0 {
+		near = []string{"those that it lists at /versions"}
+	}
+
+	return finding.List{finding.Invalid(finding.Root("talos_version"), "talos_version",
+		"found "+c.Version+", which the Image Factory at "+c.Factory+" does not have",
+		"allowed is "+strings.Join(near, ", "), "choose one of these")}
+}
+
+// askSchematic reads the content of a schematic of which only the id is known.
+func (c *chosen) askSchematic(ctx context.Context, client factory.Client) finding.List {
+	if c.known {
+		return nil
+	}
+
+	content, err := client.Schematic(ctx, c.Schematic)
+
+	switch {
+	case errors.Is(err, factory.ErrNotFound):
+		return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
+			"found "+c.Schematic+", which the Image Factory at "+c.Factory+" was never given",
+			"allowed is the id of a schematic that it knows, or the content of any",
+			"write the content, which is given to the factory then")}
+	case err != nil:
+		return c.unable(err)
+	}
+
+	if c.content, err = schematic.Parse(content); err != nil {
+		return c.unable(fmt.Errorf("read schematic %s: %w", c.Schematic, err))
+	}
+
+	c.known = true
+
+	return nil
+}
+
+// askExtensions looks the extensions up. One of a schematic that is not listed is left to the factory, which knows some
+// by former names.
+func (c *chosen) askExtensions(ctx context.Context, client factory.Client) finding.List {
+	wanted := c.content.Customization.SystemExtensions.OfficialExtensions
+	c.extensions = map[string]string{}
+
+	if len(wanted) == 0 {
+		return nil
+	}
+
+	there, err := client.Extensions(ctx, c.Version)
+	if err != nil {
+		return c.unable(err)
+	}
+
+	var unknown []string
+
+	for i, name := range wanted {
+		at := slices.IndexFunc(there, func(e factory.Extension) bool {
+			_, short, _ := strings.Cut(e.Name, "/")
+
+			return e.Name == name || slices.Contains(c.short, name) && short == name
+		})
+
+		switch {
+		case at >= 0:
+			wanted[i] = there[at].Name
+			c.extensions[there[at].Name] = there[at].Image()
+		case slices.Contains(c.named, name):
+			unknown = append(unknown, name)
+		}
+	}
+
+	if len(unknown) > 0 {
+		return finding.List{finding.Invalid(finding.Root("extensions"), "extensions",
+			fmt.Sprintf("found %s, which the Image Factory at %s does not have for Talos %s", strings.Join(unknown, ", "),
+				c.Factory, c.Version), "allowed is "+namesOf(there), "choose among these")}
+	}
+
+	return c.identify()
+}
+
+func namesOf(extensions []factory.Extension) string {
+	var names []string
+	for _, e := range extensions {
+		names = append(names, e.Name)
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// upload gives the schematic to the factory, whose id has to be the one that was computed.
+func (c *chosen) upload(ctx context.Context, client factory.Client) finding.List {
+	content, err := c.content.Content()
+	if err != nil {
+		return c.unable(err)
+	}
+
+	id, err := client.Upload(ctx, content)
+
+	switch {
+	case err != nil:
+		return c.unable(err)
+	case id != c.Schematic:
+		return c.unable(fmt.Errorf("the factory makes schematic %s of the content, and not %s: an Enterprise factory puts "+
+			"the owner into it, whose content with owner has that id", id, c.Schematic))
+	}
+
+	return nil
+}

@@ -1,0 +1,248 @@
+// Package images is the data sources talosop_image and talosop_boot_assets: what an Image Factory makes of a schematic,
+// and what boots machines over the network. Both compute what they say; only with `online` the factory is asked.
+package images
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
+	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// selection is what both data sources are told of an image, and what they say of its schematic.
+type selection struct {
+	ID           types.String `tfsdk:"id"`
+	TalosVersion types.String `tfsdk:"talos_version"`
+	Schematic    types.String `tfsdk:"schematic"`
+	Platform     types.String `tfsdk:"platform"`
+	Architecture types.String `tfsdk:"architecture"`
+	SecureBoot   types.Bool   `tfsdk:"secure_boot"`
+	FactoryURL   types.String `tfsdk:"factory_url"`
+	Online       types.Bool   `tfsdk:"online"`
+
+	SchematicID      types.String `tfsdk:"schematic_id"`
+	SchematicContent types.String `tfsdk:"schematic_content"`
+}
+
+func selectionAttributes(platforms []string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id": tf.Told("Schematic, version and file name of the image, for messages of the CLI."),
+		"talos_version": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Talos version, such as `v1.13.0`, with or without the `v`.",
+		},
+		"schematic": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Id or content (YAML) of an Image Factory schematic. Default: plain Talos, the empty " +
+				"schematic.",
+		},
+		"platform": schema.StringAttribute{
+			Optional: true, Computed: true,
+			MarkdownDescription: "Platform in the words of Talos: `" + strings.Join(platforms, "`, `") + "`. Default: `metal`.",
+		},
+		"architecture": schema.StringAttribute{
+			Optional: true, Computed: true,
+			MarkdownDescription: "`amd64` or `arm64`. Default: `amd64`.",
+		},
+		"secure_boot": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the images are those that are signed for UEFI Secure Boot. Default: `false`.",
+		},
+		"factory_url": schema.StringAttribute{
+			Optional: true, Computed: true,
+			MarkdownDescription: "URL of the Image Factory. Default: `" + assets.PublicFactory + "`.",
+		},
+		"online": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the factory is asked, at every plan: it is given the content of the schematic, and " +
+				"has to know the schematic, the version and the extensions. Default: `false`, so that plans need no network.",
+		},
+		"schematic_id": tf.Told("Id of the schematic, as `schematic` of machines takes it."),
+		"schematic_content": tf.Told("Content of the schematic as the factory writes it; null where only the id is known, " +
+			"without `online`."),
+	}
+}
+
+// chosen is an image, and what is known of its schematic.
+type chosen struct {
+	assets.Image
+
+	content schematic.Schematic
+	// known is whether content is known, and not just its id.
+	known bool
+	// named are the extensions beside the schematic, and short those of them without their vendor, which only the factory
+	// knows.
+	named, short []string
+	// extensions are the images of the extensions, once the factory was asked.
+	extensions map[string]string
+	// line is the kernel command line that the factory tells.
+	line string
+}
+
+// additions are what is added to the content of a schematic.
+type additions struct{ extensions, args []string }
+
+// choose reads the selection without asking anybody. What is unknown is left out of the checks.
+func (s selection) choose(added additions) (chosen, finding.List) {
+	var diags finding.List
+
+	c := chosen{Image: assets.Image{
+		Version: machineconfig.CanonicalVersion(s.TalosVersion.ValueString()), Platform: s.Platform.ValueString(),
+		Architecture: s.Architecture.ValueString(), SecureBoot: s.SecureBoot.ValueBool(), Factory: s.FactoryURL.ValueString(),
+	}}
+
+	if s.Platform.IsNull() {
+		c.Platform = image.DefaultPlatform
+	}
+
+	if s.Architecture.IsNull() {
+		c.Architecture = assets.DefaultArchitecture
+	}
+
+	if s.FactoryURL.IsNull() {
+		c.Factory = assets.PublicFactory
+	}
+
+	if !s.TalosVersion.IsUnknown() {
+		_, err := machineconfig.ParseTalosVersion(c.Version)
+		diags.Append(mistakes("talos_version", err)...)
+	}
+
+	if wrong := c.Check(); wrong != nil {
+		diags.Append(finding.Invalid(finding.Root(wrong.Field), wrong.Field, "found "+wrong.Found,
+			"allowed is "+wrong.Allowed, "choose one of these"))
+	}
+
+	diags.Append(c.readSchematic(s, added)...)
+
+	return c, diags
+}
+
+// mistakes are errors about one attribute.
+func mistakes(name string, err error) finding.List {
+	var diags finding.List
+
+	for _, wrong := range machineconfig.FieldErrors(err) {
+		diags.Append(finding.Invalid(finding.Root(name), name, "found "+wrong.Found, "allowed is "+wrong.Allowed, wrong.Fix))
+	}
+
+	return diags
+}
+
+// readSchematic reads the schematic and what is added to it.
+func (c *chosen) readSchematic(s selection, added additions) finding.List {
+	text := s.Schematic.ValueString()
+	adds := len(added.extensions)+len(added.args) > 0
+
+	switch {
+	case s.Schematic.IsUnknown():
+		return nil
+	case s.Schematic.IsNull():
+	case schematic.LooksLikeID(text):
+		if err := image.CheckSchematic(text); err != nil {
+			return finding.List{invalidSchematic(err)}
+		}
+
+		if adds {
+			return finding.List{finding.Invalid(finding.Root("schematic"), "schematic",
+				"found the id of one beside extensions or extra_kernel_args",
+				"they are added to the content of a schematic, which its id does not tell", "write its content")}
+		}
+
+		c.Schematic = text
+		c.known = text == image.VanillaSchematic
+
+		return nil
+	default:
+		parsed, err := schematic.Parse(text)
+		if err != nil {
+			return finding.List{invalidSchematic(err)}
+		}
+
+		c.content = parsed
+	}
+
+	c.known = true
+
+	return c.add(added, s.Online.ValueBool())
+}
+
+func invalidSchematic(err error) finding.Finding {
+	return finding.Invalid(finding.Root("schematic"), "schematic", "found "+err.Error(),
+		"allowed is the content of a schematic as the Image Factory takes it, or its id",
+		"write YAML with customization, such as a systemExtensions below it that lists officialExtensions")
+}
+
+// add adds to the content, and computes the id.
+func (c *chosen) add(added additions, online bool) finding.List {
+	var diags finding.List
+
+	content := &c.content.Customization
+	c.named = added.extensions
+
+	for i, name := range added.extensions {
+		vendored := strings.Contains(name, "/")
+
+		switch {
+		case name == "": // not known yet
+			continue
+		case !vendored && online:
+			c.short = append(c.short, name)
+		case !vendored:
+			diags.Append(finding.Invalid(finding.Root("extensions").AtListIndex(i), "extensions", "found "+finding.Quote(name),
+				"allowed are full names such as siderolabs/"+name, "write it so, or set online = true to have it looked up"))
+		}
+
+		if !slices.Contains(content.SystemExtensions.OfficialExtensions, name) {
+			content.SystemExtensions.OfficialExtensions = append(content.SystemExtensions.OfficialExtensions, name)
+		}
+	}
+
+	content.ExtraKernelArgs = append(slices.Clip(content.ExtraKernelArgs), added.args...)
+
+	if len(diags) > 0 {
+		return diags
+	}
+
+	return c.identify()
+}
+
+// identify computes the id of the content.
+func (c *chosen) identify() finding.List {
+	id, err := c.content.ID()
+	if err != nil {
+		return finding.List{invalidSchematic(err)}
+	}
+
+	c.Schematic = id
+
+	return nil
+}
+
+// fill puts what was chosen into the selection.
+func (s *selection) fill(c chosen, file string) error {
+	s.Platform, s.Architecture = types.StringValue(c.Platform), types.StringValue(c.Architecture)
+	s.FactoryURL, s.SchematicID = types.StringValue(c.Factory), types.StringValue(c.Schematic)
+	s.ID = types.StringValue(c.File(file))
+	s.SchematicContent = types.StringNull()
+
+	if c.known {
+		content, err := c.content.Content()
+		if err != nil {
+			return fmt.Errorf("write schematic: %w", err)
+		}
+
+		s.SchematicContent = types.StringValue(content)
+	}
+
+	return nil
+}
