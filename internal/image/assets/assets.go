@@ -48,8 +48,8 @@ type Assets struct {
 	PXE string
 }
 
-// Mistake is what is wrong with one part of an image.
-type Mistake struct {
+// PartError is what is wrong with one part of an image.
+type PartError struct {
 	// Field is "platform", "architecture", "secure_boot", "talos_version" or "factory_url".
 	Field string
 	// Found is what is there, and Allowed what may be.
@@ -57,7 +57,7 @@ type Mistake struct {
 }
 
 // Error is the whole message.
-func (m *Mistake) Error() string { return m.Field + ": found " + m.Found + "; allowed: " + m.Allowed }
+func (m *PartError) Error() string { return m.Field + ": found " + m.Found + "; allowed: " + m.Allowed }
 
 // Platforms are the names of all that there are, in the order of the library: metal first.
 func Platforms() []string {
@@ -74,13 +74,13 @@ func all() []platforms.Platform {
 }
 
 // Check says what is wrong with the parts of an image that are given; those that are empty are not known yet.
-func (i Image) Check() *Mistake {
+func (i Image) Check() *PartError {
 	if _, err := i.base(); err != nil {
-		return &Mistake{"factory_url", fmt.Sprintf("%q", i.Factory), "a URL such as " + PublicFactory}
+		return &PartError{"factory_url", fmt.Sprintf("%q", i.Factory), "a URL such as " + PublicFactory}
 	}
 
 	if i.Architecture != "" && !slices.Contains([]string{platforms.ArchAmd64, platforms.ArchArm64}, i.Architecture) {
-		return &Mistake{"architecture", fmt.Sprintf("%q", i.Architecture), "amd64 or arm64"}
+		return &PartError{"architecture", fmt.Sprintf("%q", i.Architecture), "amd64 or arm64"}
 	}
 
 	at := slices.IndexFunc(all(), func(p platforms.Platform) bool { return p.Name == i.Platform })
@@ -89,19 +89,19 @@ func (i Image) Check() *Mistake {
 			return nil
 		}
 
-		return &Mistake{"platform", fmt.Sprintf("%q", i.Platform), strings.Join(Platforms(), ", ")}
+		return &PartError{"platform", fmt.Sprintf("%q", i.Platform), strings.Join(Platforms(), ", ")}
 	}
 
 	platform := all()[at]
 
 	switch version, err := semver.ParseTolerant(i.Version); {
 	case i.Architecture != "" && !slices.Contains(platform.Architectures, i.Architecture):
-		return &Mistake{"architecture", fmt.Sprintf("%q", i.Architecture),
+		return &PartError{"architecture", fmt.Sprintf("%q", i.Architecture),
 			strings.Join(platform.Architectures, " or ") + " on " + platform.Name}
 	case i.SecureBoot && !platform.SecureBootSupported:
-		return &Mistake{"secure_boot", "true", "false on " + platform.Name + ", which has no images that are signed"}
+		return &PartError{"secure_boot", "true", "false on " + platform.Name + ", which has no images that are signed"}
 	case i.Version != "" && err == nil && version.LT(platform.MinVersion):
-		return &Mistake{"talos_version", i.Version, "v" + platform.MinVersion.String() + " or newer on " + platform.Name}
+		return &PartError{"talos_version", i.Version, "v" + platform.MinVersion.String() + " or newer on " + platform.Name}
 	}
 
 	return nil

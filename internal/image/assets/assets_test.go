@@ -97,7 +97,7 @@ func TestAssets_refuses(t *testing.T) {
 	} {
 		_, err := test.image.Assets()
 
-		var wrong *Mistake
+		var wrong *PartError
 		if !errors.As(err, &wrong) || wrong.Field != test.field || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v gives %v, want %s: %s", test.image, err, test.field, test.want)
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
+	"regexp"
 	"strings"
 )
 
@@ -78,12 +78,22 @@ func encode(value any) (string, error) {
 	return text.String(), nil
 }
 
+var macPattern = regexp.MustCompile(`^([0-9a-f]{2}(:[0-9a-f]{2}){5}|[0-9a-f]{2}(-[0-9a-f]{2}){5}|` +
+	`[0-9a-f]{4}(\.[0-9a-f]{4}){2})$`)
+
 // CanonicalMAC is a MAC address of 48 bits as Matchbox compares them, of any usual spelling.
 func CanonicalMAC(text string) (string, error) {
-	address, err := net.ParseMAC(text)
-	if err != nil || len(address) != 6 {
+	lower := strings.ToLower(text)
+	if !macPattern.MatchString(lower) {
 		return "", fmt.Errorf("%q is no MAC address such as 52:54:00:12:34:56", text)
 	}
 
-	return address.String(), nil
+	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(lower)
+
+	var pairs []string
+	for i := 0; i < len(digits); i += 2 {
+		pairs = append(pairs, digits[i:i+2])
+	}
+
+	return strings.Join(pairs, ":"), nil
 }

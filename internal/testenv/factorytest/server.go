@@ -137,7 +137,7 @@ func (f *Factory) schematic(w http.ResponseWriter, r *http.Request) {
 	}
 
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = io.WriteString(w, content) //nolint:errcheck // the client went away
+	_, _ = io.WriteString(w, content)
 }
 
 // image has command lines alone.
@@ -148,11 +148,11 @@ func (f *Factory) image(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	_, _ = io.WriteString(w, Cmdline+"\n") //nolint:errcheck // the client went away
+	_, _ = io.WriteString(w, Cmdline+"\n")
 }
 
 func answer(w http.ResponseWriter, status int, content any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(content) //nolint:errcheck // the client went away
+	_ = json.NewEncoder(w).Encode(content)
 }
