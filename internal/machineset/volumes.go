@@ -34,8 +34,8 @@ func (s stuckVolumes) add(name string, before, after []byte, changes []machineco
 	return nil
 }
 
-// TakesVolumes says why a machine that has one configuration cannot be given another. State does not tell everything that
-// runs: patches of the provider's configuration are in none, and somebody may have changed a machine by hand.
+// TakesVolumes says why a machine that has one configuration cannot be given another. State does not tell everything
+// that runs: patches of the provider's configuration are in none, and somebody may have changed a machine by hand.
 func TakesVolumes(active, config []byte) error {
 	stuck, err := machineconfig.VolumeChanges(active, config)
 	if err != nil || len(stuck) == 0 {
