@@ -122,7 +122,7 @@ func schematicID() pure {
 		definition: function.Definition{
 			Summary: "Compute the id of an Image Factory schematic",
 			MarkdownDescription: "Gives the id that the Image Factory gives to a schematic, without asking it. The factory " +
-				"makes images only of schematics that were uploaded to it once.",
+				"makes images only of schematics that were uploaded to it once ([guide](../guides/images)).",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "schematic",
 				MarkdownDescription: "Content of the schematic, YAML or JSON, such as `yamlencode({ customization = { … } })`. " +
