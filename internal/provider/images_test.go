@@ -145,6 +145,32 @@ func TestImage_refuses(t *testing.T) {
 	}
 }
 
+// What is not known yet is checked once it is.
+func TestImages_unknown(t *testing.T) {
+	t.Parallel()
+
+	unknown := unknownValue{}
+
+	for name, config := range map[string]configuration{
+		"talosop_image": {"talos_version": unknown, "schematic": unknown, "platform": unknown, "architecture": unknown,
+			"secure_boot": unknown, "factory_url": unknown, "online": unknown, "extensions": []any{unknown, "iscsi-tools"},
+			"extra_kernel_args": unknown},
+		"talosop_boot_assets": {"talos_version": "v1.13.0", "schematic": unknown, "platform": unknown, "assets_url": unknown,
+			"kernel_args": unknown, "machines": configuration{"cp-1": configuration{"mac_address": unknown,
+				"architecture": unknown, "kernel_args": unknown}, "cp-2": unknown}},
+	} {
+		typ := schemas(t).DataSourceSchemas[name].ValueType()
+
+		resp, err := providerServer(t).ValidateDataResourceConfig(t.Context(), &tfprotov6.ValidateDataResourceConfigRequest{
+			TypeName: name, Config: dynamic(t, valueOf(t, typ, config))})
+		must(t, err)
+
+		if len(resp.Diagnostics) > 0 {
+			t.Errorf("%s: %s", name, show(resp.Diagnostics))
+		}
+	}
+}
+
 // With `online` the factory is given the content, and confirms what there is.
 func TestImage_online(t *testing.T) {
 	t.Parallel()
@@ -323,6 +349,8 @@ func TestBootAssets_refuses(t *testing.T) {
 			[]string{`"/assets"`}},
 		"address": {machine("cp-1", configuration{"mac_address": "10.0.0.1"}), ofOne + `.AttributeName("mac_address")`,
 			[]string{`"10.0.0.1"`}},
+		"no address": {machine("cp-1", configuration{"architecture": "amd64"}), ofOne + `.AttributeName("mac_address")`,
+			[]string{`Found ""`, "52:54:00:12:34:56"}},
 		"address twice": {machine("cp-1", configuration{"mac_address": "52-54-00-AB-CD-01"}),
 			`AttributeName("machines").ElementKeyString("other").AttributeName("mac_address")`, []string{"the one of cp-1"}},
 		"architecture": {machine("cp-1", configuration{"mac_address": "52:54:00:ab:cd:02", "architecture": "x86"}),

@@ -173,7 +173,7 @@ func (c *chosen) readSchematic(s selection, added additions) finding.List {
 
 	c.known = true
 
-	return c.add(added, s.Online.ValueBool())
+	return c.add(added, s.Online.ValueBool() || s.Online.IsUnknown())
 }
 
 func invalidSchematic(err error) finding.Finding {
