@@ -94,7 +94,7 @@ func bootAttributes() map[string]schema.Attribute {
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"mac_address": schema.StringAttribute{
 					// As required the framework would ask for it in machines that are unknown as a whole.
-					Optional: true,
+					Optional:            true,
 					MarkdownDescription: "Required: MAC address of the interface that boots, such as `52:54:00:12:34:56`.",
 				},
 				"architecture": schema.StringAttribute{
