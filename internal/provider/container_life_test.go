@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // A cluster of pods is made in one run, is content with what it made, gets back what others took away from it, and goes
@@ -151,6 +152,8 @@ func (s *hostSite) imageOf(t *testing.T, pod string) string {
 
 // Clusters share a namespace, or have names in common, and do not get into each other's way.
 func TestContainerCluster_sideBySide(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainer_workersOfAControlPlane", "TestRemove_leavesNothing",
+		"TestEnsure_leavesForeignObjectsAlone")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // addresses are those of machines by name, as the variables of the quickstart and
@@ -136,6 +137,7 @@ func TestAccImport_plansNothing(t *testing.T) {
 // changes, until one is given. What else the machines have and the configuration has not is told with its paths, and
 // taken back.
 func TestAccImport_namedByDHCP(t *testing.T) {
+	testenv.BeforeRelease(t, "TestWithNames_keepsTheNamesOfNodes", "TestAccImport_plansNothing")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -259,6 +259,7 @@ resource "talosop_secrets" "this" {
 
 // A cluster is imported with secrets that state never gets.
 func TestAccProvidedSecrets_import(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccProvidedSecrets_areNowhere", "TestAccImport_plansNothing")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

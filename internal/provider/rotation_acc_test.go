@@ -148,6 +148,7 @@ func turnedFile(t *testing.T, before, fresh string) map[string]any {
 // Secrets that are in no state are turned over where they are kept, with two applies, and no file that lacks what
 // machines work with is taken.
 func TestAccRotation_ofProvidedSecrets(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccRotation_ofAWholeCluster", "TestAccProvidedSecrets_areNowhere")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -292,6 +292,7 @@ func TestAccCreate_refusesForeignMachine(t *testing.T) {
 
 // A machine that is down changes nothing in a plan.
 func TestAccRefresh_withAMachineDown(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccRefresh_reportsSilentMachines")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -421,6 +422,7 @@ func TestAccDeletionProtection_isLiftedInTwoSteps(t *testing.T) {
 
 // With on_destroy = "preserve" the machines are forgotten and keep running.
 func TestAccPreserve_keepsMachinesRunning(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccPreserve_namesWhatKeepsRunning")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
