@@ -83,8 +83,8 @@ func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 	})
 
 	// Time enough for the loop to come around several times with nothing of it under way.
-	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
-		return message == "waiting" && fields["machine"] == first.Load() && reads.Load() > 20
+	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return e.State == lifecycle.Waiting && e.Machine == first.Load() && reads.Load() > 20
 	})
 	if !errors.Is(err, errNoTimeLeft) {
 		t.Errorf("error %v, want a run that ran out of time", err)
@@ -226,11 +226,11 @@ func TestBootstrap_isCalledOffWhenAnotherBegan(t *testing.T) {
 	other := s.configured("cp-1")
 
 	runner := s.runner()
-	tell := runner.Progress
-	runner.Progress = func(message string, fields map[string]any) {
-		tell(message, fields)
+	tell := runner.Events
+	runner.Events = func(e lifecycle.Event) {
+		tell(e)
 
-		if message == "step started" && fields["step"] == "bootstrap etcd on cp-2" {
+		if e.State == lifecycle.StepStarted && e.Step == (cluster.Bootstrap{Machine: "cp-2"}) {
 			if err := other.Bootstrap(bounded(t)); err != nil {
 				t.Error(err)
 			}
@@ -262,18 +262,16 @@ func TestBootstrap_waitsForAControlPlaneThatFellSilent(t *testing.T) {
 	)
 
 	runner := s.runner()
-	tell := runner.Progress
-	runner.Progress = func(message string, fields map[string]any) {
-		tell(message, fields)
-
-		reason, _ := fields["reason"].(string)
+	tell := runner.Events
+	runner.Events = func(e lifecycle.Event) {
+		tell(e)
 
 		switch {
-		case message == "step started" && strings.HasPrefix(fields["step"].(string), "apply configuration to cp-2"):
+		case e.State == lifecycle.StepStarted && strings.HasPrefix(e.Step.String(), "apply configuration to cp-2"):
 			s.sim.Machine("cp-1").PowerOff()
-		case message == "waiting" && fields["machine"] == "cp-1" && strings.Contains(reason, "may already hold etcd data"):
+		case e.State == lifecycle.Waiting && e.Machine == "cp-1" && strings.Contains(e.Reason, "may already hold etcd data"):
 			named.Store(true)
-		case message == "waiting" && fields["machine"] == "cp-2" && strings.HasPrefix(reason, "is booting") &&
+		case e.State == lifecycle.Waiting && e.Machine == "cp-2" && strings.HasPrefix(e.Reason, "is booting") &&
 			ready.Add(1) > 5:
 			back.Do(func() {
 				early.Store(int64(len(s.sim.CallsTo("Bootstrap"))))

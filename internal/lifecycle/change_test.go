@@ -322,8 +322,8 @@ func TestUpgrade_whoseBootHangs(t *testing.T) {
 
 	s.upgrade(newerTalos)
 
-	result, err := s.convergeUntil(func(_ string, fields map[string]any) bool {
-		return fields["machine"] == "cp-1" && strings.Contains(fmt.Sprint(fields["reason"]), "hangs before META")
+	result, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return e.Machine == "cp-1" && strings.Contains(e.Reason, "hangs before META")
 	})
 	if err == nil || !strings.Contains(err.Error(), "cp-1: no answer from") ||
 		!strings.Contains(err.Error(), "upgraded to Talos "+newerTalos) || !strings.Contains(err.Error(), "other entry") {
@@ -705,8 +705,8 @@ func TestRollout_isHeldByAnAlarm(t *testing.T) {
 	defer cancel()
 
 	runner := s.runner()
-	runner.Progress = func(_ string, fields map[string]any) {
-		if reason, ok := fields["reason"].(string); ok && strings.Contains(reason, "NOSPACE") {
+	runner.Events = func(e lifecycle.Event) {
+		if strings.Contains(e.Reason, "NOSPACE") {
 			cancel()
 		}
 	}
@@ -817,8 +817,8 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	runner := s.runner()
 	// What it saw before the installer ran is younger than this.
 	runner.Interval = time.Minute
-	runner.Progress = func(message string, fields map[string]any) {
-		if text, ok := fields["error"].(string); ok && message == "step failed" && strings.Contains(text, "called off") {
+	runner.Events = func(e lifecycle.Event) {
+		if e.State == lifecycle.StepFailed && strings.Contains(e.Reason, "called off") {
 			cancel()
 		}
 	}

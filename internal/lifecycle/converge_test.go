@@ -3,7 +3,6 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -256,8 +255,8 @@ func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 
 			watcher := s.runner()
 
-			result, err := s.convergeUntil(func(message string, fields map[string]any) bool {
-				return message == "waiting" && fields["machine"] == dead && s.onlyMissing(dead, watcher.Observe(bounded(t), s.want))
+			result, err := s.convergeUntil(func(e lifecycle.Event) bool {
+				return e.State == lifecycle.Waiting && e.Machine == dead && s.onlyMissing(dead, watcher.Observe(bounded(t), s.want))
 			})
 
 			var incomplete *lifecycle.IncompleteError
@@ -375,8 +374,8 @@ func (s *site) runnerThatTells(told *atomic.Bool, reason string) *lifecycle.Runn
 	s.t.Helper()
 
 	runner := s.runner()
-	runner.Progress = func(message string, fields map[string]any) {
-		if message == "waiting" && strings.Contains(fmt.Sprint(fields["reason"]), reason) {
+	runner.Events = func(e lifecycle.Event) {
+		if e.State == lifecycle.Waiting && strings.Contains(e.Reason, reason) {
 			told.Store(true)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
@@ -55,10 +56,8 @@ func TestDocuments_diskThatIsNotThere(t *testing.T) {
 	s.withDocuments("apiVersion: v1alpha1\nkind: UnattendedInstallConfig\n" +
 		"provisioning: {diskSelector: {match: 'disk.dev_path == \"/dev/nosuch\"'}}\n")
 
-	_, err := s.convergeUntil(func(_ string, fields map[string]any) bool {
-		reason, _ := fields["reason"].(string)
-
-		return strings.Contains(reason, "no disk matched the selector")
+	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return strings.Contains(e.Reason, "no disk matched the selector")
 	})
 	if !errors.Is(err, errNoTimeLeft) {
 		t.Fatalf("a machine without its disk: %v", err)
@@ -85,10 +84,8 @@ func TestDocuments_installerThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err := s.convergeUntil(func(_ string, fields map[string]any) bool {
-		reason, _ := fields["reason"].(string)
-
-		return strings.Contains(reason, "installation failed")
+	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return strings.Contains(e.Reason, "installation failed")
 	})
 	if !errors.Is(err, errNoTimeLeft) {
 		t.Fatalf("an installer that fails: %v", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
 const talos113 = "v1.13.6"
@@ -99,8 +100,8 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 			defer cancel()
 
 			runner := s.runner()
-			runner.Progress = func(event string, fields map[string]any) {
-				if step, _ := fields["step"].(string); event == "step finished" && strings.HasPrefix(step, test.after) {
+			runner.Events = func(e lifecycle.Event) {
+				if e.State == lifecycle.StepFinished && strings.HasPrefix(e.Step.String(), test.after) {
 					cancel()
 				}
 			}

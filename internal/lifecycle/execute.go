@@ -216,7 +216,7 @@ func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e cluster.Evac
 	}
 
 	if e.Drain {
-		r.tell("draining", map[string]any{"machine": m.Name, "node": e.Node})
+		r.tell(Event{State: Note, Machine: m.Name, Reason: "draining node " + e.Node})
 
 		if err := r.Kubernetes.Drain(ctx, e.Node, r.Policy.Drain); err != nil {
 			return err

@@ -187,11 +187,11 @@ func (s *site) kill(at point, served bool, run runs) {
 	s.served.Store(&after)
 
 	doomed := s.runnerIn(p)
-	progress := doomed.Progress
+	tell := doomed.Events
 
-	doomed.Progress = func(message string, fields map[string]any) {
+	doomed.Events = func(e lifecycle.Event) {
 		if !p.killed() {
-			progress(message, fields)
+			tell(e)
 		}
 	}
 

@@ -31,14 +31,15 @@ func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 	s.sim.Machine("w-1").BreakComponent("kubelet", "v1.35.4")
 
 	// What tells that the first run met the kubelet that does not come up, and the second one what is left of it.
-	for run, sign := range []string{"step failed change the image of kubelet on w-1", "waiting w-1 its node"} {
-		_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
-			machine, _ := fields["machine"].(string)
-			step, _ := fields["step"].(string)
-			reason, _ := fields["reason"].(string)
-
-			return strings.HasPrefix(strings.Join(strings.Fields(message+" "+machine+" "+step+" "+reason), " "), sign)
-		})
+	for run, met := range []func(e lifecycle.Event) bool{
+		func(e lifecycle.Event) bool {
+			return e.State == lifecycle.StepFailed && strings.HasPrefix(e.Step.String(), "change the image of kubelet on w-1")
+		},
+		func(e lifecycle.Event) bool {
+			return e.State == lifecycle.Waiting && e.Machine == "w-1" && strings.HasPrefix(e.Reason, "its node")
+		},
+	} {
+		_, err := s.convergeUntil(met)
 
 		var incomplete *lifecycle.IncompleteError
 		if !errors.As(err, &incomplete) {

@@ -298,8 +298,8 @@ func TestKubernetesUpgrade_holdsForAMachineThatIsDown(t *testing.T) {
 
 	rounds := 0
 
-	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
-		if message == "waiting" && strings.Contains(fmt.Sprint(fields), "w-1") {
+	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		if e.State == lifecycle.Waiting && e.Machine == "w-1" {
 			rounds++
 		}
 
@@ -382,11 +382,9 @@ func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 	s.await = 2 * time.Second
 	s.kubernetes("v1.36.3")
 
-	_, err := s.convergeUntil(func(message string, fields map[string]any) bool {
-		text := fmt.Sprint(fields)
-
-		return message == "step failed" && strings.Contains(text, "kube-controller-manager on cp-2") &&
-			strings.Contains(text, "BackOff")
+	_, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return e.State == lifecycle.StepFailed && strings.Contains(e.Step.String(), "kube-controller-manager on cp-2") &&
+			strings.Contains(e.Reason, "BackOff")
 	})
 	if err == nil {
 		t.Fatal("the upgrade went through with a component that does not run")

@@ -36,7 +36,7 @@ func newLeaseGate(lock Lock) *leaseGate {
 // open reports whether disruptive steps may begin. Otherwise it asks for the lock and
 // the run decides again, with a new observation, when it has it: others may have changed
 // the cluster meanwhile.
-func (t *leaseGate) open(ctx context.Context, tell func(string, map[string]any)) bool {
+func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
 	if t.lock == nil || t.release != nil {
 		return true
 	}
@@ -53,7 +53,7 @@ func (t *leaseGate) open(ctx context.Context, tell func(string, map[string]any))
 
 		a.err = finally(func() (err error) {
 			a.lost, a.release, err = t.lock.Acquire(ctx, func(holder string) {
-				tell("waiting for the lock of the cluster", map[string]any{"holder": holder})
+				tell(Event{State: Waiting, Reason: "for the lock of the cluster, which " + holder + " has"})
 			})
 
 			return err

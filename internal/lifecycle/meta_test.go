@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -132,10 +133,9 @@ func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 	})
 
 	runner := s.runner()
-	runner.Progress = func(message string, fields map[string]any) {
-		reason, _ := fields["reason"].(string)
-		if message == "waiting" && fields["machine"] == "cp-2" && strings.Contains(reason, "keeps its network") &&
-			strings.Contains(reason, "cp-1 does not answer") {
+	runner.Events = func(e lifecycle.Event) {
+		if e.State == lifecycle.Waiting && e.Machine == "cp-2" && strings.Contains(e.Reason, "keeps its network") &&
+			strings.Contains(e.Reason, "cp-1 does not answer") {
 			cancel()
 		}
 	}

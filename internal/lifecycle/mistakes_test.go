@@ -65,7 +65,7 @@ func TestConverge_mistakesKeepTheRecord(t *testing.T) {
 		"observe": func(r *lifecycle.Runner, machine string) { r.Fleet = mistaken{r.Fleet, machine, "observe"} },
 		"nodes":   func(r *lifecycle.Runner, _ string) { r.Kubernetes = mistakenKubernetes{r.Kubernetes} },
 		"loop": func(r *lifecycle.Runner, _ string) {
-			r.Progress = func(string, map[string]any) { panic("swordfish") }
+			r.Events = func(lifecycle.Event) { panic("swordfish") }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snaps
 		return false, wait.Permanent(errors.New("there is no snapshot to restore"))
 	}
 
-	w.runner.tell("fetching the snapshot to restore", map[string]any{"from": w.want.RestoreFrom})
+	w.runner.tell(Event{State: Note, Reason: "fetching the snapshot to restore: " + w.want.RestoreFrom})
 
 	if err := w.runner.Restoration.Fetch(ctx); err != nil {
 		return false, fmt.Errorf("fetch %s: %w", w.want.RestoreFrom, err)

@@ -42,9 +42,8 @@ type Runner struct {
 	Lock Lock
 	// Interval between observations; zero is DefaultInterval.
 	Interval time.Duration
-	// Progress is told what happens, for the log; nil is allowed. Texts and fields
-	// hold no secrets.
-	Progress func(message string, fields map[string]any)
+	// Events is told what happens, by several goroutines; nil is allowed.
+	Events func(e Event)
 }
 
 // Result is how a run ended.
@@ -267,12 +266,6 @@ func (r *Runner) interval() time.Duration {
 
 func (r *Runner) report(d cluster.Decision) {
 	for _, h := range d.Holds {
-		r.tell("waiting", map[string]any{"machine": h.Machine, "reason": h.Reason})
-	}
-}
-
-func (r *Runner) tell(message string, fields map[string]any) {
-	if r.Progress != nil {
-		r.Progress(message, fields)
+		r.tell(Event{State: Waiting, Machine: h.Machine, Reason: h.Reason})
 	}
 }

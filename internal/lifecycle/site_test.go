@@ -215,7 +215,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},
 		Policy: s.policy, Interval: 100 * time.Millisecond,
-		Progress: func(message string, fields map[string]any) { s.t.Logf("%s %v", message, fields) },
+		Events: func(e lifecycle.Event) { s.t.Logf("%s %s", e.Machine, e) },
 	}
 
 	if s.snapshot != nil {
@@ -261,24 +261,24 @@ var errNoTimeLeft = errors.New("no time left")
 
 // convergeUntil runs until the runner says what a test waits for, and then is out of time: how long a loaded machine
 // takes to get there does not matter.
-func (s *site) convergeUntil(seen func(message string, fields map[string]any) bool) (lifecycle.Result, error) {
+func (s *site) convergeUntil(seen func(e lifecycle.Event) bool) (lifecycle.Result, error) {
 	s.t.Helper()
 
 	ctx, cancel := context.WithCancelCause(bounded(s.t))
 	defer cancel(nil)
 
 	runner := s.runner()
-	tell := runner.Progress
+	tell := runner.Events
 
 	var mu sync.Mutex // steps that are under way tell, too
 
-	runner.Progress = func(message string, fields map[string]any) {
-		tell(message, fields)
+	runner.Events = func(e lifecycle.Event) {
+		tell(e)
 
 		mu.Lock()
 		defer mu.Unlock()
 
-		if ctx.Err() == nil && seen(message, fields) {
+		if ctx.Err() == nil && seen(e) {
 			cancel(errNoTimeLeft)
 		}
 	}

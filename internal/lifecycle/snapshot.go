@@ -62,7 +62,7 @@ func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *obse
 
 	p.taken = true
 
-	r.tell("etcd snapshot taken", map[string]any{"machine": from.Name, "where": where})
+	r.tell(Event{State: Note, Machine: from.Name, Reason: "took a snapshot of etcd: " + where})
 
 	return nil
 }

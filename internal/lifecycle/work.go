@@ -46,8 +46,9 @@ type work struct {
 }
 
 type outcome struct {
-	step cluster.Step
-	err  error
+	step    cluster.Step
+	err     error
+	elapsed time.Duration
 	// cutOff is true for a step that did not end before the run did.
 	cutOff bool
 }
@@ -106,7 +107,9 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		w.finished[name] = decided{step, state}
 
 		watch.busy(name, step)
-		w.runner.tell("step started", map[string]any{"step": step.String()})
+		w.runner.tell(Event{State: StepStarted, Machine: name, Step: step})
+
+		begun := time.Now()
 
 		o := stepRun{
 			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version, have: have,
@@ -129,7 +132,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 
 		go func() {
 			err := finally(func() error { return w.carryOut(ctx, o, watch, have) })
-			w.ended <- outcome{step, err, wait.Over(ctx)}
+			w.ended <- outcome{step, err, time.Since(begun), wait.Over(ctx)}
 		}()
 	}
 
@@ -361,14 +364,14 @@ func (w *work) record(end outcome, watch *observer) {
 		}
 
 		w.leave(end.step)
-		w.runner.tell("step finished", map[string]any{"step": end.step.String()})
+		w.runner.tell(Event{State: StepFinished, Machine: name, Step: end.step, Elapsed: end.elapsed})
 
 		return
 	}
 
 	delete(w.finished, name)
 
-	w.runner.tell("step failed", map[string]any{"step": end.step.String(), "error": end.err.Error()})
+	w.runner.tell(Event{State: StepFailed, Machine: name, Step: end.step, Reason: end.err.Error(), Elapsed: end.elapsed})
 
 	// One that was cut off says less than the one before it.
 	if before, again := w.failed[name]; again && end.cutOff {
