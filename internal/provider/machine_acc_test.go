@@ -210,7 +210,7 @@ func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
 	held := w.MustRun("apply", "-auto-approve")
 	expectNoChanges(t, w, "after a change of all configurations")
 
-	if !strings.Contains(w.Trace(), "waiting for the lock of the cluster") {
+	if !strings.Contains(w.Trace(), "for the lock of the cluster") {
 		t.Errorf("no machine waited for its turn:\n%s", held.Output())
 	}
 

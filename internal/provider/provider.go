@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
@@ -67,7 +68,8 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 					"`auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places where others " +
 					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 					staticKubeconfigs + "=true` says the same, and no configuration takes that back.",
-			}},
+			},
+			"progress_file": providerProgress()},
 	}
 }
 
@@ -92,6 +94,11 @@ func (p *talosopProvider) Configure(
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.StaticKubeconfigs = config.refusesCommands()
+
+	var diagnostics diag.Diagnostics
+	m.Progress, diagnostics = p.follower(ctx, config)
+	resp.Diagnostics.Append(diagnostics...)
+
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m

@@ -22,7 +22,8 @@ type providerModel struct {
 	Host     types.Object `tfsdk:"host"`
 	Clusters types.Map    `tfsdk:"clusters"`
 
-	StaticKubeconfigs types.Bool `tfsdk:"static_kubeconfigs"`
+	StaticKubeconfigs types.Bool   `tfsdk:"static_kubeconfigs"`
+	ProgressFile      types.String `tfsdk:"progress_file"`
 }
 
 // providerStore describes the credentials for buckets of all resources and data sources.

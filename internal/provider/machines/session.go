@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -59,15 +60,17 @@ func openSession(
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
 		Founding: m.Founders.Of(bundle),
-		Progress: func(message string, fields map[string]any) { tf.LogInfo(ctx, message, fields) },
 	}
+
+	follow := m.Follow(ctx, p.Settings.Name, runName(p))
+	runner.Events = follow.Tell
 
 	if p.Changes.Snapshots != "" {
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
 	}
 
 	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
-		recordKeys: bundle.RecordKeys(), Route: c.Route, Close: c.Close}, nil
+		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
@@ -229,7 +232,9 @@ type session struct {
 	gone []string
 	// hostEnsured is whether the host cluster has anything of a container.
 	hostEnsured bool
-	Close       func()
+	// follow is told what the run does.
+	follow *progress.Follow
+	Close  func()
 }
 
 // examination compares what machines have with what state says of them.
@@ -273,6 +278,8 @@ func (s *session) ended(
 ) run {
 	result.Snapshot = result.Snapshot.WithoutMismatches(s.want)
 	result.Touched = result.Touched || s.hostEnsured
+
+	s.follow.End(ctx, err)
 
 	return run{
 		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,

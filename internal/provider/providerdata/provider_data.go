@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -34,6 +35,8 @@ type ProviderData struct {
 	tunnels *containers.Tunnels
 	// Founders are the machines that runs of this process bootstrapped.
 	Founders *founders
+	// Progress is who follows the runs of the process.
+	Progress progress.Follower
 	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
 	// without it: a backup matters most when it does not.
 	KubernetesTimeout time.Duration

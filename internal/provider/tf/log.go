@@ -22,6 +22,14 @@ func LogWarn(ctx context.Context, message string, fields ...map[string]any) {
 	tflog.Warn(withOwnLogger(ctx), message, fields...) //nolint:forbidigo // this is the safe way
 }
 
+// Rollout is the subsystem of the log that says what runs do to machines; TF_LOG_PROVIDER_TALOSOP_ROLLOUT is its level.
+const Rollout = "rollout"
+
+// LogRollout writes a line on what a run does to machines. The context is one of MaskSecrets.
+func LogRollout(ctx context.Context, message string, fields ...map[string]any) {
+	tflog.SubsystemInfo(tflog.SubsystemMaskMessageStrings(ctx, Rollout), Rollout, message, fields...)
+}
+
 // withOwnLogger is a context with a copy of the logger's settings. tflog masks the fields of a logger in place, in a
 // map that all lines of a context share (terraform-plugin-log 0.11, internal/logging/filtering.go ApplyMask): two lines
 // at one time would end the process with a concurrent map write.

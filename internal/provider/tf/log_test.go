@@ -24,6 +24,7 @@ func TestLog_fromSeveralGoroutines(t *testing.T) {
 			for range 500 {
 				tf.LogDebug(ctx, "draining", map[string]any{"machine": "cp-1"})
 				tf.LogInfo(ctx, "step started", map[string]any{"step": "upgrade Talos on cp-1"})
+				tf.LogRollout(ctx, "started", map[string]any{"step": "upgrade Talos on cp-1"})
 				tf.LogWarn(ctx, "step failed", map[string]any{"step": "upgrade Talos on cp-1"})
 			}
 		})

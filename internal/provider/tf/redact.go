@@ -20,11 +20,16 @@ const shortestSecret = 12
 // Nothing logs secrets on purpose; this is what stands between a careless log
 // line of a later day and the keys of a cluster.
 func MaskSecrets(ctx context.Context, bundle string) context.Context {
+	ctx = tflog.NewSubsystem(ctx, Rollout, tflog.WithRootFields(), tflog.WithLevelFromEnv("TF_LOG_PROVIDER_TALOSOP", Rollout))
+	ctx = tflog.SubsystemMaskLogRegexes(tflog.MaskLogRegexes(ctx, PrivateKey), Rollout, PrivateKey)
+
 	if bundle == "" {
-		return tflog.MaskLogRegexes(ctx, PrivateKey)
+		return ctx
 	}
 
-	return tflog.MaskLogStrings(tflog.MaskLogRegexes(ctx, PrivateKey), MasksOf(bundle)...)
+	masks := MasksOf(bundle)
+
+	return tflog.SubsystemMaskLogStrings(tflog.MaskLogStrings(ctx, masks...), Rollout, masks...)
 }
 
 // MasksOf lists the texts that must not be shown: the bundle and every secret in it.

@@ -1,0 +1,257 @@
+package progress_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
+)
+
+var bootstrap = cluster.Bootstrap{Machine: "cp-1"}
+
+// told is a run: one machine waits in several rounds, and a step fails once.
+func told(follow *progress.Follow) {
+	for _, e := range []lifecycle.Event{
+		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
+		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
+		{State: lifecycle.StepStarted, Machine: "cp-1", Step: bootstrap},
+		{State: lifecycle.StepFailed, Machine: "cp-1", Step: bootstrap, Reason: "no\nanswer", Elapsed: 1500 * time.Millisecond},
+		{State: lifecycle.Waiting, Machine: "cp-1", Reason: "is booting"},
+		{State: lifecycle.StepStarted, Machine: "cp-1", Step: bootstrap},
+		{State: lifecycle.Note, Machine: "cp-1", Reason: "draining node cp-1"},
+		{State: lifecycle.StepFinished, Machine: "cp-1", Step: bootstrap, Elapsed: 62 * time.Second},
+	} {
+		follow.Tell(e)
+	}
+}
+
+func follow(t *testing.T, f progress.Follower) *progress.Follow {
+	t.Helper()
+
+	return f.Follow("prod", "cluster prod", func(err error) { t.Error(err) })
+}
+
+func lines(t *testing.T, path string) []string {
+	t.Helper()
+
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer file.Close() //nolint:errcheck // it was read
+
+	var out []string
+	for s := bufio.NewScanner(file); s.Scan(); {
+		out = append(out, s.Text())
+	}
+
+	return out
+}
+
+// A program reads a line for each thing that happened, and people the same; who still waits for the same is told once.
+func TestFollow_writesLines(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "progress.jsonl")
+	told(follow(t, progress.NewFollower(path, nil)))
+
+	var got []progress.Line
+
+	for _, text := range lines(t, path) {
+		var line progress.Line
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+
+		if since := time.Since(line.Time); since < 0 || since > time.Minute {
+			t.Errorf("the time of a line is %s", line.Time)
+		}
+
+		line.Time = time.Time{}
+		got = append(got, line)
+	}
+
+	step := func(state lifecycle.EventState, reason string, elapsed float64) progress.Line {
+		return progress.Line{Cluster: "prod", Resource: "cluster prod", Machine: "cp-1", Step: "bootstrap etcd on cp-1",
+			State: state, Reason: reason, Elapsed: elapsed}
+	}
+	waits := progress.Line{Cluster: "prod", Resource: "cluster prod", Machine: "cp-1", State: lifecycle.Waiting,
+		Reason: "is booting"}
+	drains := progress.Line{Cluster: "prod", Resource: "cluster prod", Machine: "cp-1", State: lifecycle.Note,
+		Reason: "draining node cp-1"}
+
+	want := []progress.Line{
+		waits, step(lifecycle.StepStarted, "", 0), step(lifecycle.StepFailed, "no\nanswer", 1.5), waits,
+		step(lifecycle.StepStarted, "", 0), drains, step(lifecycle.StepFinished, "", 62),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	people := lines(t, path+".txt")
+	if len(people) != len(want) || !strings.HasSuffix(people[2], " prod: cp-1: bootstrap etcd on cp-1: failed after 2s: no answer") ||
+		!strings.HasSuffix(people[5], " prod: cp-1: draining node cp-1") ||
+		!strings.HasSuffix(people[6], " prod: cp-1: bootstrap etcd on cp-1: finished after 1m2s") {
+		t.Errorf("people read:\n%s", strings.Join(people, "\n"))
+	}
+
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read %v, %v", info, err)
+	}
+}
+
+// Runs of one process write whole lines, whichever is at work.
+func TestFollow_severalRuns(t *testing.T) {
+	t.Parallel()
+
+	path := filepath.Join(t.TempDir(), "progress.jsonl")
+	f := progress.NewFollower(path, nil)
+
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { told(follow(t, f)) })
+	}
+
+	all.Wait()
+
+	written := lines(t, path)
+	if len(written) != 8*7 {
+		t.Errorf("%d lines, want those of all runs", len(written))
+	}
+
+	for _, line := range written {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// A file that cannot be written to any more is told once, and ends nothing.
+func TestFollow_fileGoesAway(t *testing.T) {
+	t.Parallel()
+
+	folder := filepath.Join(t.TempDir(), "gone")
+	failures := 0
+
+	told(progress.NewFollower(filepath.Join(folder, "progress.jsonl"), nil).Follow("prod", "cluster prod",
+		func(error) { failures++ }))
+
+	if failures != 1 {
+		t.Errorf("told %d times", failures)
+	}
+
+	if err := progress.CheckFile(filepath.Join(folder, "progress.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that does not exist is %v", err)
+	}
+
+	if err := progress.CheckFile(filepath.Dir(folder)); err == nil {
+		t.Error("a folder is taken for a file")
+	}
+}
+
+// Steps are spans of their run, which is part of the trace of whoever called Terraform.
+func TestSpans_ofARun(t *testing.T) {
+	var (
+		mu  sync.Mutex
+		got = map[string]string{}
+		ids = map[string]string{}
+	)
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+
+		var request collector.ExportTraceServiceRequest
+		if err = errors.Join(err, proto.Unmarshal(body, &request)); err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL, err)
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		for _, spans := range request.GetResourceSpans() {
+			for _, scope := range spans.GetScopeSpans() {
+				for _, span := range scope.GetSpans() {
+					ids[string(span.GetSpanId())] = span.GetName()
+					got[span.GetName()+" "+span.GetStatus().GetCode().String()] = string(span.GetParentSpanId())
+				}
+			}
+		}
+
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer server.Close()
+
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	t.Setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+
+	spans, err := progress.SpansFromEnvironment(t.Context(), "test")
+	if err != nil || spans == nil {
+		t.Fatalf("spans %v, %v", spans, err)
+	}
+
+	run := follow(t, progress.NewFollower("", spans))
+	told(run)
+	run.End(t.Context(), errors.New("gave up"))
+
+	mu.Lock()
+	defer mu.Unlock()
+
+	parents := map[string]string{}
+	for name, parent := range got {
+		parents[name] = ids[parent]
+	}
+
+	if diff := cmp.Diff(map[string]string{
+		"cluster prod STATUS_CODE_ERROR": "", "bootstrap etcd on cp-1 STATUS_CODE_ERROR": "cluster prod",
+		"bootstrap etcd on cp-1 STATUS_CODE_UNSET": "cluster prod",
+	}, parents); diff != "" {
+		t.Error(diff)
+	}
+
+	if parent := got["cluster prod STATUS_CODE_ERROR"]; parent != "\xb7\xad\x6b\x71\x69\x20\x33\x31" {
+		t.Errorf("the run is part of %x", parent)
+	}
+}
+
+// Nobody asked for spans, or for none that can be sent.
+func TestSpans_fromEnvironment(t *testing.T) {
+	for name, test := range map[string]struct {
+		set  map[string]string
+		want string
+	}{
+		"not set":      {nil, ""},
+		"disabled":     {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, ""},
+		"none":         {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, ""},
+		"not exporter": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "zipkin"}, "zipkin"},
+		"not protocol": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "http/json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for name, value := range test.set {
+				t.Setenv(name, value)
+			}
+
+			spans, err := progress.SpansFromEnvironment(t.Context(), "test")
+			if spans != nil || (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("spans %v, %v; want none, and %q", spans, err, test.want)
+			}
+		})
+	}
+}

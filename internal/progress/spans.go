@@ -1,0 +1,155 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+)
+
+const (
+	serviceName = "terraform-provider-talosop"
+	// sendTime bounds how long the end of a run waits for its spans to be sent.
+	sendTime = 5 * time.Second
+)
+
+// Spans makes spans of what happens and sends them where the variables of OpenTelemetry say.
+type Spans struct {
+	provider *sdk.TracerProvider
+	parent   context.Context //nolint:containedctx // the trace of whoever called Terraform, which ends nothing
+}
+
+// SpansFromEnvironment reads the variables of OpenTelemetry (its specification, "Environment Variables" and "OTLP
+// Exporter"): nil unless OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, or where
+// OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER says so. TRACEPARENT is the span that the runs are part of, as Terraform
+// takes it. It sends nothing yet.
+func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
+	if os.Getenv("OTEL_SDK_DISABLED") == "true" ||
+		firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
+		return nil, nil //nolint:nilnil // nobody asked for any
+	}
+
+	switch exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter {
+	case "", "otlp":
+	case "none":
+		return nil, nil //nolint:nilnil // nobody asked for any
+	default:
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; talosop knows otlp and none", exporter)
+	}
+
+	client, err := clientFor(firstOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"))
+	if err != nil {
+		return nil, err
+	}
+
+	exporter, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("OpenTelemetry: %w", err)
+	}
+
+	about, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", serviceName), attribute.String("service.version", version)),
+		resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OpenTelemetry: %w", err)
+	}
+
+	parent := propagation.TraceContext{}.Extract(context.Background(),
+		propagation.MapCarrier{"traceparent": os.Getenv("TRACEPARENT"), "tracestate": os.Getenv("TRACESTATE")})
+
+	return &Spans{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), parent: parent}, nil
+}
+
+// clientFor is the client of a protocol; the specification's default is http/protobuf.
+func clientFor(protocol string) (otlptrace.Client, error) {
+	switch protocol {
+	case "", "http/protobuf":
+		return otlptracehttp.NewClient(), nil
+	case "grpc":
+		return otlptracegrpc.NewClient(), nil
+	default:
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; talosop knows http/protobuf and grpc", protocol)
+	}
+}
+
+func firstOf(names ...string) string {
+	for _, name := range names {
+		if value := os.Getenv(name); value != "" {
+			return value
+		}
+	}
+
+	return ""
+}
+
+// runSpans are the span of a run and those of its steps that are under way, by machine.
+type runSpans struct {
+	run   trace.Span
+	steps map[string]trace.Span
+}
+
+// tell begins a span with a step and ends it with that; what happens between is an event of it.
+func (s *runSpans) tell(f *Follow, e lifecycle.Event) {
+	about := trace.WithAttributes(attribute.String("talosop.cluster", f.cluster),
+		attribute.String("talosop.machine", e.Machine))
+	tracer := f.follower.Spans.provider.Tracer(serviceName)
+
+	if s.run == nil {
+		_, s.run = tracer.Start(f.follower.Spans.parent, f.resource,
+			trace.WithAttributes(attribute.String("talosop.cluster", f.cluster)))
+		s.steps = map[string]trace.Span{}
+	}
+
+	span, under := s.steps[e.Machine]
+
+	switch {
+	case e.State == lifecycle.StepStarted:
+		_, s.steps[e.Machine] = tracer.Start(trace.ContextWithSpan(f.follower.Spans.parent, s.run), e.Step.String(), about)
+	case under && (e.State == lifecycle.StepFinished || e.State == lifecycle.StepFailed):
+		if e.State == lifecycle.StepFailed {
+			span.SetStatus(codes.Error, e.Reason)
+		}
+
+		span.End()
+		delete(s.steps, e.Machine)
+	case under:
+		span.AddEvent(e.Reason)
+	default:
+		s.run.AddEvent(string(e.State)+": "+e.Reason, about)
+	}
+}
+
+// end ends the spans that are open and waits until all of them are sent, for a few seconds.
+func (s *runSpans) end(ctx context.Context, spans *Spans, err error) {
+	if s.run == nil {
+		return
+	}
+
+	for _, step := range s.steps {
+		step.End()
+	}
+
+	if err != nil {
+		s.run.SetStatus(codes.Error, err.Error())
+	}
+
+	s.run.End()
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
+	defer cancel()
+
+	// A collector that is away is no trouble of the cluster; the SDK reports it to its own error handler.
+	_ = spans.provider.ForceFlush(ctx)
+}

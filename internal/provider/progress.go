@@ -1,0 +1,48 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+func providerProgress() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		MarkdownDescription: "File that applies write to while they run, such as `progress.jsonl`, one JSON object a line " +
+			"(`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with `.txt` " +
+			"after its name is for people and `tail -f`. See the [guide](../guides/observing).",
+	}
+}
+
+// follower is who follows the runs of this configuration. What cannot be followed is said before anything happens; a
+// path that is not known yet is followed by nobody in that plan.
+func (p *talosopProvider) follower(ctx context.Context, config providerModel) (progress.Follower, diag.Diagnostics) {
+	var diagnostics diag.Diagnostics
+
+	file := config.ProgressFile.ValueString()
+	if file != "" {
+		if err := progress.CheckFile(file); err != nil {
+			diagnostics.Append(tf.Invalid(path.Root("progress_file"), "progress_file",
+				"found "+finding.Quote(file)+", which cannot be written to: "+err.Error(), "allowed is a file in a folder that exists",
+				"make the folder, or name another file"))
+		}
+	}
+
+	spans, err := progress.SpansFromEnvironment(ctx, p.version)
+	if err != nil {
+		diagnostics.AddWarning("No spans are sent", "The variables of OpenTelemetry are set and cannot be used: "+err.Error()+
+			". Nothing else changes; correct or unset them to be rid of this.")
+	}
+
+	return progress.NewFollower(file, spans), diagnostics
+}

@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/progress"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// What applies do is written down while they do it, and holds no secret; where it could not be, the plan says so.
+func TestAccProgress_isWrittenDown(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0)
+	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	follows := func(path string) { w.Write("progress.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path)) }
+
+	follows("missing/progress.jsonl")
+
+	refused := w.Run("plan")
+	if refused.Exit != 1 {
+		t.Errorf("exit %d:\n%s", refused.Exit, refused.Output())
+	}
+
+	says(t, refused, "missing/progress.jsonl", "a file in a folder that exists")
+
+	follows("progress.jsonl")
+	w.MustRun("apply", "-auto-approve")
+
+	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+	if bundle == "" {
+		t.Fatal("state has no secrets")
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+
+	text := w.Read("progress.jsonl")
+	ended := map[string]lifecycle.EventState{}
+
+	for line := range strings.Lines(text) {
+		var read progress.Line
+		if err := json.Unmarshal([]byte(line), &read); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+
+		if read.Cluster != "quickstart" || read.Machine != "cp-1" && read.Machine != "" {
+			t.Errorf("a line of another cluster or machine: %s", line)
+		}
+
+		if read.Step != "" {
+			ended[read.Step] = read.State
+		}
+	}
+
+	for _, step := range []string{"bootstrap etcd on cp-1", "reset cp-1"} {
+		if got := stateOf(ended, step); got != lifecycle.StepFinished {
+			t.Errorf("%s is %q in:\n%s", step, got, text)
+		}
+	}
+
+	people := w.Read("progress.jsonl.txt")
+	if got, want := strings.Count(people, "\n"), strings.Count(text, "\n"); got != want {
+		t.Errorf("%d lines for people, %d for programs", got, want)
+	}
+
+	for _, secret := range tf.MasksOf(bundle) {
+		if strings.Contains(text+people, secret) {
+			t.Errorf("a secret of %d characters was written down", len(secret))
+		}
+	}
+}
+
+// stateOf is how the step ended whose text begins like this.
+func stateOf(ended map[string]lifecycle.EventState, step string) lifecycle.EventState {
+	for text, state := range ended {
+		if strings.HasPrefix(text, step) {
+			return state
+		}
+	}
+
+	return ""
+}
