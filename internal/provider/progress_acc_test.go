@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,7 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 	says(t, refused, "missing/progress.jsonl", "a file in a folder that exists")
 
 	follows("progress.jsonl")
+	w.KeepTrace()
 	w.MustRun("apply", "-auto-approve")
 
 	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
@@ -61,6 +63,14 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 		if got := stateOf(ended, step); got != lifecycle.StepFinished {
 			t.Errorf("%s is %q in:\n%s", step, got, text)
 		}
+	}
+
+	logged := slices.ContainsFunc(strings.Split(w.Trace(), "\n"), func(line string) bool {
+		return strings.Contains(line, ": step finished: ") && strings.Contains(line, "@module=talosop.rollout") &&
+			strings.Contains(line, `step="bootstrap etcd on cp-1"`) && strings.Contains(line, "machine=cp-1")
+	})
+	if !logged {
+		t.Error("the log does not have the end of a step in the subsystem rollout")
 	}
 
 	people := w.Read("progress.jsonl.txt")

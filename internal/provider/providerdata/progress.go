@@ -27,13 +27,14 @@ func logEvent(ctx context.Context, cluster, resource string, e lifecycle.Event) 
 		}
 	}
 
-	if e.Step != nil {
-		fields["step"] = e.Step.String()
-	}
-
 	if e.Elapsed > 0 {
 		fields["elapsed"] = e.Elapsed.Seconds()
 	}
 
-	tf.LogRollout(ctx, string(e.State), fields)
+	message := string(e.State)
+	if e.Step != nil {
+		fields["step"], message = e.Step.String(), "step "+message
+	}
+
+	tf.LogRollout(ctx, message, fields)
 }
