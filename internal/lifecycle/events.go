@@ -9,9 +9,9 @@ import (
 // EventState is what an event tells.
 type EventState string
 
-// The states of events. A step that fails may be tried again, and is started anew then. A machine waits, or the run does
-// where no machine is named, until what Reason says is over: it is told in each round. A note is what a step does on its
-// way, or a run beside its steps.
+// The states of events. A step that fails may be tried again, and is started anew then. A machine waits, or the run
+// does where no machine is named, until what Reason says is over: it is told in each round. A note is what a step does
+// on its way, or a run beside its steps.
 const (
 	StepStarted  EventState = "started"
 	StepFinished EventState = "finished"

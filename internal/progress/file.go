@@ -35,7 +35,7 @@ type Line struct {
 func (l Line) String() string {
 	var text strings.Builder
 
-	fmt.Fprintf(&text, "%s %s", l.Time.Local().Format("15:04:05"), l.Cluster) //nolint:gosmopolitan // for whoever sits there
+	fmt.Fprintf(&text, "%s %s", l.Time.Local().Format("15:04:05"), l.Cluster)
 
 	for _, part := range []string{l.Machine, l.Step} {
 		if part != "" {

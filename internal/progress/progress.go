@@ -32,8 +32,8 @@ type Follow struct {
 	lost  bool
 }
 
-// Follow begins to follow a run on a cluster. failed is told, once, when it cannot be written down any more: that ends no
-// run.
+// Follow begins to follow a run on a cluster. failed is told, once, when it cannot be written down any more: that ends
+// no run.
 func (f Follower) Follow(cluster, resource string, failed func(err error)) *Follow {
 	return &Follow{follower: f, cluster: cluster, resource: resource, failed: failed, now: time.Now,
 		waits: map[string]string{}}

@@ -55,7 +55,7 @@ func lines(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 
-	defer file.Close() //nolint:errcheck // it was read
+	defer file.Close()
 
 	var out []string
 	for s := bufio.NewScanner(file); s.Scan(); {

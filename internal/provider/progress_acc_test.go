@@ -19,7 +19,9 @@ func TestAccProgress_isWrittenDown(t *testing.T) {
 
 	s := newSite(t, 1, 0)
 	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
-	follows := func(path string) { w.Write("progress.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path)) }
+	follows := func(path string) {
+		w.Write("progress.tf", fmt.Sprintf("provider \"talosop\" {\n  progress_file = %q\n}\n", path))
+	}
 
 	follows("missing/progress.jsonl")
 

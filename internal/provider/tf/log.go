@@ -25,6 +25,9 @@ func LogWarn(ctx context.Context, message string, fields ...map[string]any) {
 // Rollout is the subsystem of the log that says what runs do to machines; TF_LOG_PROVIDER_TALOSOP_ROLLOUT is its level.
 const Rollout = "rollout"
 
+// rolloutLevel is what the name of that variable begins with.
+const rolloutLevel = "TF_LOG_PROVIDER_TALOSOP"
+
 // LogRollout writes a line on what a run does to machines. The context is one of MaskSecrets.
 func LogRollout(ctx context.Context, message string, fields ...map[string]any) {
 	tflog.SubsystemInfo(tflog.SubsystemMaskMessageStrings(ctx, Rollout), Rollout, message, fields...)

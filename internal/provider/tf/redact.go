@@ -20,7 +20,7 @@ const shortestSecret = 12
 // Nothing logs secrets on purpose; this is what stands between a careless log
 // line of a later day and the keys of a cluster.
 func MaskSecrets(ctx context.Context, bundle string) context.Context {
-	ctx = tflog.NewSubsystem(ctx, Rollout, tflog.WithRootFields(), tflog.WithLevelFromEnv("TF_LOG_PROVIDER_TALOSOP", Rollout))
+	ctx = tflog.NewSubsystem(ctx, Rollout, tflog.WithRootFields(), tflog.WithLevelFromEnv(rolloutLevel, Rollout))
 	ctx = tflog.SubsystemMaskLogRegexes(tflog.MaskLogRegexes(ctx, PrivateKey), Rollout, PrivateKey)
 
 	if bundle == "" {
