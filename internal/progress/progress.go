@@ -96,8 +96,13 @@ func (f *Follow) repeats(e lifecycle.Event) bool {
 	return again
 }
 
-// End ends what is open of the run; err is how it ended. It takes a few seconds at most where spans have to be sent.
+// End ends what is open of the run; err is how it ended. Of a nil Follow, which nobody follows, nothing is. It takes a
+// few seconds at most where spans have to be sent.
 func (f *Follow) End(ctx context.Context, err error) {
+	if f == nil {
+		return
+	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
