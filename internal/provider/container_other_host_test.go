@@ -151,6 +151,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 
 // Machines that are gone from their host are named by a refresh, by an apply and by a destroy.
 func TestContainer_goneMachinesAreNamed(t *testing.T) {
+	testenv.BeforeRelease(t, "TestContainer_isGoneOnlyIfTheHostSaysSo", "TestAccContainer_contextIsSwitched")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 const backupAddress = "talosop_etcd_backup.this"
@@ -49,6 +50,7 @@ resource "talosop_etcd_backup" "this" {
 // A cluster and its first backup come about in one apply, the next one is an update in
 // place, and what is write-only is nowhere but in the bucket's own requests.
 func TestAccEtcdBackup_withItsCluster(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccEtcdBackup_onACluster", "TestBackup_unknownValues")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

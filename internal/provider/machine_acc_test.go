@@ -187,6 +187,8 @@ func (s *site) leftInOrder(t *testing.T, m *sim.Machine) {
 
 // A control plane that begins etcd is made anew beside a cluster that lives: it joins.
 func TestAccMachine_replacedBootstrapOwnerJoins(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccMachine_twoBootstrapOwnersFoundOneCluster",
+		"TestBootstrap_isCalledOffWhenAnotherBegan")
 	t.Parallel()
 
 	cli := clitest.Any(t)

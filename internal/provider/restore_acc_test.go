@@ -307,6 +307,8 @@ func TestAccRestore_olderThanAWorker(t *testing.T) {
 // nothing is stored; with what was wrong put right the same machines begin with the
 // snapshot.
 func TestAccRestore_isRefused(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRestore_refusesASnapshotOfAnotherCluster", "TestRestore_takesExactlyOneSource",
+		"TestFetch_refusesASnapshotOfAnotherCluster")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

@@ -334,6 +334,7 @@ func TestAccRefresh_withAMachineDown(t *testing.T) {
 // Machines are known by their hardware: one that answers in the place of another is
 // refused, and what was recorded of either is not overwritten by a refresh.
 func TestAccAddress_swappedOnesAreRefused(t *testing.T) {
+	testenv.BeforeRelease(t, "TestIdentity_refusesOtherHardware", "TestMembership_addressesSeenLast")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {

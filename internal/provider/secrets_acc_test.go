@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // Nothing that calls the provider loses guarded secrets, and the refusal says how to save them.
@@ -90,6 +91,7 @@ func saved(t *testing.T, w *clitest.Workspace, cli clitest.CLI, refusal clitest.
 
 // The plan refuses to make new secrets for machines that run, although nobody knows yet what these will be.
 func TestAccSecrets_notReplacedUnderALivingCluster(t *testing.T) {
+	testenv.BeforeRelease(t, "TestPlan_newSecretsOfALivingCluster", "TestAccSecrets_protectedFromEveryWayOut")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
