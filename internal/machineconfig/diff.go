@@ -10,11 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
-	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
-
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/sensitive"
 )
@@ -81,21 +76,6 @@ func (c Change) Brief() string {
 	}
 }
 
-// plainTrees are parts of the main document whose values are settings that people put in reviews.
-var plainTrees = []fieldpath.Path{
-	{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
-	{"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
-	{"machine", "install", "disk"}, {"machine", "install", "image"}, {"machine", "kubelet", "image"},
-}
-
-// plainDocuments are the same by the kinds of other documents; an empty path is all of a document.
-var plainDocuments = map[string][]fieldpath.Path{
-	network.HostnameKind: {{}}, runtime.SysctlConfigKind: {{}}, runtime.SysfsConfigKind: {{}},
-	runtime.SecurityProfileConfigKind: {{}}, block.FilesystemTrimConfigKind: {{}}, k8s.KubePrismConfig: {{}},
-	k8s.KubeNodeConfig: {{"labels"}, {"taints"}}, k8s.KubeletConfig: {{imageKey}},
-	runtime.UnattendedInstallConfigKind: {{}},
-}
-
 // longestPlain is the number of characters that a value has at most to be shown beside its place.
 const longestPlain = 48
 
@@ -106,13 +86,9 @@ func (c Change) plain() bool {
 		return false
 	}
 
-	trees := plainTrees
-	if c.Document != mainDocument {
-		kind, _, _ := strings.Cut(c.Document, "/")
-		trees = plainDocuments[kind]
-	}
+	kind, _, _ := strings.Cut(c.Document, "/")
 
-	return slices.ContainsFunc(trees, func(tree fieldpath.Path) bool { return c.Path.StartsWith(tree...) })
+	return sensitive.Setting(kind, c.Path)
 }
 
 // Renames is whether a change gives the machine another host name.
@@ -325,9 +301,7 @@ func readable(cfg []byte, load func([]byte) ([]document, error)) (values, error)
 		before := len(all)
 
 		for _, leaf := range flatten(document.content) {
-			// They are the identity of a document.
-			if document.id.kind != "" && len(leaf.path) == 1 &&
-				slices.Contains([]any{"apiVersion", "kind", "name"}, leaf.path[0]) {
+			if document.identifies(leaf.path) {
 				continue
 			}
 
@@ -342,6 +316,11 @@ func readable(cfg []byte, load func([]byte) ([]document, error)) (values, error)
 	}
 
 	return all, nil
+}
+
+// identifies is whether a value is of the identity of a document.
+func (d document) identifies(path fieldpath.Path) bool {
+	return d.id.kind != "" && len(path) == 1 && slices.Contains([]any{"apiVersion", "kind", "name"}, path[0])
 }
 
 // hiddenPaths decides which values of a document are not shown.

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"go.yaml.in/yaml/v4"
 )
 
 // ErrNoDocuments says that a text has no configuration in it.
@@ -67,6 +68,8 @@ type document struct {
 	content any
 	// provider is the loaded document, with all it says; nil when the library cannot load it.
 	provider config.Provider
+	// node is what was read.
+	node *yaml.Node
 }
 
 // load reads a configuration as data, without the images of Kubernetes. Errors do not quote values.
@@ -94,7 +97,7 @@ func loadWhole(cfg []byte) ([]document, error) {
 			continue
 		}
 
-		loaded := document{id: identify(c.node)}
+		loaded := document{id: identify(c.node), node: c.node}
 
 		// An error means a newer Talos (or a mistake, which is not for a comparison to judge).
 		if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {

@@ -1,12 +1,16 @@
 package machineconfig
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // scrubber removes secrets of a configuration from messages: some validations of the machinery library quote
@@ -83,4 +87,56 @@ func encodedValues(provider config.Provider) (map[string]bool, error) {
 	}
 
 	return values, nil
+}
+
+// Redacted is a configuration in its order, with Sensitive in the place of each value that Diff does not show.
+func Redacted(cfg []byte) (string, error) {
+	documents, err := loadWhole(cfg)
+	if err != nil {
+		return "", fmt.Errorf("redact configuration: %w", err)
+	}
+
+	texts := make([]string, len(documents))
+
+	for i, d := range documents {
+		var unread error
+
+		// What is written and not what it means: what is not as Talos writes it is hidden.
+		d.content, unread = decodeNode(d.node)
+		hidden, unloaded := hiddenPaths(d)
+		root, unplain := plainNode(d.node)
+
+		if err := errors.Join(unread, unloaded, unplain); err != nil {
+			return "", fmt.Errorf("redact document %s: %w", d.id, err)
+		}
+
+		redact(root, nil, func(path fieldpath.Path) bool { return hidden(path) && !d.identifies(path) })
+
+		encoded, err := encodeNode(root)
+		if err != nil {
+			return "", errNotData
+		}
+
+		texts[i] = string(encoded)
+	}
+
+	return strings.Join(texts, "---\n"), nil
+}
+
+// redact hides values below a node, which has no aliases.
+func redact(node *yaml.Node, path fieldpath.Path, hidden func(fieldpath.Path) bool) {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		for i := 1; i < len(node.Content); i += 2 {
+			redact(node.Content[i], append(slices.Clip(path), any(node.Content[i-1].Value)), hidden)
+		}
+	case node.Kind == yaml.SequenceNode:
+		for i, element := range node.Content {
+			redact(element, append(slices.Clip(path), any(i)), hidden)
+		}
+	case node.Tag != "!!null" && hidden(path):
+		*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: Sensitive}
+	default:
+		node.Value = userinfoPattern.ReplaceAllString(node.Value, "//"+Sensitive+"@")
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/images"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 )
@@ -114,7 +115,8 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource,
-		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource}
+		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource,
+		configdata.NewDataSource}
 }
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {

@@ -1,12 +1,15 @@
-// Package sensitive knows which values of configurations often are secrets although Talos shows them. Pure.
+// Package sensitive knows which values of configurations often are secrets although Talos shows them, and which are
+// settings that anybody may see. Pure.
 package sensitive
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cri"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
@@ -64,4 +67,23 @@ func Often(kind string, path fieldpath.Path) bool {
 
 	return slices.Contains(path, any("env")) ||
 		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(last), word) })
+}
+
+// settings are parts of documents, by kind, whose values are settings that people put in reviews. The main document is
+// v1alpha1; an empty path is all of a document.
+var settings = map[string][]fieldpath.Path{
+	"v1alpha1": {
+		{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
+		{"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
+		{"machine", "install", "disk"}, {"machine", "install", "image"}, {"machine", "kubelet", "image"},
+	},
+	network.HostnameKind: {{}}, runtime.SysctlConfigKind: {{}}, runtime.SysfsConfigKind: {{}},
+	runtime.SecurityProfileConfigKind: {{}}, block.FilesystemTrimConfigKind: {{}}, k8s.KubePrismConfig: {{}},
+	k8s.KubeNodeConfig: {{"labels"}, {"taints"}}, k8s.KubeletConfig: {{"image"}},
+	runtime.UnattendedInstallConfigKind: {{}},
+}
+
+// Setting says whether the value at a path of a document is one that people put in reviews.
+func Setting(kind string, path fieldpath.Path) bool {
+	return slices.ContainsFunc(settings[kind], func(tree fieldpath.Path) bool { return path.StartsWith(tree...) })
 }

@@ -114,7 +114,7 @@ func configPatchesOfOne(shared schema.Attribute) schema.Attribute {
 		panic("provider: config_patches is not a list")
 	}
 
-	patches.MarkdownDescription = "Patches of the machine's configuration, after those of the cluster. " + patchFormat +
+	patches.MarkdownDescription = "Patches of the machine's configuration, after those of the cluster. " + PatchFormat +
 		patchChange
 
 	return patches

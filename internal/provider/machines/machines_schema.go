@@ -112,8 +112,8 @@ func hostnameAttribute(otherwise string) schema.StringAttribute {
 	}
 }
 
-// patchFormat describes every list of patches.
-const patchFormat = "Each is YAML: a strategic merge patch of one or several documents, or a list of JSON 6902 " +
+// PatchFormat describes every list of patches.
+const PatchFormat = "Each is YAML: a strategic merge patch of one or several documents, or a list of JSON 6902 " +
 	"operations, which Talos allows for configurations of one document only (contracts up to v1.11)."
 
 // patchChange says what a changed patch does.

@@ -198,7 +198,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			Default:     noTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of the " + role + " machines of this resource, after " +
-				"those of the cluster and before those of a machine. " + patchFormat + patchChange,
+				"those of the cluster and before those of a machine. " + PatchFormat + patchChange,
 		},
 	}
 

@@ -247,7 +247,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			Default:     noTexts(),
 			ElementType: types.StringType,
 			MarkdownDescription: "Patches of the configuration of every machine of the cluster, workers included, " +
-				"before `config_patches`. " + patchFormat + patchChange,
+				"before `config_patches`. " + PatchFormat + patchChange,
 		},
 		"allow_scheduling_on_control_planes": schema.BoolAttribute{
 			Optional: true,

@@ -1,0 +1,167 @@
+// Package configdata is the data source talosop_machine_config: the configuration of machines that others make.
+package configdata
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ datasource.DataSource                   = (*dataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
+)
+
+// NewDataSource is the constructor of the data source.
+func NewDataSource() datasource.DataSource { return &dataSource{} }
+
+// dataSource renders one configuration, and asks nobody.
+type dataSource struct {
+	providerdata.ConfiguredDataSource
+}
+
+func (d *dataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_machine_config"
+}
+
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The configuration that `talosop_worker` sends to a machine with these arguments, for " +
+			"machines that others make: user data of cloud VMs, autoscalers, image builders. No machine is asked, so that " +
+			"plans have it as soon as the arguments are known. Machines that boot with it join the cluster by themselves, " +
+			"and no resource of talosop has them ([guide](../guides/metal-machines#machines-that-others-make)).",
+		Attributes: attributes(),
+	}
+}
+
+// ValidateConfig implements datasource.DataSourceWithValidateConfig.
+func (d *dataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config model
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	p, diags := config.machineSet(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(tf.Diagnostics(validate(p))...)
+}
+
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	p, diags := config.machineSet(ctx)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(tf.Diagnostics(d.provide(ctx, &p))...)
+
+	ctx = tf.MaskSecrets(ctx, p.Secrets)
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(tf.Diagnostics(config.render(p))...)
+	}
+
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	}
+}
+
+// machineSet reads the arguments as a set of one machine.
+func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics) {
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+
+	arguments := m.ConfiguredModel
+	if arguments.Platform.IsNull() {
+		arguments.Platform = types.StringValue(clusterhandle.MetalMode)
+	}
+
+	p, more := arguments.MachineSet(ctx, handle, cmp.Or(cluster.Role(m.Role.ValueString()), cluster.Worker))
+	p.Object = "machines"
+	p.Changes.AllowUntested, p.Changes.Unknown = m.AllowUntested.ValueBool(), m.AllowUntested.IsUnknown()
+	p.Unknown = p.Unknown || m.Role.IsUnknown()
+
+	return p, append(diags, more...)
+}
+
+// validate checks everything that can be checked as far as it is known.
+func validate(p machineset.Set) finding.List {
+	if p.Host != nil {
+		return finding.List{finding.Invalid(p.ClusterPath("mode"), "mode",
+			"found "+finding.Quote(clusterhandle.ContainerMode),
+			"allowed is a cluster on metal: a machine in a container is a pod of the host cluster, which no user data makes",
+			"make workers in containers with talosop_worker")}
+	}
+
+	var diags finding.List
+	for _, g := range p.Groups {
+		diags.Append(g.ValidateImage()...)
+	}
+
+	return append(append(diags, p.Validate()...), p.ValidateSecrets()...)
+}
+
+// provide fills in what the provider's configuration has of the cluster.
+func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.List {
+	name := types.StringValue(p.Settings.Name)
+	d.ProvideSettings(ctx, p, name, providerdata.RecordedSecrets{})
+
+	var diags finding.List
+
+	if p.Provided {
+		secrets, found := d.SecretsOf(name, providerdata.RecordedSecrets{}, p.ClusterPath("secrets"))
+		p.Secrets, p.Sealed = secrets.ValueString(), secrets.IsUnknown()
+		diags = found
+	}
+
+	if !diags.HasError() && (p.Unknown || p.Sealed) {
+		diags.Append(finding.Unable("render", "configuration of the machines", finding.Report{
+			Cause: []string{"`clusters` of the provider has values that are not known before the apply"},
+			Next: "Give the data source depends_on what they are made of, so that it is read in the apply, or make that " +
+				"first (-target).",
+		}))
+	}
+
+	return diags
+}
+
+// render fills in what follows from the arguments.
+func (m *model) render(p machineset.Set) finding.List {
+	if diags := validate(p); diags.HasError() {
+		return diags
+	}
+
+	rendered, err := p.Configurations()
+	if err != nil {
+		return machineset.FieldDiagnostics(p, err)
+	}
+
+	for _, name := range p.Names() {
+		redacted, err := machineconfig.Redacted(rendered.Configs[name])
+		if err != nil {
+			return finding.List{finding.Bug(err.Error())}
+		}
+
+		m.Config, m.Redacted = types.StringValue(string(rendered.Configs[name])), types.StringValue(redacted)
+		m.Digest = types.StringValue(rendered.Digests[name])
+	}
+
+	return nil
+}

@@ -1,0 +1,66 @@
+package machines
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// ConfiguredModel is what groups of machines, and single ones, say of a configuration.
+type ConfiguredModel struct {
+	TalosVersion  types.String `tfsdk:"talos_version"`
+	Hostname      types.String `tfsdk:"hostname"`
+	Install       types.Object `tfsdk:"install"`
+	Schematic     types.String `tfsdk:"schematic"`
+	Platform      types.String `tfsdk:"platform"`
+	ConfigPatches types.List   `tfsdk:"config_patches"`
+
+	system.Model
+
+	SystemVolumes types.Map `tfsdk:"system_volumes"`
+}
+
+// ConfiguredAttributes are those of ConfiguredModel, without what a change does: nothing follows one.
+func ConfiguredAttributes() map[string]schema.Attribute {
+	attributes := groupAttributes("", "install")
+	attributes["talos_version"], attributes["hostname"] = talosVersionAttribute(""), hostnameAttribute("")
+
+	for _, name := range []string{"machines", "replicas", "replica_config_patches", "pod"} {
+		delete(attributes, name)
+	}
+
+	return tf.Retold(attributes, strings.NewReplacer(patchChange, "", imageChange, "", clusterhandle.AppliedLive, "",
+		clusterhandle.JoinOnly, "", clusterhandle.MetalOnly, "").Replace)
+}
+
+// MachineSet reads the model as the only machine of a set, which has no address. Without a host name it has none in its
+// configuration.
+func (m ConfiguredModel) MachineSet(
+	ctx context.Context, handle clusterhandle.HandleModel, role cluster.Role,
+) (machineset.Set, diag.Diagnostics) {
+	g := writeGroup(machineset.Group{Role: role, VersionAt: finding.Root("talos_version")}, untoldReplicas(machinesModel{
+		Install: m.Install, Schematic: m.Schematic, Platform: m.Platform, ConfigPatches: m.ConfigPatches, Model: m.Model,
+		SystemVolumes: m.SystemVolumes,
+	}), m.TalosVersion, types.StringNull())
+
+	p, diags := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), g)
+	p.InHandle, p.Single = true, &machineset.Single{}
+
+	r, one := &tf.Reader{}, machineModel{Hostname: m.Hostname}
+	_, ownImage := g.installOf(ctx, r, one)
+	p.Machines[""] = machineset.Machine{Group: g.Group, OwnHostname: true, OwnImage: ownImage,
+		Config: g.machine(ctx, r, "", one)}
+	p.Unknown = p.Unknown || r.Unknown
+
+	return p.Set, append(diags, r.Diags...)
+}
