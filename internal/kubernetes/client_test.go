@@ -233,7 +233,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 							{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 							{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 						},
-						NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.35.2", BootID: "b007"},
+						NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.35.2", OSImage: "Talos (v1.12.1)", BootID: "b007"},
 					},
 				},
 			},
@@ -242,7 +242,8 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 
 	got := ca.client(t, server.URL).Observe(t.Context())
 	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
-		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2", BootID: "b007"},
+		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
+			OSImage: "Talos (v1.12.1)", BootID: "b007"},
 		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
 			UnschedulableSince: since},
 	}}

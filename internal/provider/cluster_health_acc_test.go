@@ -38,6 +38,10 @@ output "conditions" {
   value = data.talosop_cluster_health.this.conditions
 }
 
+output "picture" {
+  value = [data.talosop_cluster_health.this.markdown, data.talosop_cluster_health.this.svg]
+}
+
 output "etcd" {
   value = [data.talosop_etcd_members.this.members, data.talosop_etcd_members.this.alarms]
 }
@@ -84,6 +88,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	}
 
 	s.etcdIsHealthy(t, w)
+	s.isDrawn(t, w)
 	expectNoChanges(t, w, "while all is well")
 
 	s.oneIsOff(t, w)
@@ -116,6 +121,31 @@ func (s *site) awaitReady(t *testing.T) {
 		if err := m.AwaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// isDrawn finds every machine in the pictures, well and with its versions.
+func (s *site) isDrawn(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	markdown, _ := w.Attribute(healthAddress, "markdown").(string)
+	svg, _ := w.Attribute(healthAddress, "svg").(string)
+
+	if strings.Contains(markdown, "Pending operations") || strings.Contains(markdown, "❌") ||
+		!strings.HasPrefix(markdown, "### ✅ Cluster ") || !strings.HasPrefix(svg, "<svg ") {
+		t.Errorf("a healthy cluster is drawn as\n%s\n%s", markdown, svg)
+	}
+
+	for _, m := range s.Machines() {
+		title := m.Name() + " (" + m.Address().String() + ")"
+		if !strings.Contains(markdown, "| ✅ | `"+title+"` | ") || !strings.Contains(svg, ">"+title+"<") {
+			t.Errorf("%s is not in\n%s", title, markdown)
+		}
+	}
+
+	// All run the same Talos, which control planes say themselves and workers through their nodes.
+	if got := strings.Count(markdown, "| `"+sim.DefaultTalosVersion+"` |"); got != len(s.Machines()) {
+		t.Errorf("%d machines run %s in\n%s", got, sim.DefaultTalosVersion, markdown)
 	}
 }
 

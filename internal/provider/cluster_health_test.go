@@ -139,6 +139,32 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 	}
 }
 
+// Operations are drawn as pending where they are given, also those of a cluster that does not answer.
+func TestClusterHealth_drawsOperations(t *testing.T) {
+	t.Parallel()
+
+	config := configuration{"cluster": writtenHandle("10.0.0.1"), "timeouts": configuration{"read": "200ms"}}
+
+	for _, test := range []struct {
+		operations any
+		want       string
+	}{
+		{nil, ""}, {[]any{}, "| – | none |"}, {[]any{"reboot cp-1", "reboot cp-2"}, "| 1 | `reboot cp-1` |\n| 2 | `reboot cp-2` |"},
+	} {
+		state, _ := look(t, "talosop_cluster_health", with(config, test.operations, "operations"))
+
+		var markdown, svg string
+
+		must(t, attributesIn(t, state)["markdown"].As(&markdown))
+		must(t, attributesIn(t, state)["svg"].As(&svg))
+
+		if !strings.HasPrefix(markdown, "### ❔ Cluster `prod`: Unreachable\n") || !strings.Contains(markdown, test.want) ||
+			strings.Contains(markdown, "Pending") != (test.want != "") || strings.Contains(svg, "Pending") != (test.want != "") {
+			t.Errorf("with %v it is drawn as\n%s\n%s", test.operations, markdown, svg)
+		}
+	}
+}
+
 func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	t.Parallel()
 

@@ -21,6 +21,8 @@ type Cluster struct {
 	Etcd Etcd
 	// Certificates are those that were seen.
 	Certificates []Certificate
+	// Machines are those that were seen: control planes, then workers.
+	Machines []Machine
 	// Reached is true when a control plane or the Kubernetes API answered at all.
 	Reached bool
 	// Silent tells who gave no answer, and why, in the words of the network. These are
@@ -77,6 +79,7 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 		nodesSchedulable(have.Kubernetes), certificatesValid(planes, have, h.Certificates))
 
 	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == cluster.Member })
+	h.Machines = machinesOf(planes, have, h.Etcd)
 	h.Silent = h.Etcd.Silent
 
 	if !have.Kubernetes.Reachable {
@@ -102,15 +105,27 @@ func (h Cluster) Summary() string {
 		}
 	}
 
+	if len(wrong) == 0 {
+		return h.State()
+	}
+
+	return h.State() + ": " + strings.Join(wrong, "; ")
+}
+
+// State is Ready, Degraded, or Unreachable when nobody answered.
+func (h Cluster) State() string {
 	switch {
-	case len(wrong) == 0:
+	case h.Healthy():
 		return string(cluster.Ready)
 	case !h.Reached:
-		return "Unreachable: " + strings.Join(wrong, "; ")
+		return Unreachable
 	default:
-		return string(cluster.Degraded) + ": " + strings.Join(wrong, "; ")
+		return string(cluster.Degraded)
 	}
 }
+
+// Unreachable is the state of a cluster that did not answer.
+const Unreachable = "Unreachable"
 
 func allTrue(conditions []Condition) bool {
 	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != True })
@@ -119,7 +134,9 @@ func allTrue(conditions []Condition) bool {
 // plane is one control plane: of the spec, or known from etcd only.
 type plane struct {
 	title string
-	state cluster.MachineState
+	// name is that of its node, or of its member; empty when neither is known. address may be empty, too.
+	name, address string
+	state         cluster.MachineState
 	// member is the ID of its etcd member; empty when none is known.
 	member string
 }
@@ -144,13 +161,13 @@ func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 
 		member, _ := have.MemberOf(m)
 		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state,
-			member: member.ID})
+			name: cmp.Or(state.NodeName, member.Name), address: m.Address, member: member.ID})
 	}
 
 	for _, member := range cluster.Unowned(want, have) {
-		planes = append(planes, plane{
-			title: titled(member.NameOrID(), member.Host()), state: have.Peers[member.ID], member: member.ID,
-		})
+		state := have.Peers[member.ID]
+		planes = append(planes, plane{title: titled(member.NameOrID(), member.Host()), state: state,
+			name: cmp.Or(state.NodeName, member.Name), address: member.Host(), member: member.ID})
 	}
 
 	slices.SortStableFunc(planes, func(a, b plane) int { return strings.Compare(a.title, b.title) })
@@ -189,6 +206,25 @@ func (p plane) absence() (reason string, known bool) {
 	}
 }
 
+// unready says why Talos does not run as it should on a control plane; empty when it does. known is false when nobody
+// can tell.
+func (p plane) unready() (reason string, known bool) {
+	if absence, known := p.absence(); absence != "" {
+		return absence, known
+	}
+
+	switch s := p.state; {
+	case s.Role == cluster.Worker:
+		return "is a worker", true
+	case s.Stage != cluster.StageRunning:
+		return "is in stage " + string(s.Stage), true
+	case !s.Ready:
+		return "is not ready" + cluster.Because(strings.Join(s.Unmet, ", ")), true
+	default:
+		return "", true
+	}
+}
+
 func talosAPIReachable(planes []plane) Condition {
 	var bad []string
 
@@ -209,19 +245,12 @@ func controlPlanesReady(planes []plane) Condition {
 	var bad, unsure []string
 
 	for _, p := range planes {
-		absence, known := p.absence()
-
-		switch s := p.state; {
-		case absence != "" && !known:
-			unsure = append(unsure, p.title+" "+absence)
-		case absence != "":
-			bad = append(bad, p.title+" "+absence)
-		case s.Role == cluster.Worker:
-			bad = append(bad, p.title+" is a worker")
-		case s.Stage != cluster.StageRunning:
-			bad = append(bad, fmt.Sprintf("%s is in stage %s", p.title, s.Stage))
-		case !s.Ready:
-			bad = append(bad, p.title+" is not ready"+cluster.Because(strings.Join(s.Unmet, ", ")))
+		switch reason, known := p.unready(); {
+		case reason == "":
+		case known:
+			bad = append(bad, p.title+" "+reason)
+		default:
+			unsure = append(unsure, p.title+" "+reason)
 		}
 	}
 

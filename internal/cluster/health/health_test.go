@@ -500,3 +500,72 @@ func TestEtcdHealth_ofASilentMember(t *testing.T) {
 		t.Errorf("a silent etcd is %+v", got)
 	}
 }
+
+// Each machine is listed once, whether it is known by its address, by etcd or as a node.
+func TestHealth_machines(t *testing.T) {
+	t.Parallel()
+
+	const cp1, cp2, cp3, w1 = "cp-1 (10.0.0.1) True running ", "cp-2 (10.0.0.2) True running ",
+		"cp-3 (10.0.0.3) True running ", "w-1 (10.0.0.9) True  v1.13.0"
+
+	tests := map[string]struct {
+		breaks func(*watched)
+		want   []string
+	}{
+		"all is well": {breaks: func(*watched) {}, want: []string{cp1, cp2, cp3, w1}},
+		"a control plane that does not answer has its node by its address": {
+			breaks: func(w *watched) {
+				w.silent("10.0.0.1", "a1")
+				w.have.Etcd = cluster.EtcdState{}
+				w.have.Peers = nil
+				w.have.Kubernetes.Nodes[0].Addresses = []string{"10.0.0.1"}
+				w.have.Kubernetes.Nodes[0].OSImage = "Talos (v1.12.0)"
+				w.have.Kubernetes.Nodes[2].ControlPlane = true
+			},
+			want: []string{"10.0.0.1 Unknown does not answer v1.12.0", "cp-2 (10.0.0.2) Unknown running ", "cp-3 True  ", w1},
+		},
+		"one is not ready, the node of another is missing, one has no member": {
+			breaks: func(w *watched) {
+				s := w.have.Machines["10.0.0.1"]
+				s.Ready, s.Unmet = false, []string{"nodeReady"}
+				w.have.Machines["10.0.0.1"] = s
+				w.have.Kubernetes.Nodes = slices.Delete(w.have.Kubernetes.Nodes, 1, 2)
+				w.have.Etcd.Members[0].Learner = true
+			},
+			want: []string{"cp-1 (10.0.0.1) False is not ready (nodeReady) ", "cp-2 (10.0.0.2) False running ",
+				"cp-3 (10.0.0.3) False running ", w1},
+		},
+		"Kubernetes does not answer": {
+			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{} },
+			want: []string{"cp-1 (10.0.0.1) Unknown running ", "cp-2 (10.0.0.2) Unknown running ",
+				"cp-3 (10.0.0.3) Unknown running "},
+		},
+		"a worker is cordoned, and runs something else": {
+			breaks: func(w *watched) {
+				w.have.Kubernetes.Nodes[3].Unschedulable = true
+				w.have.Kubernetes.Nodes[3].OSImage = "Debian"
+			},
+			want: []string{cp1, cp2, cp3, "w-1 (10.0.0.9) False  "},
+		},
+		"nobody answers": {
+			breaks: (*watched).allSilent,
+			want:   []string{"10.0.0.1 Unknown does not answer ", "10.0.0.2 Unknown does not answer "},
+		},
+	}
+
+	for what, test := range tests {
+		w := newWatched()
+		w.have.Kubernetes.Nodes[3].Addresses = []string{"10.0.0.9"}
+		w.have.Kubernetes.Nodes[3].OSImage = "Talos (v1.13.0)"
+		test.breaks(w)
+
+		var got []string
+		for _, m := range w.of().Machines {
+			got = append(got, fmt.Sprintf("%s %s %s %s", m.Title, m.Status, m.Talos, m.TalosVersion))
+		}
+
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}

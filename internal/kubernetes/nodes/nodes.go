@@ -84,6 +84,7 @@ func Of(node *corev1.Node) cluster.Node {
 		Cordoned:       marked(node),
 		ControlPlane:   controlPlane,
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+		OSImage:        node.Status.NodeInfo.OSImage,
 		BootID:         node.Status.NodeInfo.BootID,
 		Keys:           rotation.ParseKeys(node.Annotations[rotation.Annotation]),
 	}

@@ -75,6 +75,7 @@ func (d *clusterHealthDataSource) Read(ctx context.Context, req datasource.ReadR
 
 	health := clusterhealth.Of(seen.want, seen.have, clusterhealth.Expiry{Authorities: seen.authorities, Within: within})
 	config.Fill(health)
+	config.Draw(seen.want, health)
 
 	resp.Diagnostics.Append(seen.partly(health.Silent, "`conditions` has what is known.")...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)

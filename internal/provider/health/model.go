@@ -9,18 +9,23 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health/picture"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 type clusterHealthModel struct {
 	Cluster       types.Object   `tfsdk:"cluster"`
 	ExpiresWithin tf.Duration    `tfsdk:"expires_within"`
+	Operations    types.List     `tfsdk:"operations"`
 	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 	Healthy       types.Bool     `tfsdk:"healthy"`
 	Summary       types.String   `tfsdk:"summary"`
 	Conditions    types.List     `tfsdk:"conditions"`
 	Certificates  types.List     `tfsdk:"certificates"`
+	Markdown      types.String   `tfsdk:"markdown"`
+	SVG           types.String   `tfsdk:"svg"`
 }
 
 func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
@@ -56,6 +61,16 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	}
 
 	attributes["certificates"] = certificatesAttribute()
+	attributes["operations"] = schema.ListAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
+			"the cluster, several of them with `concat`. It changes nothing else. Without it nothing is said of them.",
+	}
+	attributes["markdown"] = tf.Told("How the cluster is, for a comment on a pull request: its machines by role with stage, " +
+		"versions, node and member of etcd, `operations`, certificates that end and the conditions. It changes when the " +
+		"cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
+	attributes["svg"] = tf.Told("The same as an image, in light or dark colours as its reader has them. It runs nothing and " +
+		"loads nothing.")
 
 	return attributes
 }
@@ -85,4 +100,16 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 
 	m.Conditions = types.ListValueMust(conditionType, conditions)
 	m.Certificates = certificatesOf(health.Certificates)
+}
+
+// Draw puts the pictures into the model.
+func (m *clusterHealthModel) Draw(want cluster.Spec, health clusterhealth.Cluster) {
+	seen := picture.Observation{Name: want.Name, Endpoint: want.Endpoint, Health: health}
+
+	if !m.Operations.IsNull() {
+		operations, _ := tf.KnownStrings(m.Operations) // nothing in the configuration of a read is unknown
+		seen.Operations = append([]string{}, operations...)
+	}
+
+	m.Markdown, m.SVG = types.StringValue(picture.Markdown(seen)), types.StringValue(picture.SVG(seen))
 }

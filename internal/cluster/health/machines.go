@@ -1,0 +1,145 @@
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Machine is one machine of a cluster as it is seen from outside: a control plane through its Talos API, etcd and
+// Kubernetes, any other one through its node alone.
+type Machine struct {
+	// Title names it as the conditions do, such as "cp-1 (10.0.0.11)".
+	Title string
+	Role  cluster.Role
+	// Status is False when something is known to be wrong with it, Unknown when that cannot be told.
+	Status Status
+	// Talos says how Talos is on it, such as "running" or "is in stage booting"; empty for a machine that was seen as a
+	// node alone.
+	Talos string
+	// TalosVersion is what the machine says, or its node; empty when neither does.
+	TalosVersion string
+	// Node and Member are nil when none was seen.
+	Node   *cluster.Node
+	Member *Member
+}
+
+// machinesOf lists the control planes by their titles, then nodes that are none of them by role and name.
+func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
+	var out []Machine
+
+	rest := slices.Clone(have.Kubernetes.Nodes)
+
+	for _, p := range planes {
+		var node *cluster.Node
+
+		if i := slices.IndexFunc(rest, p.isOn); i >= 0 {
+			found := rest[i]
+			node, rest = &found, slices.Delete(rest, i, i+1)
+		}
+
+		out = append(out, p.machine(node, have, etcd))
+	}
+
+	slices.SortFunc(rest, func(a, b cluster.Node) int {
+		return cmp.Or(cmp.Compare(roleOf(a), roleOf(b)), strings.Compare(a.Name, b.Name))
+	})
+
+	for _, n := range rest {
+		address := ""
+		if len(n.Addresses) > 0 {
+			address = n.Addresses[0]
+		}
+
+		out = append(out, Machine{Title: titled(n.Name, address), Role: roleOf(n), Status: statusOf(&n, true),
+			TalosVersion: talosOf(&n), Node: &n})
+	}
+
+	return out
+}
+
+// isOn finds the node of a control plane: by its name, or by its address while the machine does not say the name.
+func (p plane) isOn(n cluster.Node) bool {
+	return n.Name == p.name || p.state.NodeName == "" && p.address != "" && slices.Contains(n.Addresses, p.address)
+}
+
+func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Machine {
+	m := Machine{Title: p.title, Role: cluster.ControlPlane, Talos: string(p.state.Stage), Node: node,
+		TalosVersion: cmp.Or(p.state.TalosVersion, talosOf(node))}
+
+	if i := slices.IndexFunc(etcd.Members, func(e Member) bool { return e.ID == p.member }); i >= 0 {
+		m.Member = &etcd.Members[i]
+	}
+
+	talos := True
+
+	reason, known := p.unready()
+	if reason != "" {
+		m.Talos, talos = reason, Unknown
+	}
+
+	if reason != "" && known {
+		talos = False
+	}
+
+	member := Unknown
+
+	switch {
+	case m.Member != nil && len(m.Member.Errors) == 0:
+		member = True
+	case m.Member != nil || have.Etcd.Known:
+		member = False
+	}
+
+	m.Status = worst(talos, statusOf(node, have.Kubernetes.Reachable), member)
+
+	return m
+}
+
+// statusOf is that of a node; listed is true when the nodes are known.
+func statusOf(n *cluster.Node, listed bool) Status {
+	switch {
+	case !listed:
+		return Unknown
+	case n == nil || !n.Ready || n.Unschedulable:
+		return False
+	default:
+		return True
+	}
+}
+
+// worst is False before Unknown before True.
+func worst(statuses ...Status) Status {
+	for _, s := range []Status{False, Unknown} {
+		if slices.Contains(statuses, s) {
+			return s
+		}
+	}
+
+	return True
+}
+
+func roleOf(n cluster.Node) cluster.Role {
+	if n.ControlPlane {
+		return cluster.ControlPlane
+	}
+
+	return cluster.Worker
+}
+
+// talosOf is the version that a node reports as its system, which Talos calls "Talos (v1.13.0)" (Talos 1.13,
+// pkg/machinery/version, OSRelease).
+func talosOf(n *cluster.Node) string {
+	if n == nil {
+		return ""
+	}
+
+	version, ok := strings.CutPrefix(n.OSImage, "Talos (")
+	if !ok {
+		return ""
+	}
+
+	return strings.TrimSuffix(version, ")")
+}

@@ -1,0 +1,312 @@
+// Package picture draws how a cluster is, for a comment on a pull request: as Markdown and as SVG.
+//
+// A picture depends on what was observed and on nothing else: not on the time, unless a certificate is about to end.
+// Names and messages come from machines, and whoever has a machine chooses them, so both renderings let none of them
+// be markup: [Markdown] puts them into code spans, which have no links, mentions or references, and [SVG] escapes them.
+package picture
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+)
+
+// Observation is what a picture is made of.
+type Observation struct {
+	Name, Endpoint string
+	Health         health.Cluster
+	// Operations are those that a plan holds, in order; nil where nobody says.
+	Operations []string
+}
+
+// A comment on GitHub has 65,536 characters, and its reader a screen.
+const (
+	mostRows       = 40
+	longestText    = 300
+	longestSummary = 1000
+)
+
+// page is what both renderings show.
+type page struct {
+	name, state string
+	status      health.Status
+	summary     string
+	facts       []fact
+	tables      []table
+}
+
+type fact struct {
+	label string
+	text  []cell
+}
+
+type table struct {
+	heading string
+	columns []column
+	rows    []row
+	// more is how many rows were left out.
+	more int
+	// marked tables show the status of each row.
+	marked bool
+	// folded ones may be hidden until somebody wants them.
+	folded bool
+}
+
+type column struct {
+	name string
+	// width in the SVG.
+	width int
+}
+
+type row struct {
+	status health.Status
+	cells  []cell
+}
+
+// cell is a text; a quoted one came from outside, and any other is a word of this package.
+type cell struct {
+	text   string
+	quoted bool
+}
+
+func word(text string) cell { return cell{text: text} }
+
+// quoted is what somebody else wrote, in one line; a dash where there is nothing.
+func quoted(text string) cell {
+	if text = clean(text, longestText); text == "" {
+		return word("–")
+	}
+
+	return cell{text: text, quoted: true}
+}
+
+// pageOf lays out an observation.
+func pageOf(o Observation) page {
+	h := o.Health
+	p := page{name: clean(o.Name, longestText), state: h.State(), summary: clean(h.Summary(), longestSummary),
+		facts: []fact{{"Endpoint", []cell{quoted(o.Endpoint)}}, {"Machines", []cell{word(counts(h.Machines))}},
+			{"etcd", etcdFact(h.Etcd)}}}
+
+	switch {
+	case h.Healthy():
+		p.status = health.True
+	case h.Reached:
+		p.status = health.False
+	default:
+		p.status = health.Unknown
+	}
+
+	listed := slices.ContainsFunc(h.Conditions, func(c health.Condition) bool {
+		return c.Name == health.KubernetesAPI && c.Status == health.True
+	})
+
+	for _, role := range []cluster.Role{cluster.ControlPlane, cluster.Worker} {
+		p.add(machinesTable(h, role, listed))
+	}
+
+	if o.Operations != nil {
+		p.add(operationsTable(o.Operations))
+	}
+
+	p.add(certificatesTable(h.Certificates))
+	p.add(conditionsTable(h))
+
+	return p
+}
+
+// add leaves out a table without rows, and of a long one the last rows, first those of which all is well.
+func (p *page) add(t table) {
+	for i := len(t.rows) - 1; i >= 0 && len(t.rows) > mostRows && t.marked; i-- {
+		if t.rows[i].status == health.True {
+			t.rows = slices.Delete(t.rows, i, i+1)
+			t.more++
+		}
+	}
+
+	if over := len(t.rows) - mostRows; over > 0 {
+		t.rows = t.rows[:mostRows]
+		t.more += over
+	}
+
+	if len(t.rows) > 0 {
+		p.tables = append(p.tables, t)
+	}
+}
+
+// counts says how many machines were seen, by role.
+func counts(machines []health.Machine) string {
+	n := map[cluster.Role]int{}
+	unwell := 0
+
+	for _, m := range machines {
+		n[m.Role]++
+
+		if m.Status != health.True {
+			unwell++
+		}
+	}
+
+	text := counted(n[cluster.ControlPlane], "control plane") + ", " + counted(n[cluster.Worker], "worker")
+	if unwell > 0 {
+		text += fmt.Sprintf("; %d of them not known to be well", unwell)
+	}
+
+	return text
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+
+	return strconv.Itoa(n) + " " + what
+}
+
+// etcdFact says how etcd is as a whole.
+func etcdFact(etcd health.Etcd) []cell {
+	if etcd.Cause != "" {
+		return []cell{word("nobody lists the members: "), quoted(etcd.Cause)}
+	}
+
+	text := []cell{word(fmt.Sprintf("%s, quorum %d", counted(len(etcd.Members), "member"), etcd.Quorum))}
+
+	for _, m := range etcd.Members {
+		if m.Leader {
+			text = append(text, word(", leader "), quoted(m.NameOrID()))
+		}
+	}
+
+	for i, alarm := range etcd.Alarms {
+		before := ", "
+		if i == 0 {
+			before = ", alarms: "
+		}
+
+		text = append(text, word(before), quoted(alarm))
+	}
+
+	return text
+}
+
+// machinesTable lists the machines of a role; listed is true when the nodes of the cluster are known.
+func machinesTable(h health.Cluster, role cluster.Role, listed bool) table {
+	t := table{heading: "Workers", marked: true,
+		columns: []column{{"Worker", 330}, {"Talos", 86}, {"Kubernetes", 86}, {"Node", 226}}}
+	if role == cluster.ControlPlane {
+		t.heading = "Control planes"
+		t.columns = []column{{"Control plane", 180}, {"Stage", 150}, {"Talos", 86}, {"Kubernetes", 86}, {"Node", 106},
+			{"etcd", 120}}
+	}
+
+	for _, m := range h.Machines {
+		if m.Role != role {
+			continue
+		}
+
+		version := ""
+		if m.Node != nil {
+			version = m.Node.KubeletVersion
+		}
+
+		cells := []cell{quoted(m.Title), quoted(m.TalosVersion), quoted(version), nodeCell(m.Node, listed)}
+		if role == cluster.ControlPlane {
+			cells = append(slices.Insert(cells, 1, quoted(m.Talos)), memberCell(m.Member, h.Etcd.Cause == ""))
+		}
+
+		t.rows = append(t.rows, row{m.Status, cells})
+	}
+
+	return t
+}
+
+func nodeCell(n *cluster.Node, listed bool) cell {
+	switch {
+	case n == nil && listed:
+		return word("no node")
+	case n == nil:
+		return word("unknown")
+	}
+
+	text := "Ready"
+	if !n.Ready {
+		text = "not Ready" + cluster.Because(n.ReadyReason)
+	}
+
+	switch {
+	case n.Unschedulable && n.Cordoned:
+		text += ", cordoned by talosop"
+	case n.Unschedulable:
+		text += ", cordoned"
+	}
+
+	if n.Ready {
+		return word(text)
+	}
+
+	return quoted(text)
+}
+
+func memberCell(m *health.Member, listed bool) cell {
+	switch {
+	case m == nil && listed:
+		return word("no member")
+	case m == nil:
+		return word("unknown")
+	case m.Learner:
+		return word("learner")
+	case len(m.Errors) > 0 && m.Leader:
+		return quoted("leader: " + strings.Join(m.Errors, ", "))
+	case len(m.Errors) > 0:
+		return quoted(strings.Join(m.Errors, ", "))
+	case m.Leader:
+		return word("leader")
+	default:
+		return word("follower")
+	}
+}
+
+func operationsTable(operations []string) table {
+	t := table{heading: "Pending operations", columns: []column{{"", 30}, {"Operation", 698}}}
+
+	for i, operation := range operations {
+		t.rows = append(t.rows, row{health.True, []cell{word(strconv.Itoa(i + 1)), quoted(operation)}})
+	}
+
+	if len(operations) == 0 {
+		t.rows = []row{{health.True, []cell{word("–"), word("none")}}}
+	}
+
+	return t
+}
+
+// certificatesTable lists the certificates that are due. Of all others the end is left out: Talos renews some of them
+// twice a day.
+func certificatesTable(certificates []health.Certificate) table {
+	t := table{heading: "Certificates that end", marked: true,
+		columns: []column{{"Certificate", 180}, {"Of", 322}, {"Valid until", 226}}}
+
+	for _, c := range certificates {
+		if c.Due {
+			t.rows = append(t.rows, row{health.False,
+				[]cell{quoted(c.Name), quoted(c.Server), word(c.NotAfter.UTC().Format(time.RFC3339))}})
+		}
+	}
+
+	return t
+}
+
+func conditionsTable(h health.Cluster) table {
+	t := table{heading: "Conditions", marked: true, folded: h.Healthy(),
+		columns: []column{{"Condition", 180}, {"Status", 80}, {"Reason", 468}}}
+
+	for _, c := range h.Conditions {
+		t.rows = append(t.rows, row{c.Status, []cell{word(c.Name), word(string(c.Status)), quoted(c.Reason)}})
+	}
+
+	return t
+}
