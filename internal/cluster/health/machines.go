@@ -16,7 +16,7 @@ type Machine struct {
 	Role  cluster.Role
 	// Status is False when something is known to be wrong with it, Unknown when that cannot be told.
 	Status Status
-	// Talos says how Talos is on it, such as "running" or "is in stage booting"; empty for a machine that was seen as a
+	// Talos says how Talos is on it, such as "running" or "does not answer"; empty for a machine that was seen as a
 	// node alone.
 	Talos string
 	// TalosVersion is what the machine says, or its node; empty when neither does.
@@ -77,11 +77,16 @@ func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Mac
 
 	reason, known := p.unready()
 	if reason != "" {
-		m.Talos, talos = reason, Unknown
+		talos = Unknown
 	}
 
 	if reason != "" && known {
 		talos = False
+	}
+
+	// A stage that is not running says enough.
+	if reason != "" && (p.state.Access != cluster.Member || p.state.Stage == cluster.StageRunning) {
+		m.Talos = reason
 	}
 
 	member := Unknown

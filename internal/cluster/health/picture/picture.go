@@ -196,11 +196,11 @@ func etcdFact(etcd health.Etcd) []cell {
 // machinesTable lists the machines of a role; listed is true when the nodes of the cluster are known.
 func machinesTable(h health.Cluster, role cluster.Role, listed bool) table {
 	t := table{heading: "Workers", marked: true,
-		columns: []column{{"Worker", 330}, {"Talos", 86}, {"Kubernetes", 86}, {"Node", 226}}}
+		columns: []column{{"Worker", 292}, {"Talos", 78}, {"Kubernetes", 82}, {"Node", 276}}}
 	if role == cluster.ControlPlane {
 		t.heading = "Control planes"
-		t.columns = []column{{"Control plane", 180}, {"Stage", 150}, {"Talos", 86}, {"Kubernetes", 86}, {"Node", 106},
-			{"etcd", 120}}
+		t.columns = []column{{"Control plane", 166}, {"Stage", 126}, {"Talos", 78}, {"Kubernetes", 82}, {"Node", 154},
+			{"etcd", 122}}
 	}
 
 	for _, m := range h.Machines {
@@ -288,7 +288,7 @@ func operationsTable(operations []string) table {
 // twice a day.
 func certificatesTable(certificates []health.Certificate) table {
 	t := table{heading: "Certificates that end", marked: true,
-		columns: []column{{"Certificate", 180}, {"Of", 322}, {"Valid until", 226}}}
+		columns: []column{{"Certificate", 166}, {"Of", 286}, {"Valid until", 276}}}
 
 	for _, c := range certificates {
 		if c.Due {
@@ -302,7 +302,7 @@ func certificatesTable(certificates []health.Certificate) table {
 
 func conditionsTable(h health.Cluster) table {
 	t := table{heading: "Conditions", marked: true, folded: h.Healthy(),
-		columns: []column{{"Condition", 180}, {"Status", 80}, {"Reason", 468}}}
+		columns: []column{{"Condition", 166}, {"Status", 78}, {"Reason", 484}}}
 
 	for _, c := range h.Conditions {
 		t.rows = append(t.rows, row{c.Status, []cell{word(c.Name), word(string(c.Status)), quoted(c.Reason)}})

@@ -85,7 +85,8 @@ func (s *seen) degrade() {
 	nodes[2].Ready, nodes[2].ReadyReason = false, "NodeStatusUnknown"
 	nodes[3].Unschedulable, nodes[3].Cordoned = true, true
 	nodes[4].Unschedulable = true
-	s.have.Kubernetes.Certificates[0].NotAfter = began.AddDate(0, 0, 3)
+	s.have.Kubernetes.Certificates[0].Certificate = cluster.Certificate{NotBefore: began.AddDate(-1, 0, 3),
+		NotAfter: began.AddDate(0, 0, 3)}
 }
 
 // silence lets nobody answer.

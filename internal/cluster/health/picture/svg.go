@@ -93,12 +93,13 @@ func (d *drawing) header(p page) {
 	const (
 		labelWidth = 90
 		nameHeight = 34
-		// nameScale is how much larger the name is than other text.
-		nameScale = 1.6
+		stateWidth = 130
+		// textSize and nameSize are those of the fonts.
+		textSize, nameSize = 13, 20
 	)
 
 	d.mark(margin, d.y+2, p.status)
-	text := wrapped(p.name, int((width-2*margin-markWidth-130)/nameScale), 1)
+	text := wrapped(p.name, (width-2*margin-markWidth-stateWidth)*textSize/nameSize, 1)
 	d.text(margin+markWidth+4, d.y+17, "name", append(text, "")[0])
 	fmt.Fprintf(d, `<text class="heading" text-anchor="end" x="%d" y="%d">%s</text>`+"\n", width-margin, d.y+15, p.state)
 	d.y += nameHeight

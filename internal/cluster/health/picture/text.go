@@ -64,7 +64,7 @@ func lineEnd(rest []rune, n int) int {
 		return n
 	}
 
-	for i := n; i > n/2; i-- {
+	for i := n; i > n/3; i-- {
 		if rest[i-1] == ' ' {
 			return i
 		}
