@@ -66,11 +66,11 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
 			"the cluster, several of them with `concat`. It changes nothing else. Without it nothing is said of them.",
 	}
-	attributes["markdown"] = tf.Told("How the cluster is, for a comment on a pull request: its machines by role with stage, " +
-		"versions, node and member of etcd, `operations`, certificates that end and the conditions. It changes when the " +
-		"cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
-	attributes["svg"] = tf.Told("The same as an image, in light or dark colours as its reader has them. It runs nothing and " +
-		"loads nothing.")
+	attributes["markdown"] = tf.Told("How the cluster is, for a comment on a pull request: its machines by role with " +
+		"stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It changes when " +
+		"the cluster does. What machines say is in code spans, so that none of it is a link, a mention or HTML.")
+	attributes["svg"] = tf.Told("The same as an image, in light or dark colours as its reader has them. It runs nothing " +
+		"and loads nothing.")
 
 	return attributes
 }

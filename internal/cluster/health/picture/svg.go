@@ -21,7 +21,8 @@ const (
 
 // style has the colours of GitHub, light and dark, with a contrast of at least 4.5 to 1 of text.
 const style = `
-.talosop text { font: 13px system-ui, -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: #1f2328 }
+.talosop text { font: 13px system-ui, -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif }
+.talosop text { fill: #1f2328 }
 .talosop .page { fill: #ffffff; stroke: #d1d9e0 }
 .talosop .line { stroke: #d1d9e0 }
 .talosop text.name { font-size: 20px; font-weight: 600 }
@@ -101,7 +102,8 @@ func (d *drawing) header(p page) {
 	d.mark(margin, d.y+2, p.status)
 	text := wrapped(p.name, (width-2*margin-markWidth-stateWidth)*textSize/nameSize, 1)
 	d.text(margin+markWidth+4, d.y+17, "name", append(text, "")[0])
-	fmt.Fprintf(d, `<text class="heading" text-anchor="end" x="%d" y="%d">%s</text>`+"\n", width-margin, d.y+15, p.state)
+	fmt.Fprintf(&d.Builder, `<text class="heading" text-anchor="end" x="%d" y="%d">%s</text>`+"\n",
+		width-margin, d.y+15, p.state)
 	d.y += nameHeight
 
 	for _, f := range p.facts {
@@ -138,7 +140,7 @@ func (d *drawing) table(t table) {
 	d.y += columnsHeight
 
 	for _, r := range t.rows {
-		fmt.Fprintf(d, `<path class="line" d="M%d %d.5H%d"/>`+"\n", margin, d.y-3, width-margin)
+		fmt.Fprintf(&d.Builder, `<path class="line" d="M%d %d.5H%d"/>`+"\n", margin, d.y-3, width-margin)
 
 		if t.marked {
 			d.mark(margin, d.y+2, r.status)
@@ -180,12 +182,12 @@ func (d *drawing) text(x, y int, class, text string) {
 		class = fmt.Sprintf(` class="%s"`, class)
 	}
 
-	fmt.Fprintf(d, "<text%s x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, escaped(text))
+	fmt.Fprintf(&d.Builder, "<text%s x=\"%d\" y=\"%d\">%s</text>\n", class, x, y, escaped(text))
 }
 
 func (d *drawing) mark(x, y int, status health.Status) {
-	fmt.Fprintf(d, "<g transform=\"translate(%d %d)\"><title>%s</title>%s</g>\n", x, y, shapes[status].what,
-		shapes[status].shape)
+	fmt.Fprintf(&d.Builder, "<g transform=\"translate(%d %d)\"><title>%s</title>%s</g>\n",
+		x, y, shapes[status].what, shapes[status].shape)
 }
 
 // escaped is a text as XML: what XML cannot have at all is not in what was cleaned.
