@@ -90,6 +90,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	s.etcdIsHealthy(t, w)
 	s.isDrawn(t, w)
 	expectNoChanges(t, w, "while all is well")
+	pendingIsDrawn(t, w)
 
 	s.oneIsOff(t, w)
 	s.allAreOff(t, w)
@@ -147,6 +148,30 @@ func (s *site) isDrawn(t *testing.T, w *clitest.Workspace) {
 	if got := strings.Count(markdown, "| `"+sim.DefaultTalosVersion+"` |"); got != len(s.Machines()) {
 		t.Errorf("%d machines run %s in\n%s", got, sim.DefaultTalosVersion, markdown)
 	}
+}
+
+// pendingIsDrawn plans a change, and finds what it does in the picture of the plan: nothing has to be applied for that,
+// where the data source refers to the resources through locals. The CLIs put off one that refers to them directly.
+func pendingIsDrawn(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+	w.Write("pending.tf", `
+locals {
+  cluster    = talosop_control_plane.this.cluster
+  operations = concat(talosop_control_plane.this.operations, talosop_worker.this.operations)
+}
+
+data "talosop_cluster_health" "pending" {
+  cluster    = local.cluster
+  operations = local.operations
+}
+
+output "pending" {
+  value = data.talosop_cluster_health.pending.markdown
+}
+`)
+	says(t, w.MustRun("plan", `-var=config_patches=["machine: {nodeLabels: {example.com/new: label}}"]`),
+		"**Pending operations**", "| 1 | `")
+	w.Write("pending.tf", "")
 }
 
 func (s *site) etcdIsHealthy(t *testing.T, w *clitest.Workspace) {

@@ -1,7 +1,13 @@
-# How the cluster is, and what the plan holds for it.
-data "talosop_cluster_health" "prod" {
+# Through locals: a data source that refers to a resource directly is read during the apply whenever the resource changes.
+locals {
   cluster    = talosop_control_plane.prod.cluster
   operations = concat(talosop_control_plane.prod.operations, talosop_worker.prod.operations)
+}
+
+# How the cluster is when the plan is made, and what the plan holds for it.
+data "talosop_cluster_health" "prod" {
+  cluster    = local.cluster
+  operations = local.operations
 }
 
 output "status" {

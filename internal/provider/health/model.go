@@ -64,7 +64,8 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["operations"] = schema.ListAttribute{
 		Optional: true, ElementType: types.StringType,
 		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
-			"the cluster, several of them with `concat`. It changes nothing else. Without it nothing is said of them.",
+			"the cluster, several of them with `concat`, and through a `local`, as the cluster too: what refers to a resource " +
+			"directly is read during the apply when that changes. Without it nothing is said of them.",
 	}
 	attributes["markdown"] = tf.Told("How the cluster is, for a comment on a pull request: its machines by role with " +
 		"stage, versions, node and member of etcd, `operations`, certificates that end and the conditions. It changes when " +
