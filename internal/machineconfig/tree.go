@@ -2,13 +2,13 @@ package machineconfig
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/textkeys"
 )
 
 // leaf is a value without parts, or an empty map or list, and where it is.
@@ -65,47 +65,9 @@ func decodeNode(node *yaml.Node) (content any, err error) {
 		return nil, errNotData
 	}
 
-	return textKeys(decoded)
-}
-
-// textKeys turns keys that are no text (8080, true) into text, as JSON has them. Two keys that become the same
-// (0 and 0.0) are refused, because one of them would be lost.
-func textKeys(content any) (any, error) {
-	var err error
-
-	switch content := content.(type) {
-	case map[string]any:
-		for key := range content {
-			if content[key], err = textKeys(content[key]); err != nil {
-				return nil, err
-			}
-		}
-
-		return content, nil
-	case map[any]any:
-		converted := make(map[string]any, len(content))
-
-		for key, value := range content {
-			text := fmt.Sprint(key)
-			if _, twice := converted[text]; twice {
-				return nil, errNotData
-			}
-
-			if converted[text], err = textKeys(value); err != nil {
-				return nil, err
-			}
-		}
-
-		return converted, nil
-	case []any:
-		for i := range content {
-			if content[i], err = textKeys(content[i]); err != nil {
-				return nil, err
-			}
-		}
-
-		return content, nil
-	default:
-		return content, nil
+	if content, err = textkeys.Of(decoded); err != nil {
+		return nil, errNotData
 	}
+
+	return content, nil
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/textkeys"
 )
 
 // Parse reads a configuration, or a part of one: its documents by the names that plans call them, "v1alpha1" for the
@@ -60,9 +61,9 @@ func add(parsed map[string]any, content []*yaml.Node) error {
 		return wrong("a document that is not plain YAML data", "write plain YAML")
 	}
 
-	data, err := textKeys(decoded)
-	if err != nil {
-		return err
+	data, err := textkeys.Of(decoded)
+	if err != nil { // textkeys.ErrTwice is the only one
+		return wrong("two keys that are the same as text", "keep one of them")
 	}
 
 	name := nameOf(data)
@@ -106,41 +107,4 @@ func momentsAsTexts(node *yaml.Node) {
 	for _, child := range node.Content {
 		momentsAsTexts(child)
 	}
-}
-
-// textKeys turns keys that are no text into text, as JSON has them.
-func textKeys(content any) (any, error) {
-	var err error
-
-	switch content := content.(type) {
-	case map[string]any:
-		for key := range content {
-			if content[key], err = textKeys(content[key]); err != nil {
-				return nil, err
-			}
-		}
-	case map[any]any:
-		converted := make(map[string]any, len(content))
-
-		for key, value := range content {
-			text := fmt.Sprint(key)
-			if _, twice := converted[text]; twice {
-				return nil, wrong("two keys that are the same as text", "keep one of them")
-			}
-
-			if converted[text], err = textKeys(value); err != nil {
-				return nil, err
-			}
-		}
-
-		return converted, nil
-	case []any:
-		for i := range content {
-			if content[i], err = textKeys(content[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-
-	return content, nil
 }
