@@ -33,20 +33,6 @@ type Event struct {
 	Elapsed time.Duration
 }
 
-// String is the event as a line without its machine and time.
-func (e Event) String() string {
-	text := string(e.State)
-	if e.Step != nil {
-		text = e.Step.String() + " " + text
-	}
-
-	if e.Reason != "" {
-		text += ": " + e.Reason
-	}
-
-	return text
-}
-
 // tell passes an event on to whoever follows the run.
 func (r *Runner) tell(e Event) {
 	if r.Events != nil {

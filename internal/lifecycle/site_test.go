@@ -215,7 +215,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},
 		Policy: s.policy, Interval: 100 * time.Millisecond,
-		Events: func(e lifecycle.Event) { s.t.Logf("%s %s", e.Machine, e) },
+		Events: func(e lifecycle.Event) { s.t.Logf("%s %s: %v %s", e.Machine, e.State, e.Step, e.Reason) },
 	}
 
 	if s.snapshot != nil {
