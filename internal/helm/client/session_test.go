@@ -41,8 +41,8 @@ type front struct {
 
 // request as it was answered.
 type request struct {
-	method, path string
-	status       int
+	method, path, query string
+	status              int
 }
 
 func newFront(t *testing.T) *front {
@@ -85,7 +85,9 @@ func (f *front) note(response *http.Response) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	f.requests = append(f.requests, request{response.Request.Method, response.Request.URL.Path, response.StatusCode})
+	f.requests = append(f.requests, request{
+		response.Request.Method, response.Request.URL.Path, response.Request.URL.RawQuery, response.StatusCode,
+	})
 
 	return nil
 }
