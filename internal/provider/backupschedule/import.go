@@ -108,7 +108,7 @@ func notImported(attempted string, err error) diag.Diagnostic {
 	return tf.Unable("import", scheduleObject, finding.Report{
 		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
 		Next: "Give a JSON object such as " + importOfSchedule + ", with namespace where it is not " +
-			defaultScheduleNamespace + ".",
+			DefaultNamespace + ".",
 	})
 }
 

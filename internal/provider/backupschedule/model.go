@@ -87,7 +87,7 @@ func (m etcdBackupScheduleModel) Spec(
 	handle, diags := data.HandleFrom(ctx, m.Cluster)
 
 	s = schedule.Spec{
-		Namespace: cmp.Or(r.Text(m.Namespace), defaultScheduleNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
+		Namespace: cmp.Or(r.Text(m.Namespace), DefaultNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
 		Mark:     handleMark(r, handle),
 		Schedule: r.Text(m.Schedule),
 		TimeZone: cmp.Or(r.Text(m.TimeZone), etcdbackup.DefaultZone), Suspend: r.Truth(m.Suspend, false),

@@ -69,9 +69,9 @@ func (r *etcdBackupScheduleResource) Schema(
 	}
 }
 
-// talosAccessPatch is what the configuration of control planes needs (Talos 1.13,
+// TalosAccessPatch is what the configuration of control planes needs (Talos 1.13,
 // v1alpha1.KubernetesTalosAPIAccessConfig).
-func talosAccessPatch(namespace string) string {
+func TalosAccessPatch(namespace string) string {
 	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " +
 		schedule.Role +
 		"\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
@@ -264,7 +264,7 @@ func (s *Scheduler) allow() string {
 	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such " +
 		"as in config_patches of talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches " +
 		"of each talosop_machine that is one:\n\n" +
-		talosAccessPatch(s.Spec.Namespace)
+		TalosAccessPatch(s.Spec.Namespace)
 }
 
 // String names the schedule.

@@ -21,9 +21,9 @@ import (
 
 // What a schedule is when its resource says nothing.
 const (
-	defaultScheduleNamespace = "talosop-backup"
-	defaultRunTimeout        = "1h"
-	defaultHistory           = 3
+	DefaultNamespace  = "talosop-backup"
+	defaultRunTimeout = "1h"
+	defaultHistory    = 3
 )
 
 // The texts that say what a change of a schedule does.
@@ -60,9 +60,9 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 				fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
 		},
 		"namespace": schema.StringAttribute{
-			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(defaultScheduleNamespace)},
+			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultNamespace)},
 			MarkdownDescription: "Namespace of everything that is made, which Talos has to allow " +
-				"([guide](../guides/etcd-backups.md)). Default: `" + defaultScheduleNamespace + "`." + movesObjects,
+				"([guide](../guides/etcd-backups.md)). Default: `" + DefaultNamespace + "`." + movesObjects,
 		},
 		"create_namespace": schema.BoolAttribute{
 			Optional: true,

@@ -52,14 +52,14 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 
 	ctx, from, key, err := storepkg.PlaceOf(r.Snapshot.S3, r.Snapshot.File).Snapshot(ctx, r.Fallback)
 	if err != nil {
-		return wait.Permanent(r.because(err))
+		return wait.Permanent(r.Because(err))
 	}
 
 	archive := backup.Archive{Store: from, Mark: r.Mark, RecordKeys: r.RecordKeys}
 
 	record, err := archive.Recorded(ctx, key)
 	if err != nil && !backup.Unrecorded(err) && !errors.Is(err, backup.ErrRecord) {
-		return wait.Permanent(r.because(err))
+		return wait.Permanent(r.Because(err))
 	}
 
 	// What somebody else wrote says nothing, also of versions.
@@ -70,7 +70,7 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 	}
 
 	if r.Fetched, err = archive.Fetch(ctx, key, keys); err != nil {
-		return wait.Permanent(r.because(err))
+		return wait.Permanent(r.Because(err))
 	}
 
 	if r.Fetched.RecordErr != nil {
@@ -149,8 +149,8 @@ func (s Snapshot) Diagnosis(err error) (cause, remedy string) {
 	}
 }
 
-// because finds the attribute for what came of fetching the snapshot.
-func (r *Restoration) because(err error) error {
+// Because finds the attribute for what came of fetching the snapshot.
+func (r *Restoration) Because(err error) error {
 	asked := r.Snapshot
 	cause, remedy := asked.Diagnosis(err)
 	problem := &Error{At: asked.KeyPath(), From: r.Set.Restore.From, cause: errors.New(cause)}

@@ -1,4 +1,4 @@
-package restore
+package provider
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 )
 
 // What came of fetching a file is told in words that fit a file and its keys.
@@ -39,10 +40,10 @@ func TestRestore_errorsOfFiles(t *testing.T) {
 	} {
 		at := types.ObjectValueMust(map[string]attr.Type{"path": types.StringType},
 			map[string]attr.Value{"path": types.StringValue(c.Path)})
-		r := &Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
-			Snapshot: Snapshot{File: at, Passphrase: c.passphrase}}
+		r := &restore.Restoration{Set: machineset.Set{Restore: machineset.Restoration{From: c.Path}},
+			Snapshot: restore.Snapshot{File: at, Passphrase: c.passphrase}}
 
-		if said := r.because(c.err).Error(); !strings.HasSuffix(said, c.says) {
+		if said := r.Because(c.err).Error(); !strings.HasSuffix(said, c.says) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

@@ -1,4 +1,4 @@
-package providerdata
+package provider
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // The end of a deposed object is planned after the object that takes its place has taken the machines: it resets none
@@ -23,7 +24,7 @@ func TestOwners_deposedObject(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	o := NewOwners()
+	o := providerdata.NewOwners()
 	machines := []cluster.Machine{{Name: "cp-1", Address: "10.0.0.11"}}
 	deposed := machineset.Set{Secrets: string(encoded), Owner: "old"}
 	created := machineset.Set{Secrets: string(encoded)}
