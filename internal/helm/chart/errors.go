@@ -14,6 +14,8 @@ var (
 	// ErrCertificate is that TLS came to nothing: a certificate that is not trusted, one that the
 	// server misses, or a server without TLS. Such an error is ErrUnreachable too.
 	ErrCertificate = errors.New("no TLS connection")
+	// ErrWithoutTLS is that the server speaks HTTP alone. Such an error is ErrCertificate too.
+	ErrWithoutTLS = errors.New("no TLS")
 	// ErrCredentials is that the server refused the credentials, or wants some (401, 403).
 	ErrCredentials = errors.New("credentials refused")
 	// ErrNoChart is that there is no such chart, repository or path.

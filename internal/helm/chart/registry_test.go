@@ -315,7 +315,7 @@ func TestRegistry_withoutTLS(t *testing.T) {
 	installable(t, p, err, "web", "1.0.0")
 	from.PlainHTTP = false
 	_, err = store.Fetch(t.Context(), from)
-	if !errors.Is(err, ErrCertificate) {
+	if !errors.Is(err, ErrCertificate) || !errors.Is(err, ErrWithoutTLS) {
 		t.Error(err)
 	}
 	texts(t, err, host, "does not speak TLS")

@@ -315,7 +315,7 @@ func TestRepository_plainHTTP(t *testing.T) {
 	p, err := store.Fetch(t.Context(), Source{Repository: plain, Chart: "web"})
 	installable(t, p, err, "web", "1.0.0")
 	_, err = store.Fetch(t.Context(), Source{Repository: strings.Replace(plain, "http://", "https://", 1), Chart: "web"})
-	if !errors.Is(err, ErrCertificate) || !errors.Is(err, ErrUnreachable) {
+	if !errors.Is(err, ErrCertificate) || !errors.Is(err, ErrUnreachable) || !errors.Is(err, ErrWithoutTLS) {
 		t.Error(err)
 	}
 	texts(t, err, "does not speak TLS")

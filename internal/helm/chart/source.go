@@ -59,6 +59,12 @@ const (
 
 const ociScheme = "oci://"
 
+// InRegistry is whether a source is an OCI registry.
+func (from Source) InRegistry() bool {
+	return strings.HasPrefix(from.Repository, ociScheme) ||
+		from.Repository == "" && strings.HasPrefix(from.Chart, ociScheme)
+}
+
 // kind tells the kinds of sources apart, and refuses what is none.
 func (from Source) kind() (sourceKind, error) {
 	chart, repository := from.Chart, from.Repository
@@ -73,7 +79,7 @@ func (from Source) kind() (sourceKind, error) {
 	switch {
 	case repository != "" && strings.Contains(chart, "://"):
 		return 0, newError("a chart that is a URL needs no repository", nil, ErrNoChart)
-	case strings.HasPrefix(repository, ociScheme), repository == "" && strings.HasPrefix(chart, ociScheme):
+	case from.InRegistry():
 		return inRegistry, nil
 	case isHTTP(repository):
 		return inRepository, nil

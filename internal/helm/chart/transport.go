@@ -210,6 +210,9 @@ func connectionError(ctx context.Context, at string, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
+	if withoutTLS(err) {
+		return newError(at+": the server does not speak TLS", err, ErrUnreachable, ErrCertificate, ErrWithoutTLS)
+	}
 	if advice := tlsAdvice(err); advice != "" {
 		return newError(at+": "+advice, err, ErrUnreachable, ErrCertificate)
 	}
@@ -220,19 +223,22 @@ func connectionError(ctx context.Context, at string, err error) error {
 	return newError(at, err, ErrUnreachable, errTransient)
 }
 
+// withoutTLS is whether somebody answered who does not know TLS.
+func withoutTLS(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record)
+}
+
 // tlsAdvice says what to do about an error of TLS; empty for other errors.
 func tlsAdvice(err error) string {
 	var verification *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
-	var record tls.RecordHeaderError
 	var operation *net.OpError
 	switch {
 	case errors.As(err, &unknown):
 		return "the certificate of the server is not trusted (give its CA)"
 	case errors.As(err, &verification):
 		return "the certificate of the server is not right"
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
-		return "the server does not speak TLS"
 	// crypto/tls reports an alert of the peer as such an operation (conn.go, readRecordOrCCS).
 	case errors.As(err, &operation) && operation.Op == "remote error":
 		return "the server ended the TLS handshake (does it want a client certificate?)"

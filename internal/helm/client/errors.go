@@ -15,6 +15,8 @@ type NotReadyError struct {
 	// Cause is why the wait ended: the timeout (context.DeadlineExceeded), an interruption
 	// (context.Canceled), or an object that never will be ready.
 	Cause error
+	// Hook is whether it was waited for as a hook of the chart.
+	Hook bool
 }
 
 // NotReady is an object that is not as it should be.

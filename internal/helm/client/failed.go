@@ -32,7 +32,7 @@ func (w *waiting) failed(cause error) error {
 		objects[i] = NotReady{Object: reference(o.info), Text: s.o.Redact(lines[i])}
 	}
 
-	failure := &NotReadyError{Objects: objects, Cause: redacted(cause, s.o.Redact)}
+	failure := &NotReadyError{Objects: objects, Cause: redacted(cause, s.o.Redact), Hook: w.hook}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

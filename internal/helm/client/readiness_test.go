@@ -35,8 +35,9 @@ func await(t *testing.T, ctx context.Context, check func(name string) (string, e
 	o := Options{Pause: time.Nanosecond}.withDefaults()
 	s := &Session{ctx: ctx, o: o, api: &kubernetes.Client{}, place: place{slots: o.Slots}}
 
-	return (&client{s: s}).await(list, 0,
-		func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) })
+	return (&client{s: s}).await(list, 0, waiting{
+		check: func(_ context.Context, info *resource.Info) (string, error) { return check(info.Name) },
+	})
 }
 
 func TestWait_allReadyAtTheSameTime(t *testing.T) {

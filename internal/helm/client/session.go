@@ -38,6 +38,9 @@ type Options struct {
 	Progress func(string)
 	// WithholdSecrets lets templates look up no Secrets, see [Session.Withheld].
 	WithholdSecrets bool
+	// SupposeLookups gives templates, with WithholdSecrets, an object without content for each that they look up by its
+	// name and that is not there.
+	SupposeLookups bool
 	// Slots are shared with other sessions of the process; nil shares with none.
 	Slots *Slots
 	// Grace is how long records of releases may be written after the context ended, 20 s by
@@ -68,8 +71,10 @@ type Session struct {
 	// were. Both by identity.
 	foreign map[identity]string
 	deleted map[identity]types.UID
-	// withheld is what a template was not given.
-	withheld string
+	// withheld is what a template was not given, missing what it looked up that is not there, and listed what it looked
+	// up all of.
+	withheld        string
+	missing, listed []string
 	// told are the notes that were given, each once.
 	told map[string]bool
 }

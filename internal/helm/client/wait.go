@@ -21,6 +21,9 @@ import (
 // errPending is for wait.Until: there is something left to wait for.
 var errPending = errors.New("objects are not ready")
 
+// earlier is how much shorter the first pause of a wait is: much is ready, or gone, at once.
+const earlier = 20
+
 // check observes an object: the reason why it is not ready, empty when it is, and, as an error, why
 // that could not be found out. A permanent error ends the wait.
 type check func(ctx context.Context, info *resource.Info) (reason string, err error)
@@ -29,7 +32,9 @@ type check func(ctx context.Context, info *resource.Info) (reason string, err er
 type waiting struct {
 	c     *client
 	check check
-	all   []*object
+	// hook is whether what is waited for is a hook of the chart.
+	hook bool
+	all  []*object
 	// pending are those that were not ready when they were observed.
 	pending []*object
 }
@@ -43,23 +48,23 @@ type object struct {
 // Wait implements kube.Interface. Jobs are no reason to wait. No timeout, 0, leaves it to the
 // context of the session.
 func (c *client) Wait(resources kube.ResourceList, timeout time.Duration) error {
-	return c.await(resources, timeout, c.ready(false))
+	return c.await(resources, timeout, waiting{check: c.ready(false)})
 }
 
 // WaitWithJobs implements kube.Interface: Wait until Jobs are complete, too.
 func (c *client) WaitWithJobs(resources kube.ResourceList, timeout time.Duration) error {
-	return c.await(resources, timeout, c.ready(true))
+	return c.await(resources, timeout, waiting{check: c.ready(true)})
 }
 
 // WatchUntilReady implements kube.Interface: hooks that are Jobs or Pods have to end well. To others
 // it is enough to exist, as to Helm (kube.Client.watchUntilReady).
 func (c *client) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
-	return c.await(resources, timeout, c.hook)
+	return c.await(resources, timeout, waiting{check: c.hook, hook: true})
 }
 
 // WaitForDelete implements kube.InterfaceExt. Objects that were foreign are not waited for.
 func (c *client) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
-	return c.await(resources, timeout, c.deleted)
+	return c.await(resources, timeout, waiting{check: c.deleted})
 }
 
 // WaitAndGetCompletedPodPhase implements kube.Interface.
@@ -100,12 +105,12 @@ func (c *client) within(timeout time.Duration) (context.Context, context.CancelF
 
 // await waits until a check finds every object ready, while others have the slot. Its error is a
 // *NotReadyError, unless only the slot could not be had again.
-func (c *client) await(resources kube.ResourceList, timeout time.Duration, check check) error {
+func (c *client) await(resources kube.ResourceList, timeout time.Duration, w waiting) error {
 	if len(resources) == 0 {
 		return nil
 	}
 
-	w := &waiting{c: c, check: check}
+	w.c = c
 	for _, info := range resources {
 		w.all = append(w.all, &object{info: info})
 	}
@@ -116,7 +121,7 @@ func (c *client) await(resources kube.ResourceList, timeout time.Duration, check
 		ctx, cancel := c.within(timeout)
 		defer cancel()
 
-		err := wait.Until(ctx, c.s.o.Pause, w.pass)
+		err := wait.Backoff(ctx, c.s.o.Pause/earlier, c.s.o.Pause, w.pass)
 		if err == nil {
 			return nil
 		}

@@ -32,7 +32,7 @@ type withholding struct {
 func (w withholding) ToRESTConfig() (*rest.Config, error) {
 	config, err := w.getter.ToRESTConfig()
 	if err == nil {
-		config.Transport = &secretless{RoundTripper: config.Transport, s: w.s}
+		config.Transport = &lookups{&secretless{RoundTripper: config.Transport, s: w.s}, w.s}
 	}
 
 	return config, err

@@ -21,7 +21,7 @@ import (
 // the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
 func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
 	r := &run{
-		cluster: c, spec: spec, chart: chart,
+		cluster: c, spec: spec, chart: chart, outcome: Outcome{Unseen: true},
 		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true,
 			Timeout: spec.Options.Timeout},
 	}
@@ -30,6 +30,10 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent I
 	_, err := c.observeRetrying(ctx, spec.Name)
 	if err == nil {
 		err = c.holding(ctx, spec.Name, r.converge)
+	}
+
+	if err != nil && !r.outcome.Unseen {
+		r.takeStock(ctx)
 	}
 
 	return r.outcome, redactError(err, spec.Secrets.Redact)
@@ -42,6 +46,8 @@ type run struct {
 	chart   *Package
 	want    Wanted
 	outcome Outcome
+	// brought are objects that the apply may have made, and that no removal of the release removes.
+	brought []brought
 }
 
 // converge observes, decides and takes the first step, until there is none left.
@@ -54,7 +60,7 @@ func (r *run) converge(ctx context.Context) error {
 			return err
 		}
 
-		r.outcome.Now = have
+		r.outcome.Now, r.outcome.Unseen = have, false
 
 		d := Decide(r.want, have, time.Now())
 
@@ -152,6 +158,7 @@ func (r *run) observeAfterFailure(ctx context.Context) {
 	if now, err := observe(ctx, r.spec.Name); err == nil {
 		r.outcome.Now = now
 	} else {
+		r.outcome.Unseen = true
 		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("what is left of the release is not known: "+err.Error()))
 	}
 }

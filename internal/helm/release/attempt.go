@@ -184,15 +184,18 @@ func (r *rendered) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 
 	r.manifest = out.String()
 
-	if r.check != nil {
-		objects, err := r.objects()
-		if err != nil {
-			return nil, err
-		}
+	objects, err := r.objects()
+	if err != nil {
+		return nil, err
+	}
 
-		if r.refusal = r.check(objects); r.refusal != nil {
-			return nil, r.refusal
-		}
+	r.refusal = mistyped(objects)
+	if r.refusal == nil && r.check != nil {
+		r.refusal = r.check(objects)
+	}
+
+	if r.refusal != nil {
+		return nil, r.refusal
 	}
 
 	return out, nil
@@ -261,7 +264,7 @@ func (a *attempt) invalid() error {
 
 // schemaText makes one line of what Helm says of values, which is the name of the chart on a line of
 // its own, a list, and more of that for each dependency (Helm 3.21, chartutil/jsonschema.go,
-// ValidateAgainstSchema).
+// ValidateAgainstSchema). Long ones are cut: a schema may quote itself.
 func schemaText(text, chart string) string {
 	var (
 		found []string
@@ -283,8 +286,24 @@ func schemaText(text, chart string) string {
 		}
 	}
 
+	for i := range found {
+		if runes := []rune(found[i]); len(runes) > longestFinding {
+			found[i] = string(runes[:longestFinding]) + "…"
+		}
+	}
+
+	if more := len(found) - mostFindings; more > 0 {
+		found = append(found[:mostFindings], fmt.Sprintf("… and %d more", more))
+	}
+
 	return strings.Join(found, "; ")
 }
+
+// What somebody reads of what a schema says.
+const (
+	mostFindings   = 10
+	longestFinding = 300
+)
 
 // cloneValues because Helm's actions write into what they get.
 func cloneValues(in map[string]any) map[string]any {

@@ -287,7 +287,7 @@ func TestApply_namesFailedHook(t *testing.T) {
 	}
 
 	for _, text := range []string{"install release " + spec.Name.String(), "Job " + p.namespace + "/web-post",
-		"no such table", "Apply again"} {
+		"no such table", "Apply again", "set disable_hooks = true"} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in:\n%s", text, err)
 		}
@@ -301,6 +301,38 @@ func TestApply_namesFailedHook(t *testing.T) {
 	spec.Values = nil
 	outcome = p.apply(t, spec, chart, release.Intent{Create: true})
 	same(t, "done", outcome.Done, []string{"installed revision 2"})
+}
+
+// A repair runs the hooks of the chart, one of which will never end: it can be done without them.
+func TestApply_repairThatHangsInAHook(t *testing.T) {
+	t.Parallel()
+
+	p, chart := newPlace(t), packageOf(t, kubetest.WithHooks.Package("1.0.0"))
+	spec := p.spec(map[string]any{"pre": map[string]any{kubetest.HangAnnotation: "true"}})
+	spec.Options.DisableHooks = true
+	p.apply(t, spec, chart, release.Intent{Create: true})
+
+	hangs := spec
+	hangs.Options.DisableHooks, hangs.Options.Timeout = false, 2*time.Second
+
+	maps := p.real.API().CoreV1().ConfigMaps(p.namespace)
+	if err := maps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := p.Apply(t.Context(), hangs, chart, release.Intent{Repair: true})
+
+	for _, text := range []string{"Job " + p.namespace + "/web-pre", "set disable_hooks = true and apply"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is not in:\n%v", text, err)
+		}
+	}
+
+	p.apply(t, spec, chart, release.Intent{})
+
+	if _, err := maps.Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+		t.Errorf("without hooks it is not repaired: %v", err)
+	}
 }
 
 func TestApply_namesWhatIsNotReady(t *testing.T) {

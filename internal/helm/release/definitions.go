@@ -192,6 +192,10 @@ func (r *run) defineOne(ctx context.Context, d diff.Object, evenIfThere bool) er
 		content = ownedBy(r.spec.Name, content, map[string]string{kube.ResourcePolicyAnno: kube.KeepPolicy})
 	}
 
+	if live == nil {
+		r.bring(d)
+	}
+
 	_, err = r.cluster.API.ApplyObject(ctx, content)
 
 	return err

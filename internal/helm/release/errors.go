@@ -20,6 +20,11 @@ var (
 	ErrChart = errors.New("the chart has a file that cannot be read")
 	// ErrTemplate is a chart that cannot be rendered.
 	ErrTemplate = errors.New("the chart cannot be rendered")
+	// ErrMissing is a chart that cannot be rendered for want of what the cluster does not have, and another release may
+	// bring: kinds or objects. Such an error is ErrTemplate too.
+	ErrMissing = errors.New("the templates want what the cluster does not have")
+	// ErrType is a chart that makes an object of the values that Kubernetes cannot read.
+	ErrType = errors.New("the chart makes an object that Kubernetes cannot read")
 	// ErrValues are values that the chart's schema forbids.
 	ErrValues = errors.New("the values do not meet the schema of the chart")
 	// ErrSchema is a chart whose schema of values is not whole in itself.

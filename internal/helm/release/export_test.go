@@ -1,6 +1,13 @@
 package release
 
-import helmrelease "helm.sh/helm/v3/pkg/release"
+import (
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+)
+
+// Mistyped is an error when Kubernetes cannot read one of the objects.
+func Mistyped(objects []diff.Object) error { return mistyped(objects) }
 
 // LeaseOf names the Lease of a release.
 func LeaseOf(name Name) string { return leaseOf(name) }

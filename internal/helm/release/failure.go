@@ -33,12 +33,20 @@ func (r *run) failed(ctx context.Context, s *client.Session, a *attempt, have Ob
 			a.marks.made)
 	}
 
+	if hook := s.Failure(); hook != nil && hook.Hook {
+		failure.Next += withoutHooks
+	}
+
 	if ctx.Err() == nil {
 		r.tidy(ctx)
 	}
 
 	return failure
 }
+
+// withoutHooks is the way out where a hook fails or hangs each time, such as one that a repair of drift runs once more.
+const withoutHooks = " If that hook will not succeed and the release can do without it, set disable_hooks = true and " +
+	"apply: then none of the chart's hooks runs, in an uninstall either."
 
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
@@ -153,6 +161,8 @@ func (r *run) undo(ctx context.Context, a *attempt, have Observation) string {
 	case len(a.before) > 0:
 		return fmt.Sprintf(left, strings.Join(a.before, ", ")+" were there before, and would be removed with it")
 	default:
+		last, _ := kept.Last()
+		r.bringAlong(ctx, a, last.Made)
 		err = s.Work(func() error { return uninstall(s, r.spec.Name, r.removal(keptBefore(have))) })
 	}
 
@@ -211,7 +221,7 @@ func (r *run) rollBack(s *client.Session, failed int, to Revision) error {
 
 	inputs := to.Inputs
 	if inputs == "" {
-		inputs = inputsOfAnother
+		inputs = InputsOfAnother
 	}
 
 	cfg.Releases.Driver = &rollingBack{marking: &marking{Driver: cfg.Releases.Driver, inputs: inputs}, failed: failed}

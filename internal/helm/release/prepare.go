@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
 // prepare brings what has to be there before Helm begins. All of it may be repeated.
@@ -54,6 +56,7 @@ func (r *run) namespace(ctx context.Context) error {
 		return err
 	}
 
+	r.bring(diff.Object{APIVersion: "v1", Kind: "Namespace", Name: name})
 	r.done("created namespace %s", name)
 
 	return nil

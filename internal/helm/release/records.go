@@ -39,8 +39,9 @@ const (
 	// labelFormer is the number of the revision that was begun to be uninstalled, and the status
 	// that it had before: Helm writes over it, and what was never deployed is to be installed.
 	labelFormer = "talosop.dev/former"
-	// inputsOfAnother is the mark of a revision that talosop made of one that somebody else had made.
-	inputsOfAnother = "another"
+	// InputsOfAnother is the mark of a revision that talosop made of one that somebody else had made, to which it took
+	// a release back.
+	InputsOfAnother = "another"
 	// recordPrefix of the names of records (Helm 3.21, storage.HelmStorageType).
 	recordPrefix = "sh.helm.release.v1"
 )

@@ -13,6 +13,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
@@ -20,9 +21,9 @@ import (
 // apply would make. It changes nothing. Objects of kinds that the cluster does not have are not
 // checked: definitions may come with the chart, or with another one before it.
 //
-// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrPatch] or [ErrOwned] where
-// that is certain, and [ErrWithheld] for a chart that looks up a Secret that exists; every other one may go away by
-// itself.
+// The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
+// [ErrOwned] where that is certain, [ErrMissing] for a chart that would render otherwise if the cluster had what it does not have,
+// and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
@@ -39,23 +40,8 @@ func (c *Cluster) render(
 	defer s.Close()
 
 	err = s.Work(func() error {
-		a, err := newAttempt(spec, chart, s.Configuration())
+		a, err := c.planned(ctx, s, spec, chart, have)
 		if err != nil {
-			return err
-		}
-
-		a.forecast(have)
-
-		if err := a.collect(chart); err != nil {
-			return err
-		}
-
-		a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient, beforehand: a.beforehand()}
-
-		r := &run{cluster: c, spec: spec}
-		r.guard(ctx, a, have)
-
-		if err := r.definable(ctx, a); err != nil {
 			return err
 		}
 
@@ -65,7 +51,12 @@ func (c *Cluster) render(
 		}
 
 		if err != nil {
-			return r.refused(ctx, a, have, err)
+			refused := (&run{cluster: c, spec: spec}).refused(ctx, a, have, err)
+			if errors.Is(refused, ErrTemplate) {
+				return c.missing(ctx, s, a, chart, have, refused)
+			}
+
+			return refused
 		}
 
 		rendering, err = a.rendering()
@@ -74,6 +65,29 @@ func (c *Cluster) render(
 	})
 
 	return rendering, err
+}
+
+// planned is the dry run of what an apply would do.
+func (c *Cluster) planned(
+	ctx context.Context, s *client.Session, spec Spec, chart *Package, have Observation,
+) (*attempt, error) {
+	a, err := newAttempt(spec, chart, s.Configuration())
+	if err != nil {
+		return nil, err
+	}
+
+	a.forecast(have)
+
+	if err := a.collect(chart); err != nil {
+		return nil, err
+	}
+
+	a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient, beforehand: a.beforehand()}
+
+	r := &run{cluster: c, spec: spec}
+	r.guard(ctx, a, have)
+
+	return a, r.definable(ctx, a)
 }
 
 // forecast chooses the dry run by what an apply would do in the end.
@@ -101,6 +115,10 @@ func (a *attempt) rendering() (Rendering, error) {
 	}
 
 	hooks, err := hooksOf(a.release.Hooks, a.spec.Namespace)
+	if err == nil {
+		err = mistyped(hooks)
+	}
+
 	if err != nil {
 		return Rendering{}, err
 	}

@@ -244,6 +244,10 @@ type Outcome struct {
 	Notices []string
 	// Now is the release after it, also when the apply failed and the release could be read.
 	Now Observation
+	// Unseen is that an apply failed and nobody knows what there is of the release; Now is what there was before.
+	Unseen bool
+	// Left is what a failed installation has left in the cluster although there is no release, each by its name.
+	Left []string
 }
 
 // Package is a chart that was fetched.
