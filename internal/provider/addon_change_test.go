@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,6 +82,77 @@ func TestAddon_failedUpdate(t *testing.T) {
 	s.expectEmpty(t, "after the second try", wanted)
 }
 
+// After an upgrade that failed and was taken back, the former configuration is what there is, and the other one is still
+// to be applied. So it is with a release that was imported.
+func TestAddon_formerConfigurationAfterARollback(t *testing.T) {
+	t.Parallel()
+
+	for name, imported := range map[string]bool{"made": false, "imported": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s, file := newAddonSite(t), kubeconfigFile(t)
+			config := with(with(without(baseAddon(), "cluster"), file, "kubeconfig", "path"), true, "atomic")
+			s.apply(t, config).must(t)
+
+			if imported {
+				s.imported(t, file, nil)
+				s.apply(t, config).must(t)
+			}
+
+			wanted := with(maps.Clone(config), []any{"replicas: 3\n"}, "values")
+
+			s.cluster.change(func() { s.cluster.failing, s.cluster.undone = errors.New("not ready"), true })
+
+			if failed := s.apply(t, wanted); !failed.failed() {
+				t.Fatal("the upgrade did not fail")
+			}
+
+			for range 2 {
+				if read := s.refresh(t).must(t); len(read.diagnostics) > 0 {
+					t.Errorf("the refresh says %s", show(read.diagnostics))
+				}
+			}
+
+			s.expectEmpty(t, "the former configuration", config)
+
+			if planned := s.plan(t, wanted).must(t); text(t, planned.Value, "revision") != "unknown" {
+				t.Error("what failed is not planned again")
+			}
+
+			s.cluster.change(func() {
+				history := s.cluster.releases[metricsServer]
+				history[len(history)-1].Values = map[string]any{"replicas": float64(7)}
+			})
+			s.refresh(t).must(t).tells(t, "replicas")
+		})
+	}
+}
+
+// imported makes the release one that helm made, and imports it into another resource.
+func (s *addonSite) imported(t *testing.T, kubeconfig string, registry configuration) {
+	t.Helper()
+
+	s.cluster.change(func() { s.cluster.releases[metricsServer][0].Inputs = "" })
+
+	s.driven = s.Another(t)
+	s.imports(t, encoded(t, map[string]any{"kubeconfig": map[string]string{"path": kubeconfig},
+		"namespace": metricsServer.Namespace, "name": metricsServer.Name, "chart": "metrics-server",
+		"repository": "https://charts.example.org", "version": "3.13.0", "registry": registry})).must(t)
+}
+
+// kubeconfigFile is one that leads nowhere.
+func kubeconfigFile(t *testing.T) string {
+	t.Helper()
+
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(file, []byte(
+		"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"+
+			"clusters: [{name: a, cluster: {server: 'https://10.0.0.10:6443'}}]\n"), 0o600))
+
+	return file
+}
+
 // What somebody else does is named, however often the state is refreshed, and put right.
 func TestAddon_driftIsRepaired(t *testing.T) {
 	t.Parallel()
@@ -95,8 +167,8 @@ func TestAddon_driftIsRepaired(t *testing.T) {
 		},
 		"values": {do: func(_ *fakeCluster, last *release.Revision) {
 			last.Values = map[string]any{"replicas": int64(9), "token": "hidden-by-hand"}
-			last.Number++
-		}, says: []string{"revision is 2 instead of 1", "replicas: 2 -> 9"}},
+			last.Number, last.Inputs = last.Number+1, ""
+		}, says: []string{"revision is 2 instead of 1", "values: replicas: 2 -> 9"}},
 		"chart": {
 			do:   func(_ *fakeCluster, last *release.Revision) { last.ChartVersion = "3.12.0" },
 			says: []string{"chart is metrics-server 3.12.0 instead of metrics-server 3.13.0"},

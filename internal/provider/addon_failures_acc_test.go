@@ -26,6 +26,8 @@ func (r *realAddons) testFoundByThePlan(t *testing.T) {
 		"kubernetes": {base(kubetest.NeedsKubernetes), []string{"Kubernetes", `"chart"`}},
 		"schema": {with(base(kubetest.WithSchema), []any{"replicas: none\n"}, "values"),
 			[]string{"replicas", `"values"`}},
+		"type": {with(base(kubetest.Simple), []any{"replicas: two\n"}, "values"),
+			[]string{"Deployment found-by-plan/simple: spec.replicas is of the type string", `"values"`}},
 		"patch": {with(base(kubetest.Simple),
 			[]any{configuration{"patch": "- {op: remove, path: /nothing}", "target": configuration{"kind": "Service"}}},
 			"patches"),
@@ -85,7 +87,6 @@ func (r *realAddons) testFailures(t *testing.T) {
 	}
 
 	d.refresh(t).must(t)
-	d.apply(t, mended).must(t)
 	d.expectEmpty(t, "after the rollback", mended)
 	d.apply(t, nil).must(t)
 

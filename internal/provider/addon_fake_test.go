@@ -25,9 +25,11 @@ type fakeCluster struct {
 	// silent is that nobody answers, failing why applies fail, refusing why charts do not render.
 	silent            bool
 	failing, refusing error
-	// late is why an apply fails that has reached what was wanted, undone that a failed one is taken away.
+	// late is why an apply fails that has reached what was wanted, undone that a failed one is taken away or back.
 	late   error
 	undone bool
+	// outcome is that of one that was taken away.
+	outcome release.Outcome
 	// steps and notices are what applies tell of beside what they made.
 	steps, notices []string
 	// altered is what somebody did to the objects.
@@ -133,8 +135,12 @@ func (f *fakeCluster) Apply(
 		made.Status = release.Failed
 	}
 
+	if former, was := have.Deployed(); f.failing != nil && f.undone && was {
+		return f.takeBack(spec.Name, former, made)
+	}
+
 	if f.failing != nil && f.undone {
-		return release.Outcome{}, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing,
+		return f.outcome, &release.FailedError{Name: spec.Name, Verb: "install", Cause: f.failing,
 			Next: "It was uninstalled."}
 	}
 
@@ -150,6 +156,23 @@ func (f *fakeCluster) Apply(
 	}
 
 	return outcome, f.late
+}
+
+// takeBack is what atomic does: a revision more, with what the former one had.
+func (f *fakeCluster) takeBack(name release.Name, former, made release.Revision) (release.Outcome, error) {
+	back := former
+	back.Number, back.LastDeployed = made.Number+1, made.LastDeployed.Add(time.Second)
+
+	if former.Inputs == "" {
+		back.Inputs = release.InputsOfAnother
+	}
+
+	history := f.releases[name]
+	history[len(history)-1].Status = release.Superseded
+	f.releases[name] = append(history, made, back)
+
+	return release.Outcome{Now: release.Observation{History: f.releases[name]}}, &release.FailedError{Name: name,
+		Verb: "upgrade", Cause: f.failing, Next: "It was rolled back."}
 }
 
 func (f *fakeCluster) Remove(_ context.Context, name release.Name, o release.RemoveOptions) error {
@@ -181,6 +204,7 @@ type fakeCharts struct {
 	pin     chart.Pin
 	Trouble error
 	fetched int
+	asked   []chart.Source
 }
 
 func (f *fakeCharts) Resolve(context.Context, chart.Source) (chart.Pin, error) {
@@ -190,11 +214,12 @@ func (f *fakeCharts) Resolve(context.Context, chart.Source) (chart.Pin, error) {
 	return f.pin, f.Trouble
 }
 
-func (f *fakeCharts) Fetch(context.Context, chart.Source) (*chart.Package, error) {
+func (f *fakeCharts) Fetch(_ context.Context, from chart.Source) (*chart.Package, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 
 	f.fetched++
+	f.asked = append(f.asked, from)
 
 	if f.Trouble != nil {
 		return nil, f.Trouble

@@ -2,8 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,10 +11,7 @@ func TestAddon_refusedImports(t *testing.T) {
 	t.Parallel()
 
 	s := newAddonSite(t)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(file, []byte(
-		"apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"+
-			"clusters: [{name: a, cluster: {server: 'https://10.0.0.10:6443'}}]\n"), 0o600))
+	file := kubeconfigFile(t)
 
 	id := func(path string) string {
 		text, err := json.Marshal(map[string]any{"kubeconfig": map[string]string{"path": path}, "namespace": "shop",
@@ -37,6 +32,9 @@ func TestAddon_refusedImports(t *testing.T) {
 		"no name":    {id: `{"namespace": "shop"}`, says: "name is missing", example: true},
 		"no file":    {id: id(file + ".gone"), says: "Correct what the import id"},
 		"no release": {id: id(file), says: "helm list"},
+		"a password": {id: `{"name": "shop", "registry": {"username": "reader", "password_wo": "hunter22"}}`,
+			says: "plans show import ids", example: true},
+		"no such field": {id: `{"name": "shop", "registry": {"user": "reader"}}`, says: `unknown field "user"`, example: true},
 		"no secrets": {id: `{"secrets": "/gone.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "shop"}`,
 			says: "talosctl gen secrets"},
 	} {
@@ -47,8 +45,45 @@ func TestAddon_refusedImports(t *testing.T) {
 
 		failed.tells(t, test.says)
 
+		if strings.Contains(show(failed.diagnostics), "hunter22") {
+			t.Errorf("%s: it shows a password", name)
+		}
+
 		if got := strings.Contains(show(failed.diagnostics), "metrics-server"); got != test.example {
 			t.Errorf("%s: an example is shown: %t\n%s", name, got, show(failed.diagnostics))
 		}
+	}
+}
+
+// How the server of the chart is reached is a part of the id: the chart is compared, and nothing is planned.
+func TestAddon_importTakesRegistry(t *testing.T) {
+	t.Parallel()
+
+	for name, registry := range map[string]configuration{
+		"without TLS": {"plain_http": true},
+		"all": {"username": "reader", "pass_credentials": true, "ca": testCertificate, "client_certificate": testCertificate,
+			"insecure_skip_tls_verify": false, "plain_http": false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s, file := newAddonSite(t), kubeconfigFile(t)
+			config := with(without(baseAddon(), "cluster"), file, "kubeconfig", "path")
+			config["registry"] = registry
+			s.apply(t, config).must(t)
+
+			s.imported(t, file, registry)
+			s.expectEmpty(t, "after the import", config)
+
+			if digest := text(t, s.state, "chart_digest"); digest != "sha256:0001" {
+				t.Errorf("the digest of the chart is %q", digest)
+			}
+
+			from := s.Charts.asked[len(s.Charts.asked)-1]
+			if plain, _ := registry["plain_http"].(bool); from.PlainHTTP != plain || from.Username != "" ||
+				from.ClientCertificate != "" {
+				t.Errorf("the chart was asked for with %+v", from)
+			}
+		})
 	}
 }

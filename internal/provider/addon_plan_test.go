@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -82,6 +83,45 @@ func TestAddon_changesThatUpgrade(t *testing.T) {
 			}
 
 			s.expectEmpty(t, "after the change", changed)
+		})
+	}
+}
+
+// A plan says why it upgrades: values are called values, and secret ones are not shown.
+func TestAddon_planSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		path  []string
+		value any
+		says  string
+	}{
+		"values": {path: []string{"values"}, value: []any{"replicas: 7\nimage: {tag: v1}\n"},
+			says: "because values (replicas: 2 -> 7) changed"},
+		"many values": {path: []string{"values"},
+			value: []any{"{replicas: 2, image: {tag: v1}, a: 1, b: 1, c: 1, d: 1, e: 1, f: 1}"},
+			says:  "because values (a added; b added; c added; d added; e added; … and 1 more) changed"},
+		"set": {path: []string{"set"}, value: []any{configuration{"name": "image.tag", "value": "v3"}},
+			says: `because values (image.tag: "v2" -> "v3") changed`},
+		"secret": {path: []string{"set_sensitive"},
+			value: []any{configuration{"name": "token", "value": "another-token"}},
+			says:  "because values (token: (sensitive) -> (sensitive)) changed"},
+		"written only": {path: []string{"values_wo_version"}, value: "2", says: "values_wo_version changed"},
+		"patches":      {path: []string{"patches"}, value: nil, says: "patches changed"},
+		"options":      {path: []string{"enable_dns"}, value: true, says: "options changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newAddonSite(t)
+			s.apply(t, fullAddon()).must(t)
+
+			planned := s.plan(t, with(fullAddon(), test.value, test.path...)).must(t)
+			planned.tells(t, "Release kube-system/metrics-server", test.says)
+
+			if strings.Contains(show(planned.diagnostics), "another-token") {
+				t.Error("the plan shows a secret")
+			}
 		})
 	}
 }
@@ -191,10 +231,12 @@ func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 		"damaged":      {chart: chart.ErrDamaged, At: "chart"},
 		"no answer":    {chart: chart.ErrUnreachable, warning: true},
 		"values":       {refusing: release.ErrValues, At: "values"},
-		"template":     {refusing: release.ErrTemplate, At: "chart"},
+		"template":     {refusing: release.ErrTemplate, At: "values"},
+		"type":         {refusing: release.ErrType, At: "values"},
 		"file":         {refusing: release.ErrChart, At: "chart"},
 		"kubernetes":   {refusing: release.ErrKubernetes, At: "chart"},
 		"patch":        {refusing: release.ErrPatch, At: "patches"},
+		"missing":      {refusing: fmt.Errorf("%w (a.example/v1): %w", release.ErrMissing, release.ErrTemplate), warning: true},
 		"owned":        {refusing: release.ErrOwned, warning: true},
 		"what else is": {refusing: errors.New("odd"), warning: true},
 	} {
@@ -227,6 +269,41 @@ func TestAddon_errorsAndWarningsOfPlans(t *testing.T) {
 
 			if strings.Contains(show(planned.diagnostics), "a-secret-token") {
 				t.Error("it shows a secret")
+			}
+		})
+	}
+}
+
+// Whoever has a server without TLS is told what to write, and what that costs.
+func TestAddon_serverWithoutTLS(t *testing.T) {
+	t.Parallel()
+
+	registry := without(baseAddon(), "repository")
+	registry["chart"] = "oci://registry.example.org/charts/metrics-server"
+
+	for name, test := range map[string]struct {
+		config configuration
+		says   string
+	}{
+		"registry":       {registry, "set registry.plain_http = true: anybody on the way"},
+		"other registry": {with(maps.Clone(registry), true, "registry", "plain_http"), "registry.pass_credentials = true"},
+		"repository":     {baseAddon(), "write http:// instead of https://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newAddonSite(t)
+			s.Charts.Trouble = errors.Join(chart.ErrWithoutTLS, chart.ErrCertificate, chart.ErrUnreachable)
+
+			for verb, done := range map[string]outcome{
+				"plan": s.plan(t, test.config), "apply": s.Another(t).apply(t, test.config),
+			} {
+				done.tells(t, test.says)
+
+				if said := show(done.diagnostics); strings.Contains(said, "registry.ca") ||
+					name == "repository" && strings.Contains(said, "plain_http") {
+					t.Errorf("%s: it says %s", verb, said)
+				}
 			}
 		})
 	}

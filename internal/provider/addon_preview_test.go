@@ -142,24 +142,31 @@ func TestAddon_recoveryIsReported(t *testing.T) {
 	}
 }
 
-// A first installation that was taken away leaves no resource, and no advice about one.
+// A first installation that was taken away leaves no resource, no advice about one, and says what is left of it.
 func TestAddon_installationIsRolledBack(t *testing.T) {
 	t.Parallel()
 
-	for _, warn := range []bool{false, true} {
-		s := newAddonSite(t)
-		s.cluster.failing, s.cluster.undone = errors.New("not ready"), true
+	for says, outcome := range map[string]release.Outcome{
+		"Nothing of the release is left: the next apply installs it anew": {},
+		"Left of the release: Namespace shop, Job shop/a. The next apply installs it anew": {
+			Left: []string{"Namespace shop", "Job shop/a"}},
+		"What there is of the release is not known": {Unseen: true},
+	} {
+		for _, warn := range []bool{false, true} {
+			s := newAddonSite(t)
+			s.cluster.failing, s.cluster.undone, s.cluster.outcome = errors.New("not ready"), true, outcome
 
-		config := fullAddon()
-		if !warn {
-			config = without(config, "on_incomplete")
-		}
+			config := fullAddon()
+			if !warn {
+				config = without(config, "on_incomplete")
+			}
 
-		failed := s.apply(t, config)
-		failed.tells(t, "It was uninstalled.", "installs it anew")
+			failed := s.apply(t, config)
+			failed.tells(t, "It was uninstalled.", says)
 
-		if !failed.failed() || !s.state.IsNull() || strings.Contains(show(failed.diagnostics), "taint") {
-			t.Errorf("it ends with %s", show(failed.diagnostics))
+			if !failed.failed() || !s.state.IsNull() || strings.Contains(show(failed.diagnostics), "taint") {
+				t.Errorf("it ends with %s", show(failed.diagnostics))
+			}
 		}
 	}
 }

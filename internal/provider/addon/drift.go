@@ -171,9 +171,8 @@ func revisionDrift(last release.Revision, applied addonApplied) []string {
 	case other && last.Status != release.Deployed:
 		return []string{fmt.Sprintf("revision is %d instead of %d: it is %s (see helm history)", last.Number,
 			applied.Revision, last.Status)}
-	case other && last.Inputs != "" && last.Inputs == applied.Inputs:
-		return []string{fmt.Sprintf("revision is %d instead of %d: it has what revision %d had, as after a rollback",
-			last.Number, applied.Revision, applied.Revision)}
+	case other && takenBack(last, applied):
+		return nil
 	case other && last.Inputs != "":
 		return []string{fmt.Sprintf("revision is %d instead of %d: an apply made it that this state does not know of",
 			last.Number, applied.Revision)}
@@ -187,17 +186,33 @@ func revisionDrift(last release.Revision, applied addonApplied) []string {
 	}
 }
 
+// takenBack is whether a revision has what the last apply that succeeded made, or what the import found: an upgrade of
+// talosop failed after it, and was taken back (atomic). Rollbacks of others carry no mark of their own.
+func takenBack(last release.Revision, applied addonApplied) bool {
+	if applied.Inputs == "" {
+		return last.Inputs == release.InputsOfAnother
+	}
+
+	return last.Inputs == applied.Inputs
+}
+
 // otherValues says how the values of a release differ from those that were applied. With values of former
 // revisions in them nobody can tell.
 func (m addonModel) otherValues(
 	spec release.Spec, last release.Revision, applied addonApplied, secrets values.Secrets,
 ) []string {
-	if applied.Inputs == "" || spec.Options.Reuse != release.ReuseNothing {
+	if spec.Options.Reuse != release.ReuseNothing || applied.Inputs == "" &&
+		(last.Number == applied.Revision || !m.ValuesWOVersion.IsNull()) {
 		return nil
 	}
 
 	if m.ValuesWOVersion.IsNull() {
-		return values.Differences(spec.Values, last.Values, secrets)
+		lines := values.Differences(spec.Values, last.Values, secrets)
+		for i := range lines {
+			lines[i] = "values: " + lines[i]
+		}
+
+		return lines
 	}
 
 	// What was write-only is known by the mark alone.

@@ -32,7 +32,7 @@ import (
 const importOfAddon = `kube-system/metrics-server, with the kubeconfig of KUBECONFIG or ~/.kube/config, or a JSON object such as ` +
 	`{"kubeconfig": {"path": "kubeconfig"}, "namespace": "kube-system", "name": "metrics-server", "chart": "metrics-server", ` +
 	`"repository": "https://kubernetes-sigs.github.io/metrics-server", "version": "3.13.0"}, with "secrets" and "control_plane" in place of "kubeconfig" for a ` +
-	`cluster with a handle`
+	`cluster with a handle, and "registry" as in the configuration, but without password_wo and client_key_wo`
 
 // addonImport is an import id: which release of which cluster, and where its chart comes from, which no record of
 // Helm tells.
@@ -49,6 +49,30 @@ type addonImport struct {
 	Chart        string            `json:"chart"`
 	Repository   string            `json:"repository"`
 	Version      string            `json:"version"`
+	Registry     *importedRegistry `json:"registry"`
+}
+
+// importedRegistry is how the server of the chart is reached, without what is secret: plans show import ids.
+type importedRegistry struct {
+	Username          string `json:"username"`
+	PassCredentials   *bool  `json:"pass_credentials"`
+	CA                string `json:"ca"`
+	ClientCertificate string `json:"client_certificate"`
+	Insecure          *bool  `json:"insecure_skip_tls_verify"`
+	PlainHTTP         *bool  `json:"plain_http"`
+	Password          string `json:"password_wo"`
+	ClientKey         string `json:"client_key_wo"`
+}
+
+// object is the registry of a state, which has nothing that is write-only.
+func (r *importedRegistry) object(ctx context.Context) (types.Object, diag.Diagnostics) {
+	return types.ObjectValue(addonType(ctx, "registry").AttrTypes, map[string]attr.Value{
+		"username": tf.TextOrNull(r.Username), "password_wo": types.StringNull(),
+		"pass_credentials": types.BoolPointerValue(r.PassCredentials), "ca": tf.TextOrNull(r.CA),
+		"client_certificate": tf.TextOrNull(r.ClientCertificate), "client_key_wo": types.StringNull(),
+		"insecure_skip_tls_verify": types.BoolPointerValue(r.Insecure),
+		"plain_http":               types.BoolPointerValue(r.PlainHTTP),
+	})
 }
 
 func readAddonImport(id string) (addonImport, error) {
@@ -72,6 +96,9 @@ func readAddonImport(id string) (addonImport, error) {
 	switch {
 	case request.Name == "":
 		return request, errors.New("name is missing")
+	case request.Registry != nil && request.Registry.Password+request.Registry.ClientKey != "":
+		return request, errors.New("registry has password_wo or client_key_wo, and plans show import ids: leave it out, " +
+			"the plan after the import takes it from the configuration")
 	case request.Kubeconfig != nil && request.Given():
 		return request, errors.New("allowed is one of kubeconfig and secrets")
 	case request.Given() && request.Check() != nil:
@@ -130,11 +157,17 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 	model.Name, model.Namespace = types.StringValue(request.Name),
 		types.StringValue(cmp.Or(request.Namespace, defaultAddonNamespace))
 
+	var diags diag.Diagnostics
+
+	if request.Registry != nil {
+		model.Registry, diags = request.Registry.object(ctx)
+	}
+
 	if request.Given() {
-		handle, diags := r.importedHandle(ctx, request)
+		handle, more := r.importedHandle(ctx, request)
 		model.Cluster = handle
 
-		return model, diags
+		return model, append(diags, more...)
 	}
 
 	path, err := kubeconfigOfEnvironment()
@@ -150,14 +183,14 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 				`{"kubeconfig": {"path": "…"}, "namespace": "…", "name": "…"}.`)}
 	}
 
-	var diags diag.Diagnostics
+	var more diag.Diagnostics
 
-	model.Kubeconfig, diags = types.ObjectValue(addonType(ctx, "kubeconfig").AttrTypes, map[string]attr.Value{
+	model.Kubeconfig, more = types.ObjectValue(addonType(ctx, "kubeconfig").AttrTypes, map[string]attr.Value{
 		"path": types.StringValue(path), "content": types.StringNull(), "context": chosen,
 		"cluster": types.StringNull(),
 	})
 
-	return model, diags
+	return model, append(diags, more...)
 }
 
 func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
@@ -313,6 +346,8 @@ func (r *addonResource) compareChart(
 	defer cancel()
 
 	source, _ := m.source(m.Registry)
+	// Half of what a server asks for is nothing: what `helm registry login` stored may be all of it.
+	source.Username, source.ClientCertificate = "", ""
 
 	chart, err := r.Addons.Charts.Fetch(ctx, source)
 	if err != nil {

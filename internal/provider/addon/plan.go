@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -57,12 +59,12 @@ func (r *addonResource) ModifyPlan(
 	case create:
 		plan.addonSeenModel = unseenAddon()
 		plan.forecast()
-		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil, "")...)
 	case replace:
 		// The CLIs ask for a plan of the create by itself, and show nothing of what that warns of.
 		plan.addonSeenModel = unseenAddon()
 		plan.forecast()
-		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil)...)
+		resp.Diagnostics.Append(r.preview(ctx, plan, given, nil, "")...)
 	default:
 		resp.Diagnostics.Append(r.planInPlace(ctx, &plan, given, state, applied)...)
 	}
@@ -87,7 +89,7 @@ func (r *addonResource) planInPlace(
 
 	if v != (tf.Verdict{}) {
 		plan.expectUpgrade(state)
-		diags.Append(r.preview(ctx, *plan, given, &state)...)
+		diags.Append(r.preview(ctx, *plan, given, &state, v.Takes)...)
 	}
 
 	return diags
@@ -181,7 +183,7 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 	case !m.ValuesWOVersion.Equal(state.ValuesWOVersion):
 		return tf.Verdict{Takes: "values_wo_version changed"}
 	case release.Inputs(wanted, "") != release.Inputs(was, ""):
-		return tf.Verdict{Takes: "values, patches or options changed"}
+		return tf.Verdict{Takes: whatChanged(wanted, was)}
 	case m.clusterInMaking(ctx):
 		// It may be made anew, and have nothing of the release then.
 		return tf.Verdict{Perhaps: true}
@@ -191,6 +193,35 @@ func (m addonModel) upgrades(ctx context.Context, state addonModel, applied addo
 		return tf.Verdict{Perhaps: true}
 	}
 }
+
+// whatChanged names what is another one of two releases whose marks differ.
+func whatChanged(wanted, was release.Spec) string {
+	var changed []string
+
+	lines := values.Differences(was.Values, wanted.Values, slices.Concat(was.Secrets, wanted.Secrets))
+	if more := len(lines) - mostValues; more > 0 {
+		lines = append(lines[:mostValues], fmt.Sprintf("… and %d more", more))
+	}
+
+	if len(lines) > 0 {
+		changed = append(changed, "values ("+strings.Join(lines, "; ")+")")
+	}
+
+	if !reflect.DeepEqual(wanted.Patches, was.Patches) {
+		changed = append(changed, "patches")
+	}
+
+	// What the mark has beside them.
+	wanted.Values, wanted.Patches = was.Values, was.Patches
+	if release.Inputs(wanted, "") != release.Inputs(was, "") {
+		changed = append(changed, "options")
+	}
+
+	return finding.Describe(changed) + " changed"
+}
+
+// mostValues is how many values a plan names that change.
+const mostValues = 5
 
 // sameSource is whether the chart comes from where it came from.
 func (m addonModel) sameSource(state addonModel) bool {

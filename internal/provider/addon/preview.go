@@ -30,8 +30,10 @@ const mostChanges = 100
 type preview struct {
 	plan, Given addonModel
 	state       *addonModel // nil for a create
-	Spec        release.Spec
-	chart       *release.Package
+	// why the release is upgraded, empty for a create and where that is not known.
+	why   string
+	Spec  release.Spec
+	chart *release.Package
 	// have is the release as it is, empty for one that is not there or goes first.
 	have release.Observation
 	// pending says why the cluster was not asked, empty when it was; Cause is why it could not be.
@@ -44,8 +46,10 @@ type preview struct {
 
 // preview says what an apply will change, and what keeps it from succeeding. Only what is
 // definite is an error: the chart has no such version, its templates or its schema refuse the
-// values.
-func (r *addonResource) preview(ctx context.Context, plan, given addonModel, state *addonModel) diag.Diagnostics {
+// values. why is what makes the apply upgrade the release, as far as that is known.
+func (r *addonResource) preview(
+	ctx context.Context, plan, given addonModel, state *addonModel, why string,
+) diag.Diagnostics {
 	source, unknown := plan.source(given.Registry)
 	if r.ProviderData == nil || unknown {
 		return nil
@@ -67,7 +71,7 @@ func (r *addonResource) preview(ctx context.Context, plan, given addonModel, sta
 		return nil
 	}
 
-	p := &preview{plan: plan, Given: given, state: state, Spec: spec}
+	p := &preview{plan: plan, Given: given, state: state, Spec: spec, why: why}
 
 	if p.chart, err = r.Addons.Charts.Fetch(ctx, source); err != nil {
 		return diag.Diagnostics{chartTrouble(source, err).forecast(plan)}
@@ -94,10 +98,21 @@ func (p *preview) diagnose(ctx context.Context, from *providerdata.ProviderData)
 	case err != nil:
 		diags.Append(p.refused(err))
 	case len(changes) > 0:
-		diags.Append(warning("Addon changes objects", p.Spec.Name, countOf(changes)+"\n\n"+p.detail(changes)))
+		diags.Append(warning("Addon changes objects", p.Spec.Name,
+			countOf(changes)+finding.Prefixed(", because ", p.why)+"\n\n"+p.detail(changes)))
+	case p.why != "" && p.pending == "" && !p.last && !p.drifted():
+		diags.Append(warning("Addon is upgraded, and no object changes", p.Spec.Name, finding.Report{
+			Cause: []string{p.why},
+			Next:  "Nothing has to be done: the apply makes a revision of the release, and runs the hooks of the chart.",
+		}.String()))
 	}
 
 	return diags
+}
+
+// drifted is whether the refresh has told of what the apply repairs, which no comparison with records shows.
+func (p *preview) drifted() bool {
+	return p.state == nil || len(p.state.Drift.Elements()) > 0
 }
 
 // changes renders on the cluster where it answers, and without one otherwise: then all that can be told is what a
@@ -291,7 +306,7 @@ func (p *preview) version(ctx context.Context) string {
 func particulars(err error) string {
 	text := err.Error()
 	for _, kind := range []error{release.ErrChart, release.ErrValues, release.ErrTemplate, release.ErrKubernetes,
-		release.ErrPatch, release.ErrOwned, release.ErrSchema, release.ErrWithheld} {
+		release.ErrPatch, release.ErrOwned, release.ErrSchema, release.ErrWithheld, release.ErrType} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 
@@ -305,6 +320,9 @@ func (p *preview) refused(err error) diag.Diagnostic {
 	chart := fmt.Sprintf("chart %s %s", p.chart.Name, p.chart.Version)
 
 	switch {
+	case errors.Is(err, release.ErrMissing):
+		return p.untold(text, "If another addon or resource of the same apply brings that (depends_on), this one is "+
+			"rendered with it when its turn comes. Otherwise the apply fails for this reason.")
 	case errors.Is(err, release.ErrChart):
 		return tf.Invalid(path.Root("chart"), "chart",
 			"found a file of "+chart+" that is not what Kubernetes can have: "+text,
@@ -314,13 +332,18 @@ func (p *preview) refused(err error) diag.Diagnostic {
 			"allowed are schemas that are whole in themselves",
 			"choose a version of the chart with such a one, or set skip_schema_validation = true to trust the values")
 	case errors.Is(err, release.ErrValues):
-		return tf.Invalid(path.Root("values"), "values", "found values that the schema of "+chart+" refuses: "+text,
+		return tf.Invalid(p.plan.valuesPath(), "values", "found values that the schema of "+chart+" refuses: "+text,
 			"allowed is what its values.schema.json describes",
 			"correct the values that are named, or set skip_schema_validation = true to trust them")
 	case errors.Is(err, release.ErrTemplate) && p.pending == "":
-		return tf.Invalid(path.Root("chart"), "chart", "found that the templates of "+chart+" refuse these values: "+text,
+		return tf.Invalid(p.plan.valuesPath(), "values", "found that the templates of "+chart+" refuse these values: "+text,
 			"allowed are values with which they render",
 			"correct what is named, most often in values")
+	case errors.Is(err, release.ErrType) && p.pending == "":
+		return tf.Invalid(p.plan.valuesPath(), "values", "found values of which "+chart+" makes "+
+			"what Kubernetes cannot read: "+text,
+			"allowed are values of the types that its templates expect",
+			"correct the value that gets there; quotes make texts of numbers in YAML")
 	case errors.Is(err, release.ErrKubernetes):
 		return tf.Invalid(path.Root("chart"), "chart", "found that "+chart+" is for another version of Kubernetes: "+text,
 			"allowed is Kubernetes "+p.chart.KubeVersion, "choose another version of the chart, or upgrade the cluster first")
@@ -332,18 +355,20 @@ func (p *preview) refused(err error) diag.Diagnostic {
 			Cause: CauseLines(text), Next: "The apply fails as long as they do. " + nextAfter(err),
 		}.String())
 	case errors.Is(err, release.ErrWithheld):
-		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
-			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
-			Cause:     CauseLines("the templates look up a Secret, which no plan reads: " + text),
-			Next:      "The apply reads it, and renders the chart with it.",
-		}.String())
+		return p.untold("the templates look up a Secret, which no plan reads: "+text,
+			"The apply reads it, and renders the chart with it.")
 	default:
-		return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
-			Attempted: fmt.Sprintf("render %s for release %s, and compare it with what is there", chart, p.Spec.Name),
-			Cause:     CauseLines(p.Spec.Secrets.Redact(err.Error())),
-			Next:      "The apply tries again, and fails when the cause is still there.",
-		}.String())
+		return p.untold(p.Spec.Secrets.Redact(err.Error()), "The apply tries again, and fails when the cause is still there.")
 	}
+}
+
+// untold warns that what an apply changes is not known.
+func (p *preview) untold(cause, next string) diag.Diagnostic {
+	return tf.Warn(fmt.Sprintf("What addon %s changes cannot be told", p.Spec.Name), finding.Report{
+		Attempted: fmt.Sprintf("render chart %s %s for release %s, and compare it with what is there", p.chart.Name,
+			p.chart.Version, p.Spec.Name),
+		Cause: CauseLines(cause), Next: next,
+	}.String())
 }
 
 // forecast is a chart that the apply will not get, or that could not be asked for now.

@@ -69,7 +69,7 @@ func addonFailed(verb string, r *addonRun, outcome release.Outcome, err error, n
 	what := addonReport(verb, r, outcome, err)
 	what.Next = strings.TrimSpace(what.Next + "\n" + next)
 
-	if at, known := attributeOfFailure(err); known {
+	if at, known := attributeOfFailure(r.plan, err); known {
 		return tf.UnableAt(at, verb, addonObject, what)
 	}
 
@@ -183,13 +183,13 @@ func nextAfter(err error) string {
 }
 
 // attributeOfFailure is where a mistake is that the engine found.
-func attributeOfFailure(err error) (at path.Path, known bool) {
+func attributeOfFailure(m addonModel, err error) (at path.Path, known bool) {
 	switch {
-	case errors.Is(err, release.ErrValues):
-		return path.Root("values"), true
+	case errors.Is(err, release.ErrValues), errors.Is(err, release.ErrTemplate), errors.Is(err, release.ErrType):
+		return m.valuesPath(), true
 	case errors.Is(err, release.ErrPatch):
 		return path.Root("patches"), true
-	case errors.Is(err, release.ErrKubernetes), errors.Is(err, release.ErrTemplate), errors.Is(err, release.ErrChart):
+	case errors.Is(err, release.ErrKubernetes), errors.Is(err, release.ErrChart):
 		return path.Root("chart"), true
 	case errors.Is(err, release.ErrOwned):
 		return path.Root("take_ownership"), true
@@ -197,6 +197,22 @@ func attributeOfFailure(err error) (at path.Path, known bool) {
 		return path.Root("name"), true
 	default:
 		return path.Path{}, false
+	}
+}
+
+// valuesPath is where values are given, which may be in one place alone; and the chart where none are.
+func (m addonModel) valuesPath() path.Path {
+	switch {
+	case !m.Values.IsNull():
+		return path.Root("values")
+	case !m.Set.IsNull():
+		return path.Root("set")
+	case !m.SetSensitive.IsNull():
+		return path.Root("set_sensitive")
+	case !m.ValuesWOVersion.IsNull():
+		return path.Root("values_wo")
+	default:
+		return path.Root("chart")
 	}
 }
 
@@ -278,6 +294,8 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 		if m.Registry.IsNull() {
 			at = repository
 		}
+	case errors.Is(p.cause, chart.ErrWithoutTLS):
+		at, next = repository, p.withoutTLS()
 	case errors.Is(p.cause, chart.ErrCertificate):
 		at, next = repository, "Give the authority that signed the server's certificate as registry.ca."
 	case errors.Is(p.cause, chart.ErrDamaged):
@@ -287,4 +305,19 @@ func (p *chartProblem) place(m addonModel) (at path.Path, next string) {
 	}
 
 	return at, next
+}
+
+// withoutTLS says what to do about a server that has no TLS.
+func (p *chartProblem) withoutTLS() string {
+	const risk = "anybody on the way may then read credentials and give another chart"
+
+	switch {
+	case !p.source.InRegistry():
+		return "Correct the port, or write http:// instead of https://: " + risk + "."
+	case p.source.PlainHTTP:
+		return "Set registry.pass_credentials = true, too, which has registry.plain_http count for other servers than " +
+			"that of the chart: " + risk + "."
+	default:
+		return "Correct the port, or set registry.plain_http = true: " + risk + "."
+	}
 }

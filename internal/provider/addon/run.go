@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -51,6 +52,7 @@ func (a addonApplied) store(ctx context.Context, private tf.PrivateStore) diag.D
 type addonRun struct {
 	ctx     context.Context //nolint:containedctx // it has the masks of the run
 	cluster providerdata.ReleaseKeeper
+	plan    addonModel
 	Spec    release.Spec
 	chart   *release.Package
 	Claim   string
@@ -86,7 +88,9 @@ func (r *addonResource) begin(ctx context.Context, plan, given addonModel) (*add
 		return nil, diag.Diagnostics{chartTrouble(source, err).diagnostic(plan)}
 	}
 
-	return &addonRun{ctx: ctx, cluster: cluster, Spec: spec, chart: chart, Claim: to.Claim(spec.Name)}, nil
+	return &addonRun{
+		ctx: ctx, cluster: cluster, plan: plan, Spec: spec, chart: chart, Claim: to.Claim(spec.Name),
+	}, nil
 }
 
 // mask returns a context whose log lines hide the credentials of the chart's server.
@@ -129,8 +133,7 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 	case refused:
 		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, "")}
 	case !exists:
-		return false, diag.Diagnostics{
-			addonFailed("install", r, outcome, err, "Nothing of the release is left: the next apply installs it anew.")}
+		return false, diag.Diagnostics{addonFailed("install", r, outcome, err, whatIsLeft(outcome))}
 	case r.reached(outcome):
 		return true, diag.Diagnostics{addonReached(r, "install", outcome, err)}
 	case plan.OnIncomplete.ValueString() == tf.OnIncompleteError:
@@ -139,6 +142,19 @@ func (r *addonRun) install(plan *addonModel) (stored bool, diags diag.Diagnostic
 				"installs anew. To go on in place instead, `untaint` it and apply again.")}
 	default:
 		return true, diag.Diagnostics{addonIncomplete(r, outcome, err)}
+	}
+}
+
+// whatIsLeft says what there is after an installation that failed and is no release.
+func whatIsLeft(outcome release.Outcome) string {
+	switch {
+	case outcome.Unseen:
+		return "What there is of the release is not known: the next apply looks, and goes on from there."
+	case len(outcome.Left) > 0:
+		return "Left of the release: " + strings.Join(outcome.Left, ", ") + ". The next apply installs it anew, and takes " +
+			"these as they are; remove them when there will be none."
+	default:
+		return "Nothing of the release is left: the next apply installs it anew."
 	}
 }
 
