@@ -6,7 +6,8 @@
 //	go run ./tools/bench -only noop -machines 500
 //
 // Create is compared with the critical path of the machines' own delays, a rolling
-// upgrade with the waves that its budget allows, a plan is measured in calls, wall time and the provider's peak memory.
+// upgrade with the waves that its budget allows, an uninstall with that of the real helm, a plan is measured in calls,
+// wall time and the provider's peak memory.
 package main
 
 import (
@@ -33,7 +34,7 @@ type figure struct {
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create, roll or noop")
+	only := flag.String("only", "", "run only this benchmark: create, roll, noop or addon")
 	machines := flag.String("machines", "100,500", "sizes of the cluster in the no-op plan, separated by commas")
 	flag.Parse()
 
@@ -56,6 +57,10 @@ func main() {
 		for _, size := range strings.Split(*machines, ",") {
 			figures = append(figures, measure("no-op plan of "+size, func(b *testing.B) []figure { return noop(b, size) })...)
 		}
+	}
+
+	if *only == "" || *only == "addon" {
+		figures = append(figures, measure("uninstall of an addon", addon)...)
 	}
 
 	if err := write(os.Stdout, figures); err != nil {
