@@ -3,6 +3,7 @@ package clitest_test
 import (
 	"hash/crc32"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ func TestAccExamples_validate(t *testing.T) {
 
 				w := clitest.NewWorkspace(t, cli)
 				w.CopyFrom(filepath.Join(examples, folder))
+				oneImport(t, w, cli)
 				// Examples of one type leave out what the page of the provider says once.
 				if !strings.Contains(w.Read("*.tf"), "required_providers") {
 					w.Write("required_providers.tf", requiredProviders)
@@ -61,6 +63,26 @@ func TestAccExamples_validate(t *testing.T) {
 				w.MustRun("validate")
 			})
 		}
+	}
+}
+
+// oneImport leaves one of several imports of the same resource: by identity where the CLI takes those (Terraform since
+// 1.12, and 1.11 is the oldest that tests run under).
+func oneImport(t *testing.T, w *clitest.Workspace, cli clitest.CLI) {
+	t.Helper()
+
+	byID, byIdentity := filepath.Join(w.Dir, "import-by-string-id.tf"), filepath.Join(w.Dir, "import-by-identity.tf")
+	if _, err := os.Stat(byIdentity); err != nil {
+		return
+	}
+
+	surplus := byID
+	if cli.Name == "terraform" {
+		surplus = byIdentity
+	}
+
+	if err := os.Remove(surplus); err != nil {
+		t.Fatal(err)
 	}
 }
 

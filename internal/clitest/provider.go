@@ -12,6 +12,17 @@ import (
 	"sync"
 )
 
+// AddProvider has the CLI of a workspace install another provider, too, from a program that is built already. source is
+// namespace and type, such as siderolabs/talos.
+func (w *Workspace) AddProvider(source, version, program string) {
+	w.t.Helper()
+
+	mirror := filepath.Join(filepath.Dir(w.Dir), "mirror")
+	if err := mirrored(mirror, source, version, program); err != nil {
+		w.t.Fatalf("place the provider %s: %v", source, err)
+	}
+}
+
 // Version is the version under which the provider lies in the mirror.
 const Version = "0.0.1"
 
@@ -82,16 +93,26 @@ func pin(binary, path string) error {
 // installs from it and from nowhere else. A mirror, unlike dev_overrides, goes through init, locks and the checksums,
 // as at a user's.
 func writeMirror(dir, provider string) (string, error) {
-	for _, host := range hosts {
-		folder := filepath.Join(dir, host, source, Version, runtime.GOOS+"_"+runtime.GOARCH)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return "", err
-		}
-
-		if err := os.Symlink(provider, filepath.Join(folder, "terraform-provider-talosop_v"+Version)); err != nil {
-			return "", err
-		}
+	if err := mirrored(dir, source, Version, provider); err != nil {
+		return "", err
 	}
 
 	return fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", dir), nil
+}
+
+// mirrored lays a provider into a filesystem mirror, under the registries of both CLIs.
+func mirrored(dir, source, version, program string) error {
+	for _, host := range hosts {
+		folder := filepath.Join(dir, host, source, version, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+
+		name := "terraform-provider-" + filepath.Base(source) + "_v" + version
+		if err := os.Symlink(program, filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // ErrNoDocuments says that a text has no configuration in it.
@@ -135,4 +138,50 @@ func contentOf(provider config.Provider, source chunk) (any, error) {
 	}
 
 	return decodeNode(node)
+}
+
+// Document is one document of a configuration as data, for those who compare configurations value by value.
+type Document struct {
+	// APIVersion, Kind and Name are its identity; the main one has no kind.
+	APIVersion, Kind, Name string
+	// Content is what it says beside that, without the keys that are turned over.
+	Content map[string]any
+	// Hidden is whether the value at a path is secret, or often is.
+	Hidden func(fieldpath.Path) bool
+}
+
+// HasImage is whether a document has the image of a component of Kubernetes at a path.
+func (d Document) HasImage(path fieldpath.Path) bool {
+	return slices.ContainsFunc(imageFields, func(f imageField) bool {
+		if d.Kind == "" {
+			return path.Equal(fieldpath.Path{f.path[0], f.path[1], f.path[2]})
+		}
+
+		return d.Kind == f.kind && path.Equal(fieldpath.Path{imageKey})
+	})
+}
+
+// Documents reads a configuration as data: its documents by the names that plans call them.
+func Documents(cfg []byte) (map[string]Document, error) {
+	documents, err := loadWhole(cfg)
+	if err != nil {
+		return nil, err
+	}
+
+	all := map[string]Document{}
+
+	for _, d := range documents {
+		hidden, err := hiddenPaths(d)
+		if err != nil {
+			return nil, err
+		}
+
+		content, _ := withoutKeys(d.id, d.content).(map[string]any)
+		maps.DeleteFunc(content, func(key string, _ any) bool { return d.identifies(fieldpath.Path{key}) })
+
+		all[d.id.String()] = Document{APIVersion: d.id.apiVersion, Kind: d.id.kind, Name: d.id.name, Content: content,
+			Hidden: hidden}
+	}
+
+	return all, nil
 }

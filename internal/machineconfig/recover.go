@@ -58,7 +58,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 
 	m := recoverMachine(main, known)
 	m.System = system.Read(known, main, inDocuments)
-	c.Contract = recoverContract(c, m, cfg, main, known, bundle)
+	c.Contract = recoverContract(c, m, cfg, known, bundle)
 
 	return c, m, nil
 }
@@ -177,43 +177,31 @@ func versionOfImage(reference string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(tag, "-slim"), "-fat")
 }
 
-// recoverContract tries the contracts, newest first.
-func recoverContract(
-	c Cluster, m Machine, cfg []byte, main *v1alpha1.Config, known []config.Document, bundle *pki.Bundle,
-) string {
-	digest, err := Digest(cfg)
-	if err != nil {
-		return contractByForm(main, known)
+// recoverContract is the contract whose generated configuration comes closest, the newest of several: patches make some
+// difference to each. Where no contract takes the settings the documents tell: from v1.14 the cluster has one.
+func recoverContract(c Cluster, m Machine, cfg []byte, known []config.Document, bundle *pki.Bundle) string {
+	closest, fewest := lastOfFields, 0
+	if _, ok := documentOf[*k8s.KubeClusterConfigV1Alpha1](known); ok {
+		closest = DocumentsContract
 	}
+
+	found := false
 
 	for minor := maxContractMinor; minor >= int(minTalosMinor); minor-- {
 		c.Contract = (&coreconfig.VersionContract{Major: 1, Minor: minor}).String()
 
-		if made, err := Generate(c, m, bundle); err == nil && made.Digest == digest {
-			return c.Contract
+		made, err := Generate(c, m, bundle)
+		if err != nil {
+			continue
+		}
+
+		changes, err := Diff(made.Bytes, cfg)
+		if err == nil && (!found || len(changes) < fewest) {
+			closest, fewest, found = c.Contract, len(changes), true
 		}
 	}
 
-	return contractByForm(main, known)
-}
-
-// contractByForm goes by the documents that a contract generates: from v1.14 the cluster has one, from v1.12 the host
-// name, and from v1.13 there is no machine.network.
-func contractByForm(main *v1alpha1.Config, known []config.Document) string {
-	if _, ok := documentOf[*k8s.KubeClusterConfigV1Alpha1](known); ok {
-		return DocumentsContract
-	}
-
-	_, hasHostname := documentOf[*network.HostnameConfigV1Alpha1](known)
-
-	switch {
-	case !hasHostname:
-		return "v1.11"
-	case main.MachineConfig.MachineNetwork != nil:
-		return "v1.12"
-	default:
-		return "v1.13"
-	}
+	return closest
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 )
 
 // baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
@@ -347,14 +347,14 @@ func TestMachine_importIDs(t *testing.T) {
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1", "b": "10.0.0.2"}}`: "the one machine",
 		`{"secrets": "s", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"a": "10.0.0.1"}, "name": "b"}`:     "no other name",
 	} {
-		if _, err := machinespkg.ParseImport(id, machinespkg.ImportOfMachine); err == nil ||
+		if _, err := clusterimport.ParseImport(id, clusterimport.OfMachine); err == nil ||
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: the error is %v, want %q", id, err, says)
 		}
 	}
 
 	for address, role := range map[string]cluster.Role{"fd00::11": cluster.ControlPlane, "fd00::21": cluster.Worker} {
-		request := machinespkg.ImportRequest{ControlPlane: map[string]string{"cp-1": "FD00:0::11"},
+		request := clusterimport.Request{ControlPlane: map[string]string{"cp-1": "FD00:0::11"},
 			Machines: map[string]string{"m": address}}
 		if got := request.RoleOfMachine(); got != role {
 			t.Errorf("the machine at %s is a %s", address, got)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func (f SecretsFile) Stored() types.String {
 
 // Source is the part of an import id that says where the secrets of the cluster are.
 type Source struct {
-	// Secrets is the path of a file of `talosctl gen secrets`, or of the configuration of a control-plane machine.
+	// Secrets is the path of a file that ReadBundleFile reads.
 	Secrets string `json:"secrets,omitempty"`
 	// Cluster is the name of a cluster of the provider's configuration, in place of a file.
 	Cluster string `json:"cluster,omitempty"`
@@ -141,9 +140,9 @@ func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
 }
 
 // SourceHelp says what an import id may have as a source.
-const SourceHelp = "secrets is the path of a file written by `talosctl gen secrets`, or of the configuration of a " +
-	"control-plane machine; in its place, cluster is the name of one of `clusters` of the provider, and state gets no " +
-	"secrets."
+const SourceHelp = "secrets is the path of a file written by `talosctl gen secrets`, of the configuration of a " +
+	"control-plane machine, or of the state Secret of talos-operator; in its place, cluster is the name of one of " +
+	"`clusters` of the provider, and state gets no secrets."
 
 // DecodeImport reads an import id, a JSON object of known fields alone.
 func DecodeImport(id string, request any) error {
@@ -159,30 +158,6 @@ func DecodeImport(id string, request any) error {
 	}
 
 	return nil
-}
-
-// ReadBundleFile reads the secrets of a cluster from a file of `talosctl gen
-// secrets` or from the configuration of a control-plane machine.
-func ReadBundleFile(name string) (*pki.Bundle, error) {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read secrets: %w", err)
-	}
-
-	bundle, asBundle := pki.Parse(content)
-	if asBundle == nil {
-		return bundle, nil
-	}
-
-	bundle, asConfig := pki.FromMachineConfig(content)
-	if asConfig == nil {
-		return bundle, nil
-	}
-
-	return nil, errors.Join(
-		fmt.Errorf("read %s as a file of `talosctl gen secrets`: %w", name, asBundle),
-		fmt.Errorf("read %s as the configuration of a control-plane machine: %w", name, asConfig),
-	)
 }
 
 // ImportFailed is the diagnostic of an import that stored nothing.
@@ -322,7 +297,9 @@ func HandleSeen(
 
 	var endpoints []string
 	for _, name := range names {
-		endpoints = append(endpoints, planes[name].Address)
+		if planes[name].State.Role == cluster.ControlPlane {
+			endpoints = append(endpoints, planes[name].Address)
+		}
 	}
 
 	handle.TalosEndpoints = tf.TextList(endpoints)

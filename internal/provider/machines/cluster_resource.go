@@ -6,13 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -21,11 +21,13 @@ var (
 	_ resource.ResourceWithValidateConfig = (*clusterResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*clusterResource)(nil)
 	_ resource.ResourceWithImportState    = (*clusterResource)(nil)
+	_ resource.ResourceWithIdentity       = (*clusterResource)(nil)
 )
 
 // NewClusterResource is the constructor of the resource talosop_cluster.
 func NewClusterResource() resource.Resource {
-	return &clusterResource{machinesResource[ClusterModel, *ClusterModel]{kind: "talosop_cluster"}}
+	return &clusterResource{machinesResource[ClusterModel, *ClusterModel]{
+		kind: "talosop_cluster", imports: clusterimport.OfCluster}}
 }
 
 // clusterResource makes a whole cluster: control plane and workers in one run, so
@@ -49,28 +51,20 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 func (r *clusterResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfCluster, r.ProviderData)
-	resp.Diagnostics.Append(diags...)
+	r.importState(ctx, req, resp, r.readOff)
+}
 
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	ctx = tf.MaskSecrets(ctx, bundle.Text)
-
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
-		bundle, cluster.ControlPlane)
-	resp.Diagnostics.Append(diags...)
-
-	all := map[string]clusterimport.Recognised{}
+// readOff reads a cluster off its machines.
+func (r *clusterResource) readOff(
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+) (ClusterModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	all, pools := map[string]clusterimport.Recognised{}, map[string]map[string]clusterimport.Recognised{}
 	maps.Copy(all, planes)
 
-	pools := map[string]map[string]clusterimport.Recognised{}
-
 	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
-		found, diags := clusterimport.Recognise(ctx, r.ProviderData,
-			request.Workers[name], bundle, cluster.Worker)
-		resp.Diagnostics.Append(diags...)
+		found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Workers[name], file, cluster.Worker)
+		diags.Append(more...)
 
 		pools[name] = found
 		for key, machine := range found {
@@ -79,23 +73,14 @@ func (r *clusterResource) ImportState(
 	}
 
 	if err := errors.Join(clusterimport.ListedTwice(all)...); err != nil {
-		resp.Diagnostics.Append(clusterimport.ImportFailed("compare the machines", err, "List each machine once.")...)
+		diags.Append(clusterimport.ImportFailed("compare the machines", err, "List each machine once.")...)
 	}
 
-	if resp.Diagnostics.HasError() {
-		return
+	if diags.HasError() {
+		return ClusterModel{}, nil, diags
 	}
 
-	model, diags := clusterFrom(ctx, request, bundle, planes, pools)
-	resp.Diagnostics.Append(diags...)
+	model, diags := clusterFrom(ctx, request, file, planes, pools)
 
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
-	model.setLife(life)
-	resp.Diagnostics.Append(model.derive(ctx)...)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	return model, all, diags
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"maps"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -18,11 +18,13 @@ var (
 	_ resource.ResourceWithValidateConfig = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithImportState    = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithIdentity       = (*controlPlaneResource)(nil)
 )
 
 // NewControlPlaneResource is the constructor of the resource talosop_control_plane.
 func NewControlPlaneResource() resource.Resource {
-	return &controlPlaneResource{machinesResource[ControlPlaneModel, *ControlPlaneModel]{kind: "talosop_control_plane"}}
+	return &controlPlaneResource{machinesResource[ControlPlaneModel, *ControlPlaneModel]{
+		kind: "talosop_control_plane", imports: clusterimport.OfControlPlane}}
 }
 
 // controlPlaneResource makes the control plane of a cluster: it is the only
@@ -48,34 +50,19 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 func (r *controlPlaneResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfControlPlane, r.ProviderData)
-	resp.Diagnostics.Append(diags...)
+	r.importState(ctx, req, resp, r.readOff)
+}
 
-	if resp.Diagnostics.HasError() {
-		return
+// readOff reads a control plane off its machines.
+func (r *controlPlaneResource) readOff(
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+) (ControlPlaneModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
+	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.ControlPlane)
+	if diags.HasError() {
+		return ControlPlaneModel{}, nil, diags
 	}
 
-	ctx = tf.MaskSecrets(ctx, bundle.Text)
+	model, diags := controlPlaneFrom(ctx, request, file, found)
 
-	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
-		bundle, cluster.ControlPlane)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	model, diags := controlPlaneFrom(ctx, request, bundle, found)
-	resp.Diagnostics.Append(diags...)
-
-	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
-	model.setLife(life)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	resp.Diagnostics.Append(model.derive(ctx)...)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	return model, found, diags
 }

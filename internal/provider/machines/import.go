@@ -2,133 +2,94 @@ package machines
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// An import has only an id to go by, and the plan that follows compares what it
-// wrote to the configuration. So the id says where the secrets and the machines
-// are, and everything else is read from the machines: what can be proved of the
-// configuration is written to state, and what is Talos's default is left out, as a
-// user would leave it out. What cannot be told (patches, registries) is missing;
-// the first plan then stores it, and touches a machine only when its configuration
-// really differs.
-
-// ImportRequest is an import id: a JSON object.
-type ImportRequest struct {
-	clusterimport.Source
-
-	// Machines are the addresses of the machines to import, by name. Not for clusters.
-	Machines map[string]string `json:"machines"`
-	// ControlPlane are the addresses of the control planes, by name. Not for control
-	// planes.
-	ControlPlane map[string]string `json:"control_plane,omitempty"`
-	// Workers are the addresses of the workers by pool and name. Clusters only.
-	Workers map[string]map[string]string `json:"workers,omitempty"`
-	// Name of the pool. Workers only.
-	Name string `json:"name,omitempty"`
-	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where
-	// they are.
-	Mode string          `json:"mode,omitempty"`
-	Host json.RawMessage `json:"host,omitempty"`
+// IdentitySchema implements resource.ResourceWithIdentity.
+func (r *machinesResource[M, P]) IdentitySchema(
+	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
+) {
+	resp.IdentitySchema = clusterimport.IdentitySchema(r.imports)
 }
 
-// importKind is what an import id is for.
-type importKind string
+// readingOff reads a model off the machines that it finds.
+type readingOff[M any] func(context.Context, clusterimport.Request, clusterimport.SecretsFile) (
+	M, map[string]clusterimport.Recognised, diag.Diagnostics)
 
-const (
-	importOfControlPlane importKind = `{"secrets": "secrets.yaml", "machines": {"cp-1": "10.0.0.11"}}`
-	importOfCluster      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "workers": {"batch": {"w-1": "10.0.0.21"}}}`
-	importOfWorkers      importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"worker-1": "10.0.0.21"}}`
-	// ImportOfMachine is the import of one machine.
-	ImportOfMachine importKind = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "machines": {"w-1": "10.0.0.21"}}`
-)
+// importState imports machines. What they have beyond the model that is read off them becomes patches.
+func (r *machinesResource[M, P]) importState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+	from readingOff[M],
+) {
+	request, file, diags := clusterimport.ReadRequest(ctx, req, r.imports, r.ConfiguredResource.ProviderData)
+	resp.Diagnostics.Append(diags...)
 
-func readImport(
-	id string, kind importKind, m *providerdata.ProviderData,
-) (ImportRequest, clusterimport.SecretsFile, diag.Diagnostics) {
-	request, err := ParseImport(id, kind)
-
-	switch {
-	case errors.Is(err, errContainersNotImported):
-		return request, clusterimport.SecretsFile{},
-			clusterimport.ImportFailed("read the import id", err,
-				"Write the configuration of the cluster with its secrets, its name and its host, and apply it.")
-	case err != nil:
-		return request, clusterimport.SecretsFile{},
-			clusterimport.ImportFailed("read the import id", err, "Give a JSON object such as "+string(kind)+".")
+	if resp.Diagnostics.HasError() {
+		return
 	}
 
-	file, err := request.Read(m)
-	if err != nil {
-		return request, file, clusterimport.ImportFailed("read the secrets of the cluster", err, clusterimport.SourceHelp)
-	}
-
-	return request, file, nil
+	resp.Diagnostics.Append(r.takeOver(ctx, request, file, from, &resp.State, resp.Identity)...)
 }
 
-var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
-	"name and the host of their cluster takes them over, as it does after an apply that was killed")
+// takeOver writes machines into a state as from reads them.
+func (r *machinesResource[M, P]) takeOver(
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, from readingOff[M],
+	state *tfsdk.State, identity *tfsdk.ResourceIdentity,
+) diag.Diagnostics {
+	ctx = tf.MaskSecrets(ctx, file.Text)
 
-// ParseImport reads an import id; errors say what it should look like.
-func ParseImport(id string, kind importKind) (ImportRequest, error) {
-	var request ImportRequest
-
-	if err := clusterimport.DecodeImport(id, &request); err != nil {
-		return request, err
+	model, found, diags := from(ctx, request, file)
+	if diags.HasError() {
+		return diags
 	}
 
-	switch {
-	case request.Mode == clusterhandle.ContainerMode || request.Host != nil:
-		return request, errContainersNotImported
-	case request.Check() != nil:
-		return request, request.Check()
-	case kind == importOfCluster:
-		return request, request.checkCluster()
-	case len(request.Machines) == 0:
-		return request, errors.New("machines is missing")
-	case len(request.Workers) > 0:
-		return request, errors.New("workers is for talosop_cluster")
-	case kind == ImportOfMachine && (len(request.Machines) > 1 || request.Name != ""):
-		return request, errors.New("machines lists the one machine to import under its name, and there is no other name")
-	case kind != importOfControlPlane && len(request.ControlPlane) == 0:
-		return request, errors.New("control_plane is missing")
-	case kind == importOfControlPlane && len(request.ControlPlane) > 0:
-		return request, errors.New("control_plane is for workers; the control planes to import are machines")
-	case kind == importOfControlPlane && request.Name != "":
-		return request, errors.New("name is for workers; that of the cluster is read from its machines")
+	life := P(&model).life()
+
+	p, more := importedSet(ctx, r.ConfiguredResource.ProviderData, P(&model).MachineSet, file)
+	diags.Append(more...)
+
+	patches, told := clusterimport.PatchesOf(p.WithNames(unnamed(ctx, life)), found)
+	diags.Append(tf.Diagnostics(told)...)
+	diags.Append(P(&model).setPatches(ctx, patches)...)
+	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &life, P(&model).MachineSet, file)...)
+	P(&model).setLife(life)
+	diags.Append(P(&model).derive(ctx)...)
+
+	if !diags.HasError() {
+		diags.Append(state.Set(ctx, &model)...)
+		diags.Append(clusterimport.SetIdentity(ctx, identity, r.imports, p.Set)...)
 	}
 
-	return request, nil
+	return diags
 }
 
-// checkCluster checks the id of a whole cluster.
-func (r ImportRequest) checkCluster() error {
-	if len(r.ControlPlane) == 0 {
-		return errors.New("control_plane is missing")
-	}
+// importedSet is the machines of an import, with its secrets and what the provider was given for them.
+func importedSet(
+	ctx context.Context, m *providerdata.ProviderData, read func(context.Context) (writtenSet, diag.Diagnostics),
+	file clusterimport.SecretsFile,
+) (writtenSet, diag.Diagnostics) {
+	p, diags := read(ctx)
+	p.Secrets = file.Text
+	m.ProvideSettings(ctx, &p.Set, p.clusterName, providerdata.RecordedSecrets{})
 
-	if len(r.Machines) > 0 || r.Name != "" {
-		return errors.New("machines and name are for other resources; a cluster has control_plane and workers")
-	}
+	return p, diags
+}
 
-	for name, machines := range r.Workers {
-		if len(machines) == 0 {
-			return fmt.Errorf("the pool %s of workers has no machines", name)
-		}
-	}
-
-	return nil
+// unnamed is the record of machines that have no host name, which is all that there is before they are observed.
+func unnamed(ctx context.Context, model CommonModel) machineset.Record {
+	return machineset.Record{
+		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, &tf.Reader{}, model.Observed))}
 }
 
 // adopt observes what is imported, and says how far it has come.
@@ -136,16 +97,12 @@ func adopt(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel,
 	read func(context.Context) (writtenSet, diag.Diagnostics), file clusterimport.SecretsFile,
 ) diag.Diagnostics {
-	p, diags := read(ctx)
-	p.Secrets = file.Text
-
+	p, diags := importedSet(ctx, m, read, file)
 	if diags.HasError() {
 		return diags
 	}
 
-	r := &tf.Reader{}
-	recorded := machineset.PriorState{Record: machineset.Record{
-		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, model.Observed))}}
+	recorded := machineset.PriorState{Record: unnamed(ctx, *model)}
 	exam := newExamination(p.Set, recorded.Record)
 
 	want, have, err := observe(ctx, m, p.Set, recorded, exam)
@@ -167,4 +124,72 @@ func adopt(
 	model.restored.At = restoredAt(have)
 
 	return diags
+}
+
+// The patches of an import, in each of the models. Lists that a user would leave out are left out.
+
+func (m *machineSetModel) setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics {
+	m.ConfigPatches = tf.TextList(patches.Groups[""])
+
+	var diags diag.Diagnostics
+	m.Machines, diags = withPatches(ctx, "", m.Machines, patches)
+
+	return diags
+}
+
+func (m *OneMachineModel) setPatches(_ context.Context, patches clusterimport.Patches) diag.Diagnostics {
+	m.ConfigPatches = tf.TextList(patches.Machines[m.Name.ValueString()])
+
+	return nil
+}
+
+func (m *ClusterModel) setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics {
+	m.ClusterPatches = tf.TextList(patches.Cluster)
+
+	plane, diags := patchedBlock(ctx, "", m.ControlPlane, patches)
+	pools := map[string]attr.Value{}
+
+	for name, block := range m.Workers.Elements() {
+		pool, more := patchedBlock(ctx, name+machineset.PoolSeparator, block, patches)
+		diags.Append(more...)
+
+		pools[name] = pool
+	}
+
+	return append(diags, m.setBlocks(ctx, plane, pools, m.Workers)...)
+}
+
+func patchedBlock(
+	ctx context.Context, prefix string, block attr.Value, patches clusterimport.Patches,
+) (types.Object, diag.Diagnostics) {
+	object, diags := withMachines(ctx, block, func(machines types.Map) (types.Map, diag.Diagnostics) {
+		return withPatches(ctx, prefix, machines, patches)
+	})
+	if diags.HasError() {
+		return object, diags
+	}
+
+	values := object.Attributes()
+	values["config_patches"] = tf.ListOrNull(patches.Groups[prefix])
+
+	return types.ObjectValue(object.AttributeTypes(ctx), values)
+}
+
+func withPatches(
+	ctx context.Context, prefix string, machines types.Map, patches clusterimport.Patches,
+) (types.Map, diag.Diagnostics) {
+	values := map[string]attr.Value{}
+
+	for name, one := range tf.Objects[machineModel](ctx, &tf.Reader{}, machines) {
+		one.ConfigPatches = tf.ListOrNull(patches.Machines[prefix+name])
+
+		value, diags := types.ObjectValueFrom(ctx, machineType(), one)
+		if diags.HasError() {
+			return machines, diags
+		}
+
+		values[name] = value
+	}
+
+	return types.MapValue(machines.ElementType(ctx), values)
 }

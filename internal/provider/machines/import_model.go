@@ -24,7 +24,7 @@ import (
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
 ) (ControlPlaneModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
@@ -65,7 +65,7 @@ func settingsFrom(
 // workersFrom is the model of a pool of workers as its machines describe it; what
 // the cluster is, its control planes tell.
 func workersFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes,
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
 	found map[string]clusterimport.Recognised,
 ) (WorkerModel, diag.Diagnostics) {
 	settings, _, err := clusterimport.SettingsOfAll(planes, file)
@@ -114,7 +114,7 @@ func poolFrom(
 		CommonModel: untoldLife(ctx, protect),
 	}
 
-	settings, volumes, systemDiags := importedSystem(ctx, machines, names)
+	settings, volumes, systemDiags := system.Shared(ctx, machines, names)
 	model.Model, model.SystemVolumes = settings, volumes
 
 	if reference, err := image.ParseReference(first.Image); err == nil {
@@ -163,31 +163,6 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 	}
 
 	return types.MapValueMust(ObservedType(), values)
-}
-
-// importedSystem is what is said of the system of machines that are all alike in it. Volumes that differ are those of
-// single machines.
-func importedSystem(
-	ctx context.Context, machines map[string]machineconfig.Machine, names []string,
-) (system.Model, types.Map, diag.Diagnostics) {
-	shared := machines[names[0]].System
-
-	for _, name := range names {
-		own := machines[name].System
-		if !reflect.DeepEqual(own.Volumes, shared.Volumes) {
-			shared.Volumes = nil
-		}
-
-		if !reflect.DeepEqual(own.WorkloadIsolation, shared.WorkloadIsolation) {
-			shared.WorkloadIsolation = nil
-		}
-
-		if !reflect.DeepEqual(own.ImageVerification, shared.ImageVerification) {
-			shared.ImageVerification = nil
-		}
-	}
-
-	return system.Of(ctx, shared, false)
 }
 
 // importedMachines is the machines of a set, each with the install settings that own says are its own, and its volumes

@@ -18,64 +18,38 @@ import (
 func (r *machineResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, ImportOfMachine, r.ProviderData)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	ctx = tf.MaskSecrets(ctx, bundle.Text)
-
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
-		bundle, cluster.ControlPlane)
-	resp.Diagnostics.Append(diags...)
-
-	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
-		bundle, request.RoleOfMachine())
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	model, diags := oneMachineFrom(ctx, request, bundle, planes, found)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	life := model.life()
-	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &life, model.MachineSet, bundle)...)
-	model.setLife(life)
-
-	resp.Diagnostics.Append(model.derive(ctx)...)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	r.importState(ctx, req, resp, r.readOff)
 }
 
-// RoleOfMachine is the role that the one machine of an import has to have: that of a
-// control plane when it is listed as one, too.
-func (r ImportRequest) RoleOfMachine() cluster.Role {
-	for _, machine := range r.Machines {
-		for _, plane := range r.ControlPlane {
-			if machineset.SameAddress(machine, plane) {
-				return cluster.ControlPlane
-			}
-		}
+// readOff reads a machine off itself, and its cluster off the control planes.
+func (r *machineResource) readOff(
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+) (OneMachineModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return OneMachineModel{}, nil, diags
 	}
 
-	return cluster.Worker
+	model, diags := oneMachineFrom(ctx, request, file, planes, found)
+
+	return model, found, diags
 }
 
 // oneMachineFrom is the model of a machine as it describes itself; what the cluster is,
 // its control planes tell. Which of them began etcd nobody knows, and nothing depends on
 // it any more.
 func oneMachineFrom(
-	ctx context.Context, request ImportRequest, file clusterimport.SecretsFile, planes,
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes,
 	found map[string]clusterimport.Recognised,
 ) (OneMachineModel, diag.Diagnostics) {
 	var model OneMachineModel
+
+	if len(planes) == 0 {
+		planes = found // of a worker that was moved here nothing tells where they are
+	}
 
 	settings, _, err := clusterimport.SettingsOfAll(planes, file)
 	if err != nil {

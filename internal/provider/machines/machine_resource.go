@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 )
 
 var (
@@ -13,11 +15,13 @@ var (
 	_ resource.ResourceWithValidateConfig = (*machineResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*machineResource)(nil)
 	_ resource.ResourceWithImportState    = (*machineResource)(nil)
+	_ resource.ResourceWithIdentity       = (*machineResource)(nil)
 )
 
 // NewMachineResource is the constructor of the resource talosop_machine.
 func NewMachineResource() resource.Resource {
-	return &machineResource{machinesResource[OneMachineModel, *OneMachineModel]{kind: "talosop_machine"}}
+	return &machineResource{machinesResource[OneMachineModel, *OneMachineModel]{
+		kind: "talosop_machine", imports: clusterimport.OfMachine}}
 }
 
 // machineResource joins one machine of either role to a cluster that it knows by its

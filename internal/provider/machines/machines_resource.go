@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -36,6 +37,8 @@ type Model[M any] interface {
 	// settleUpdate puts the outcome of an update into the model that is stored: that of
 	// plan after a success, else that of state.
 	settleUpdate(ctx context.Context, done run, plan, state M) diag.Diagnostics
+	// setPatches puts what an import found beyond the settings into the model.
+	setPatches(ctx context.Context, patches clusterimport.Patches) diag.Diagnostics
 }
 
 // machinesResource is the operations of a resource with machines whose model is M.
@@ -44,14 +47,16 @@ type Model[M any] interface {
 type machinesResource[M any, P Model[M]] struct {
 	providerdata.ConfiguredResource
 
-	// kind is the name of the type.
-	kind string
+	// kind is the name of the type, and imports what its imports go by.
+	kind    string
+	imports clusterimport.Kind
 }
 
 func (r *machinesResource[M, P]) Metadata(
 	_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse,
 ) {
 	resp.TypeName = r.kind
+	resp.ResourceBehavior.MutableIdentity = true // addresses change in place
 }
 
 func (r *machinesResource[M, P]) ValidateConfig(
@@ -386,6 +391,7 @@ func (r *machinesResource[M, P]) Create(
 	P(&plan).setLife(life)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
@@ -406,6 +412,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	p, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
+	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -460,7 +467,7 @@ func (r *machinesResource[M, P]) Update(
 	}
 
 	p.FormerSecrets = prior.Secrets
-	result := plan
+	result, reached := plan, p.Set
 
 	if !P(&plan).life().idle() {
 		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
@@ -469,7 +476,7 @@ func (r *machinesResource[M, P]) Update(
 
 		if done.err != nil {
 			// What was not finished stays a difference between state and configuration.
-			result = state
+			result, reached = state, prior.Set
 		}
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
@@ -490,6 +497,7 @@ func (r *machinesResource[M, P]) Update(
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
+	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, reached)...)
 	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().protection(p.Set))...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 }

@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -11,7 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -20,6 +20,7 @@ var (
 	_ resource.ResourceWithValidateConfig = (*workerResource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*workerResource)(nil)
 	_ resource.ResourceWithImportState    = (*workerResource)(nil)
+	_ resource.ResourceWithIdentity       = (*workerResource)(nil)
 )
 
 // DefaultPoolName is the name of a pool of workers that has none of its own.
@@ -27,7 +28,8 @@ const DefaultPoolName = "worker"
 
 // NewWorkerResource is the constructor of the resource talosop_worker.
 func NewWorkerResource() resource.Resource {
-	return &workerResource{machinesResource[WorkerModel, *WorkerModel]{kind: "talosop_worker"}}
+	return &workerResource{machinesResource[WorkerModel, *WorkerModel]{
+		kind: "talosop_worker", imports: clusterimport.OfWorkers}}
 }
 
 // workerResource joins a pool of workers to a cluster that it knows by its handle.
@@ -68,35 +70,22 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 func (r *workerResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	request, bundle, diags := readImport(req.ID, importOfWorkers, r.ProviderData)
-	resp.Diagnostics.Append(diags...)
+	r.importState(ctx, req, resp, r.readOff)
+}
 
-	if resp.Diagnostics.HasError() {
-		return
+// readOff reads workers off their machines, and their cluster off its control planes.
+func (r *workerResource) readOff(
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+) (WorkerModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.Worker)
+	diags.Append(more...)
+
+	if diags.HasError() {
+		return WorkerModel{}, nil, diags
 	}
 
-	ctx = tf.MaskSecrets(ctx, bundle.Text)
+	model, diags := workersFrom(ctx, request, file, planes, found)
 
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane,
-		bundle, cluster.ControlPlane)
-	resp.Diagnostics.Append(diags...)
-
-	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines,
-		bundle, cluster.Worker)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	model, diags := workersFrom(ctx, request, bundle, planes, found)
-	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(adopt(ctx, r.ProviderData, &model.CommonModel,
-		model.MachineSet, bundle)...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	return model, found, diags
 }

@@ -249,8 +249,8 @@ func (r *secretsResource) ImportState(
 		resp.Diagnostics.Append(tf.Unable("import", "secrets", finding.Report{
 			Attempted: "read the file named by the import id",
 			Cause:     strings.Split(err.Error(), "\n"),
-			Next: "Give the path of a file written by `talosctl gen secrets`, or of the configuration of a control-plane " +
-				"machine.",
+			Next: "Give the path of a file written by `talosctl gen secrets`, of the configuration of a control-plane " +
+				"machine, or of the state Secret of talos-operator.",
 		}))
 
 		return

@@ -3,12 +3,14 @@ package system
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -220,4 +222,29 @@ func keysOf(ctx context.Context, keys map[string]system.Key) (types.Map, diag.Di
 	all, more := types.MapValue(keyType(), values)
 
 	return all, append(diags, more...)
+}
+
+// Shared is what an import says of the system of machines that are all alike in it. Volumes that differ are those of
+// single machines.
+func Shared(
+	ctx context.Context, machines map[string]machineconfig.Machine, names []string,
+) (Model, types.Map, diag.Diagnostics) {
+	shared := machines[names[0]].System
+
+	for _, name := range names {
+		own := machines[name].System
+		if !reflect.DeepEqual(own.Volumes, shared.Volumes) {
+			shared.Volumes = nil
+		}
+
+		if !reflect.DeepEqual(own.WorkloadIsolation, shared.WorkloadIsolation) {
+			shared.WorkloadIsolation = nil
+		}
+
+		if !reflect.DeepEqual(own.ImageVerification, shared.ImageVerification) {
+			shared.ImageVerification = nil
+		}
+	}
+
+	return Of(ctx, shared, false)
 }

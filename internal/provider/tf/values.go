@@ -13,6 +13,20 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
+// NullsOf is an object that has nothing, of a type of object.
+func NullsOf(ctx context.Context, typ attr.Type) tftypes.Value {
+	terraform := typ.TerraformType(ctx)
+	values := map[string]tftypes.Value{}
+
+	if object, ok := terraform.(tftypes.Object); ok {
+		for name, inner := range object.AttributeTypes {
+			values[name] = tftypes.NewValue(inner, nil)
+		}
+	}
+
+	return tftypes.NewValue(terraform, values)
+}
+
 // TextList is a list of texts, never null.
 func TextList(texts []string) types.List {
 	values := make([]attr.Value, len(texts))

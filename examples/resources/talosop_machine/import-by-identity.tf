@@ -1,0 +1,8 @@
+import {
+  to = talosop_machine.prod["w-1"]
+  identity = {
+    cluster       = "prod"
+    control_plane = ["10.0.0.11", "10.0.0.12", "10.0.0.13"]
+    machines      = ["w-1=10.0.0.21"]
+  }
+}

@@ -1,0 +1,224 @@
+package clusterimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// An identity says what an import id says, in the types that identities may have: machines are texts, name and address.
+
+// The attributes of identities.
+const (
+	identityCluster      = "cluster"
+	identitySecrets      = "secrets"
+	identityName         = "name"
+	identityMachines     = "machines"
+	identityControlPlane = "control_plane"
+	identityWorkers      = "workers"
+)
+
+// IdentitySchema describes the identity of a resource with machines.
+func IdentitySchema(kind Kind) identityschema.Schema {
+	attributes := map[string]identityschema.Attribute{
+		identityCluster: identityschema.StringAttribute{
+			OptionalForImport: true,
+			Description: "Name of the cluster. An import takes the secrets of this name in `clusters` of the provider, " +
+				"and state gets none.",
+		},
+		identitySecrets: identityschema.StringAttribute{
+			OptionalForImport: true,
+			Description: "For imports, in the place of `cluster`: path of a file written by `talosctl gen secrets`, or " +
+				"of the configuration of a control-plane machine.",
+		},
+	}
+
+	machines := func(what string) identityschema.Attribute {
+		return identityschema.ListAttribute{RequiredForImport: true, ElementType: types.StringType, Description: what}
+	}
+
+	const named = ", as `name=address`."
+
+	switch kind {
+	case OfControlPlane:
+		attributes[identityMachines] = machines("The machines" + named)
+	case OfCluster:
+		attributes[identityControlPlane] = machines("The control planes" + named)
+		attributes[identityWorkers] = identityschema.ListAttribute{
+			OptionalForImport: true, ElementType: types.StringType,
+			Description: "The workers, as `pool/name=address`.",
+		}
+	case OfWorkers:
+		attributes[identityName] = identityschema.StringAttribute{
+			OptionalForImport: true, Description: "Name of the pool.",
+		}
+		attributes[identityControlPlane] = machines("Addresses of the control planes.")
+		attributes[identityMachines] = machines("The machines" + named)
+	case OfMachine:
+		attributes[identityControlPlane] = machines("Addresses of all control planes; a machine among them is one.")
+		attributes[identityMachines] = machines("The one machine" + named)
+	}
+
+	return identityschema.Schema{Attributes: attributes}
+}
+
+// SetIdentity stores the identity of machines; CLIs without identities have none to store.
+func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind, p machineset.Set) diag.Diagnostics {
+	if identity == nil {
+		return nil
+	}
+
+	values := map[string]attr.Value{
+		identityCluster: tf.TextOrNull(p.Settings.Name), identitySecrets: types.StringNull(),
+		identityName: types.StringNull(), identityWorkers: types.ListNull(types.StringType),
+		identityMachines: types.ListNull(types.StringType), identityControlPlane: types.ListNull(types.StringType),
+	}
+
+	if p.Host == nil {
+		planes, workers := machinesOf(p, cluster.ControlPlane), machinesOf(p, cluster.Worker)
+
+		values[identityMachines] = tf.ListOrNull(slices.Concat(planes, workers))
+		values[identityControlPlane], values[identityWorkers] = tf.ListOrNull(planes), tf.ListOrNull(workers)
+	}
+
+	if kind == OfWorkers || kind == OfMachine {
+		values[identityControlPlane] = tf.ListOrNull(p.Endpoints)
+	}
+
+	if len(p.Groups) > 0 && kind == OfWorkers {
+		values[identityName] = tf.TextOrNull(p.Groups[0].Pool)
+	}
+
+	typed := map[string]attr.Type{}
+	for name, attribute := range IdentitySchema(kind).Attributes {
+		typed[name] = attribute.GetType()
+	}
+
+	for name := range values {
+		if _, there := typed[name]; !there {
+			delete(values, name)
+		}
+	}
+
+	object, diags := types.ObjectValue(typed, values)
+	diags.Append(identity.Set(ctx, object)...)
+
+	return diags
+}
+
+func machinesOf(p machineset.Set, role cluster.Role) []string {
+	var machines []string
+
+	for _, name := range p.Names() {
+		if m := p.Machines[name]; m.Group.Role == role {
+			machines = append(machines, name+"="+m.Address)
+		}
+	}
+
+	return machines
+}
+
+// fromIdentity reads what an import goes by from an identity.
+func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind) (Request, error) {
+	var object types.Object
+
+	if identity.Get(ctx, &object).HasError() {
+		return Request{}, errors.New("the identity is not of the type that its schema has")
+	}
+
+	r := &tf.Reader{}
+	text := func(name string) string {
+		value, _ := object.Attributes()[name].(types.String)
+
+		return value.ValueString()
+	}
+	list := func(name string) []string {
+		value, given := object.Attributes()[name].(types.List)
+		if !given {
+			return nil
+		}
+
+		return r.Texts(value)
+	}
+
+	request := Request{Source: Source{Cluster: text(identityCluster), Secrets: text(identitySecrets)},
+		Name: text(identityName)}
+
+	var machines, planes, workers error
+
+	request.Machines, machines = addressesIn(identityMachines, list(identityMachines), true)
+	request.ControlPlane, planes = addressesIn(identityControlPlane, list(identityControlPlane), kind == OfCluster)
+	request.Workers, workers = poolsIn(list(identityWorkers))
+
+	if err := errors.Join(machines, planes, workers); err != nil {
+		return request, err
+	}
+
+	return request, request.check(kind)
+}
+
+// addressesIn reads addresses by name. Where names are not asked for they are the addresses.
+func addressesIn(attribute string, machines []string, named bool) (map[string]string, error) {
+	addresses := map[string]string{}
+
+	for _, text := range machines {
+		name, address, both := strings.Cut(text, "=")
+		if !both {
+			address = name
+		}
+
+		if name == "" || address == "" || named && !both {
+			return nil, fmt.Errorf("%s has %q; a machine is written as name=address", attribute, text)
+		}
+
+		if _, twice := addresses[name]; twice {
+			return nil, fmt.Errorf("%s has %s twice", attribute, name)
+		}
+
+		addresses[name] = address
+	}
+
+	return addresses, nil
+}
+
+func poolsIn(workers []string) (map[string]map[string]string, error) {
+	pools := map[string]map[string]string{}
+
+	for _, text := range workers {
+		pool, machine, inPool := strings.Cut(text, machineset.PoolSeparator)
+		if !inPool || pool == "" {
+			return nil, fmt.Errorf("%s has %q; a worker is written as pool/name=address", identityWorkers, text)
+		}
+
+		one, err := addressesIn(identityWorkers, []string{machine}, true)
+		if err != nil {
+			return nil, err
+		}
+
+		for name, address := range one {
+			if pools[pool] == nil {
+				pools[pool] = map[string]string{}
+			}
+
+			if _, twice := pools[pool][name]; twice {
+				return nil, fmt.Errorf("%s has %s/%s twice", identityWorkers, pool, name)
+			}
+
+			pools[pool][name] = address
+		}
+	}
+
+	return pools, nil
+}

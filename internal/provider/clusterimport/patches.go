@@ -1,0 +1,205 @@
+package clusterimport
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/remainder"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+)
+
+// Patches are what machines have beyond their settings, by where an import writes it down: for all machines of a
+// cluster, for groups of them, by their prefix, and for single ones, by their name.
+type Patches struct {
+	Cluster  []string
+	Groups   map[string][]string
+	Machines map[string][]string
+}
+
+// rounds is how often patches are made and tried: what Talos does not merge as most lists is replaced as a whole then.
+const rounds = 4
+
+// PatchesOf finds what machines have beyond the settings of a set, which an import has read, and warns of what it does
+// not write down. The patches are tried: where they do not make the configuration that a machine has, the rest is
+// drift, which names its places.
+func PatchesOf(p machineset.Set, found map[string]Recognised) (Patches, finding.List) {
+	base, err := p.Configurations()
+	if err != nil {
+		return Patches{}, notWritten(err)
+	}
+
+	var (
+		patches Patches
+		hidden  map[string][]fieldpath.Place
+		whole   = map[string]remainder.Whole{}
+	)
+
+	for range rounds {
+		var rest map[string]remainder.Remainder
+
+		if rest, hidden, err = remainders(base, found, whole); err != nil {
+			return Patches{}, notWritten(err)
+		}
+
+		if patches, err = shared(p, rest); err != nil {
+			return Patches{}, notWritten(err)
+		}
+
+		made, err := patches.in(p).Configurations()
+		if err != nil {
+			return Patches{}, notWritten(err)
+		}
+
+		again, _, err := remainders(made, found, nil)
+		if err != nil {
+			return Patches{}, notWritten(err)
+		}
+
+		if !replaceNext(whole, again) {
+			break
+		}
+	}
+
+	return patches, leftOut(hidden)
+}
+
+// remainders are what each machine has beyond a configuration, and what of it is left out.
+func remainders(
+	base machineset.Rendered, found map[string]Recognised, whole map[string]remainder.Whole,
+) (map[string]remainder.Remainder, map[string][]fieldpath.Place, error) {
+	rest, hidden := map[string]remainder.Remainder{}, map[string][]fieldpath.Place{}
+
+	for name, machine := range found {
+		r, err := remainder.Of(base.Configs[name], machine.Config, whole[name])
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+
+		rest[name], hidden[name] = r, r.Hidden
+	}
+
+	return rest, hidden, nil
+}
+
+// replaceNext notes what the patches of a round did not bring about, and reports whether another one may.
+func replaceNext(whole map[string]remainder.Whole, again map[string]remainder.Remainder) bool {
+	more := false
+
+	for name, r := range again {
+		for _, place := range r.Places() {
+			// What was replaced in vain is replaced with what is around it.
+			for whole[name][place.String()] && len(place.Path) > 2 {
+				place.Path = place.Path[:len(place.Path)-1]
+			}
+
+			if whole[name][place.String()] || len(place.Path) == 0 {
+				continue
+			}
+
+			if whole[name] == nil {
+				whole[name] = remainder.Whole{}
+			}
+
+			whole[name][place.String()], more = true, true
+		}
+	}
+
+	return more
+}
+
+// shared writes what machines have in common where it is for all of them. What a single machine has is its own, even
+// where it is the only one: another that joins it must not get its addresses.
+func shared(p machineset.Set, rest map[string]remainder.Remainder) (Patches, error) {
+	rest = maps.Clone(rest)
+	patches := Patches{Groups: map[string][]string{}, Machines: map[string][]string{}}
+	groups := map[string][]string{}
+
+	for _, name := range p.Names() {
+		prefix := p.Machines[name].Group.Prefix
+		groups[prefix] = append(groups[prefix], name)
+	}
+
+	var problems []error
+
+	extract := func(names []string) []string {
+		var all []remainder.Remainder
+		for _, name := range names {
+			all = append(all, rest[name])
+		}
+
+		common := remainder.Common(all...)
+		for _, name := range names {
+			rest[name] = rest[name].Without(common)
+		}
+
+		texts, err := common.Patches()
+		problems = append(problems, err)
+
+		return texts
+	}
+
+	if len(groups) > 1 {
+		patches.Cluster = extract(p.Names())
+	}
+
+	for prefix, names := range groups {
+		if len(names) > 1 {
+			patches.Groups[prefix] = extract(names)
+		}
+	}
+
+	for name, r := range rest {
+		texts, err := r.Patches()
+		problems = append(problems, err)
+		patches.Machines[name] = texts
+	}
+
+	return patches, errors.Join(problems...)
+}
+
+// in is a set with the patches.
+func (a Patches) in(p machineset.Set) machineset.Set {
+	p.Settings.Patches = slices.Concat(p.Settings.Patches, a.Cluster)
+	p.Machines = maps.Clone(p.Machines)
+
+	for name, m := range p.Machines {
+		m.Config.PoolPatches = slices.Concat(m.Config.PoolPatches, a.Groups[m.Group.Prefix])
+		m.Config.Patches = slices.Concat(m.Config.Patches, a.Machines[name])
+		p.Machines[name] = m
+	}
+
+	return p
+}
+
+func notWritten(err error) finding.List {
+	return finding.List{finding.Warn("Patches were not written down", finding.Report{
+		Attempted: "compare the configurations of the machines with the one that their settings make", Cause: []string{
+			err.Error()},
+		Next: "The plan says where machines differ: put what is to stay into the configuration.",
+	}.String())}
+}
+
+// leftOut warns of what no patch has.
+func leftOut(hidden map[string][]fieldpath.Place) finding.List {
+	var lines []string
+
+	for _, name := range slices.Sorted(maps.Keys(hidden)) {
+		for _, place := range hidden[name] {
+			lines = append(lines, name+": "+place.String())
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Secret parts of configurations are not written down", finding.Report{
+		Now: lines,
+		Next: "These values are secret, or often are, so that they are in no patch. An apply takes them off the machines " +
+			"unless they are given: in `config_patches` of `clusters` of the provider, which no state has, or in patches.",
+	}.String())}
+}

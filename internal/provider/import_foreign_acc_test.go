@@ -1,0 +1,243 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Clusters that other tools made, imported. Each is made by the tool itself, on simulated machines, and each plan after
+// the import is empty, with the configuration that the CLI generates, too.
+
+// foreignTool is a program of others in a folder.
+type foreignTool struct {
+	t    *testing.T
+	path string
+	dir  string
+}
+
+func (f foreignTool) try(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, f.path, args...)
+	cmd.Dir = f.dir
+	cmd.Env = append(os.Environ(), "HOME="+f.dir, "TALOSCONFIG="+filepath.Join(f.dir, "talosconfig"))
+
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", filepath.Base(f.path), strings.Join(args, " "), err, out)
+	}
+
+	return nil
+}
+
+func (f foreignTool) run(args ...string) {
+	f.t.Helper()
+
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	defer cancel()
+
+	must(f.t, f.try(ctx, args...))
+}
+
+// eventually repeats a command until it succeeds: a machine that was just configured boots.
+func (f foreignTool) eventually(args ...string) {
+	f.t.Helper()
+
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
+	defer cancel()
+
+	must(f.t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return f.try(ctx, args...) }))
+}
+
+// at addresses one machine.
+func at(m *sim.Machine, args ...string) []string {
+	return append(args, "-e", m.Address().String(), "-n", m.Address().String())
+}
+
+// configure sends configurations to machines that wait for them, and bootstraps the first of the control planes.
+func (s *site) configure(f foreignTool, files map[string]string) {
+	f.t.Helper()
+
+	for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+		f.run(at(m, "apply-config", "--insecure", "-f", files[m.Name()])...)
+	}
+
+	f.eventually(at(s.controlPlane[0], "bootstrap")...)
+}
+
+// joined waits until all machines are nodes that are ready, and their API servers healthy.
+func (s *site) joined(t *testing.T, bundle string) {
+	t.Helper()
+
+	api := s.nodes(t, bundle)
+	want := len(s.controlPlane) + len(s.workers)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		ready := 0
+
+		for _, node := range api.Nodes.Observe(ctx).Nodes {
+			if node.Ready {
+				ready++
+			}
+		}
+
+		if ready < want {
+			return errors.New("nodes are missing")
+		}
+
+		return nil
+	}))
+}
+
+// fromProvider is a provider with the secrets of a cluster, which state gets none of.
+const fromProvider = `
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+provider "talosop" {
+  clusters = { for name in ["prod", "test"] : name => { secrets = file("${path.module}/secrets.yaml") } }
+}
+`
+
+// importsCluster is an import by id, whose configuration is generated.
+func (s *site) importsCluster(t *testing.T) string {
+	t.Helper()
+
+	return fmt.Sprintf("import {\n  to = talosop_cluster.prod\n  id = %q\n}\n", encoded(t, map[string]any{
+		"cluster": "prod", "control_plane": addresses(s.controlPlane),
+		"workers": map[string]any{"batch": addresses(s.workers)},
+	}))
+}
+
+// generated imports what a configuration names, with the configuration that the CLI writes, to a plan without changes.
+func generated(t *testing.T, w *clitest.Workspace, imports int) string {
+	t.Helper()
+
+	plan := w.Run("plan", "-generate-config-out=generated.tf")
+	text := w.Read("generated.tf")
+
+	if plan.Exit != 0 ||
+		!strings.Contains(plan.Output(), fmt.Sprintf("%d to import, 0 to add, 0 to change, 0 to destroy", imports)) {
+		t.Fatalf("the first plan is:\n%s\nof\n%s", plan.Output(), text)
+	}
+
+	w.MustRun("apply", "-auto-approve")
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Fatalf("the plan after the import is not empty:\n%s", output)
+	}
+
+	return text
+}
+
+// A cluster of talosctl, with patches for all, for roles and for machines, is imported with a configuration that has
+// them all where they belong.
+func TestAccImport_ofTalosctl(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 2)
+		w := clitest.NewWorkspace(t, cli)
+		ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
+
+		w.Write("all.yaml", "machine: {sysctls: {net.core.somaxconn: \"1024\"}}\n---\n"+
+			"apiVersion: v1alpha1\nkind: RegistryMirrorConfig\nname: docker.io\nendpoints: [{url: \"https://mirror.test\"}]\n")
+		w.Write("plane.yaml", "cluster: {apiServer: {extraArgs: {v: \"3\"}}, allowSchedulingOnControlPlanes: true}\n")
+		w.Write("worker.yaml.patch", "machine: {nodeLabels: {rack: a}, features: {hostDNS: {$patch: delete}}}\n")
+		ctl.run("gen", "secrets", "-o", "secrets.yaml")
+		ctl.run("gen", "config", "prod", s.endpoint, "--with-secrets", "secrets.yaml", "--install-disk", "/dev/sda",
+			"--kubernetes-version", "1.36.2", "--talos-version", "v1.13", "--config-patch", "@all.yaml",
+			"--config-patch-control-plane", "@plane.yaml", "--config-patch-worker", "@worker.yaml.patch")
+
+		files := map[string]string{}
+		for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+			files[m.Name()] = m.Name() + ".yaml"
+			base := "controlplane.yaml"
+
+			if strings.HasPrefix(m.Name(), "w") {
+				base = "worker.yaml"
+			}
+
+			ctl.run("machineconfig", "patch", base, "-o", files[m.Name()], "-p",
+				"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: "+m.Name()+"\nauto: \"off\"\n---\n"+
+					"machine: {nodeAnnotations: {from: "+m.Name()+"}}")
+		}
+
+		s.configure(ctl, files)
+
+		bundle := w.Read("secrets.yaml")
+		s.joined(t, bundle)
+
+		w.Write("main.tf", fromProvider+s.importsCluster(t))
+		w.Init()
+
+		text := generated(t, w, 1)
+		for _, want := range []string{"net.core.somaxconn", "RegistryMirrorConfig", "rack: a", "hostDNS", "from: w-2"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
+			}
+		}
+
+		if calls := s.CallsTo("ApplyConfiguration"); len(calls) > 5 {
+			t.Errorf("the import sent configurations: %v", calls)
+		}
+	})
+}
+
+// An identity imports what an id does: each kind of resource, with the secrets of the provider block, to a plan without
+// changes. (Terraform has identities since 1.12; the one that runs here may be older.)
+func TestAccImport_byIdentity(t *testing.T) {
+	t.Parallel()
+
+	cli := clitest.Any(t)
+	if cli.Name != "tofu" {
+		t.Skip("identities are for OpenTofu 1.12 here")
+	}
+
+	s := newSite(t, 1, 2)
+	w := clitest.NewWorkspace(t, cli)
+	w.Write("secrets.yaml", bundleOnce())
+	w.Write("main.tf", fromProvider+strings.Replace(s.clusterHCL(poolHCL("batch", s.workers, ""), ""),
+		"secrets             = talosop_secrets.this.bundle", "", 1))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+	w.MustRun("state", "rm", "talosop_cluster.this")
+	s.unmarkNodes(t, w.Read("secrets.yaml"))
+
+	at := func(m *sim.Machine) string { return m.Name() + "=" + m.Address().String() }
+	plane := s.controlPlane[0].Address().String()
+	w.Write("main.tf", fromProvider+fmt.Sprintf(`
+import {
+  to       = talosop_control_plane.this
+  identity = { cluster = "test", machines = [%q] }
+}
+
+import {
+  to       = talosop_worker.this
+  identity = { cluster = "test", name = "batch", control_plane = [%q], machines = [%q] }
+}
+
+import {
+  to       = talosop_machine.this
+  identity = { cluster = "test", control_plane = [%q], machines = [%q] }
+}
+`, at(s.controlPlane[0]), plane, at(s.workers[0]), plane, at(s.workers[1])))
+
+	if text := generated(t, w, 3); strings.Contains(text, "- ") {
+		t.Errorf("the configuration is:\n%s", text)
+	}
+}

@@ -1,0 +1,163 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// officialProvider is a configuration of siderolabs/talos as its documentation shows it, with patches for roles and for
+// machines.
+const officialProvider = `
+terraform {
+  required_providers {
+    talos   = { source = "siderolabs/talos" }
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "endpoint" { type = string }
+variable "control_planes" { type = map(string) }
+variable "workers" { type = map(string) }
+`
+
+const officialMachines = `
+resource "talos_machine_secrets" "this" {
+  talos_version = "v1.13"
+}
+
+data "talos_machine_configuration" "this" {
+  for_each = toset(["controlplane", "worker"])
+
+  cluster_name       = "prod"
+  cluster_endpoint   = var.endpoint
+  machine_type       = each.value
+  machine_secrets    = talos_machine_secrets.this.machine_secrets
+  talos_version      = "v1.13"
+  kubernetes_version = "1.36.2"
+  docs               = false
+  examples           = false
+  config_patches     = [yamlencode(each.value == "controlplane" ? var.plane : var.worker)]
+}
+
+variable "plane" { type = any }
+variable "worker" { type = any }
+
+resource "talos_machine_configuration_apply" "this" {
+  for_each = merge(var.control_planes, var.workers)
+
+  client_configuration        = talos_machine_secrets.this.client_configuration
+  machine_configuration_input = data.talos_machine_configuration.this[contains(keys(var.workers), each.key) ? "worker" : "controlplane"].machine_configuration
+  node                        = each.value
+  config_patches = [
+    "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: ${each.key}\nauto: \"off\"\n",
+    yamlencode({ machine = { install = { disk = "/dev/sda" }, nodeAnnotations = { from = each.key } } }),
+  ]
+}
+
+resource "talos_machine_bootstrap" "this" {
+  depends_on = [talos_machine_configuration_apply.this]
+
+  client_configuration = talos_machine_secrets.this.client_configuration
+  node                 = values(var.control_planes)[0]
+}
+`
+
+// fromOfficial moves the secrets and imports the machines of what officialMachines made, in one plan.
+const fromOfficial = `
+moved {
+  from = talos_machine_secrets.this
+  to   = talosop_secrets.this
+}
+
+resource "talosop_secrets" "this" {}
+
+removed {
+  from = talos_machine_configuration_apply.this
+
+  lifecycle { destroy = false }
+}
+
+removed {
+  from = talos_machine_bootstrap.this
+
+  lifecycle { destroy = false }
+}
+
+variable "plane" { type = any }
+variable "worker" { type = any }
+
+provider "talosop" {
+  alias    = "prod"
+  clusters = { prod = { secrets = talosop_secrets.this.bundle } }
+}
+`
+
+// officialSite is a cluster that the official provider made.
+func officialSite(t *testing.T, cli clitest.CLI, plane, worker map[string]any) (*site, *clitest.Workspace) {
+	t.Helper()
+
+	program := official(t)
+	s := newSite(t, 3, 2)
+	w := clitest.NewWorkspace(t, cli)
+	w.AddProvider("siderolabs/talos", "0.12.0", program)
+	w.Write("versions.tf", officialProvider)
+	w.Write("main.tf", officialMachines)
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker,
+		"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	return s, w
+}
+
+// official is the program of siderolabs/talos. It is built from a checkout, and nothing here needs it on every change.
+func official(t *testing.T) string {
+	t.Helper()
+
+	program := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), "terraform-provider-talos")
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("siderolabs/talos is missing: run `tools/testbed/build official`, which needs its source")
+	}
+
+	return program
+}
+
+// A cluster of the official provider becomes one of talosop in one plan: its secrets are moved, its machines imported
+// with the patches that they have, and nothing is sent to them.
+func TestAccImport_ofTheOfficialProvider(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestSecrets_movedFromTheOfficialProvider")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s, w := officialSite(t, cli,
+			map[string]any{"cluster": map[string]any{"apiServer": map[string]any{"extraArgs": map[string]any{"v": "3"}}}},
+			map[string]any{"machine": map[string]any{"sysctls": map[string]any{"net.core.somaxconn": "1024"}}})
+
+		w.Write("main.tf", fromOfficial+fmt.Sprintf(
+			"import {\n  provider = talosop.prod\n  to = talosop_cluster.prod\n  id = %q\n}\n", encoded(t, map[string]any{
+				"cluster": "prod", "control_plane": addresses(s.controlPlane),
+				"workers": map[string]any{"batch": addresses(s.workers)},
+			})))
+
+		s.ForgetCalls()
+
+		text := generated(t, w, 1)
+		for _, want := range []string{"net.core.somaxconn", "from: w-2", `v: \"3\"`} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
+			}
+		}
+
+		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
+			if calls := s.CallsTo(method); len(calls) > 0 {
+				t.Errorf("the migration called %s: %v", method, calls)
+			}
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package officialstate
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/documents"
+)
+
+// MachineTypes are the types that have a machine each, with its whole configuration (siderolabs/talos 0.3 to 0.12,
+// talos_machine_configuration_apply_resource.go and talos_machine_resource.go).
+var MachineTypes = []string{"talos_machine_configuration_apply", "talos_machine"}
+
+// IsMachine is whether a type has a machine.
+func IsMachine(typeName string) bool { return slices.Contains(MachineTypes, typeName) }
+
+// Machine is what the state of such a resource says of its machine.
+type Machine struct {
+	// Address is where its Talos API is.
+	Address string
+	// Cluster is the name of its cluster, Hostname its own, empty without one, and Role what it is.
+	Cluster, Hostname, Role string
+}
+
+// MachineOf reads the state of a machine. Errors do not quote it.
+func MachineOf(state []byte) (Machine, error) {
+	var has struct {
+		Node          string `json:"node"`
+		Configuration string `json:"machine_configuration"`
+	}
+
+	switch {
+	case json.Unmarshal(state, &has) != nil || has.Node == "":
+		return Machine{}, errState
+	case has.Configuration == "":
+		return Machine{}, errors.New("it has no configuration, as where that was write-only; import the machine instead")
+	}
+
+	parsed, err := documents.Parse(has.Configuration)
+	if err != nil {
+		return Machine{}, errors.New("its configuration is not one of Talos; import the machine instead")
+	}
+
+	return Machine{
+		Address: has.Node,
+		Cluster: cmp.Or(textAt(parsed, "KubeClusterConfig", "clusterName"),
+			textAt(parsed, "v1alpha1", "cluster", "clusterName")),
+		Hostname: cmp.Or(textAt(parsed, "HostnameConfig", "hostname"),
+			textAt(parsed, "v1alpha1", "machine", "network", "hostname")),
+		Role: textAt(parsed, "v1alpha1", "machine", "type"),
+	}, nil
+}
+
+// textAt is the text at keys; empty without one.
+func textAt(value any, keys ...string) string {
+	for _, key := range keys {
+		inner, _ := value.(map[string]any)
+		value = inner[key]
+	}
+
+	text, _ := value.(string)
+
+	return text
+}

@@ -1,0 +1,52 @@
+package officialstate
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// MovedKey is where private state holds what a machine is read by that was moved here.
+const MovedKey = "moved"
+
+// MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and for the refresh that
+// follows what to read it by.
+func MoveMachine(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
+	if !IsMachine(req.SourceTypeName) || !Is(req.SourceProviderAddress) ||
+		req.SourceRawState == nil {
+		return
+	}
+
+	machine, err := MachineOf(req.SourceRawState.JSON)
+	if err != nil {
+		resp.Diagnostics.Append(tf.Unable("move", "machine", finding.Report{
+			Attempted: "read the state of " + req.SourceTypeName, Cause: []string{err.Error()},
+			Now: []string{"nothing was moved"},
+		}))
+
+		return
+	}
+
+	name := cmp.Or(machine.Hostname, machine.Address)
+	request := clusterimport.Request{Source: clusterimport.Source{Cluster: machine.Cluster},
+		Machines: map[string]string{name: machine.Address}}
+
+	if machine.Role == string(cluster.ControlPlane) {
+		request.ControlPlane = request.Machines
+	}
+
+	resp.TargetState.Raw = tf.NullsOf(ctx, resp.TargetState.Schema.Type())
+
+	for at, value := range map[string]string{"name": name, "address": machine.Address, "role": machine.Role} {
+		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root(at), value)...)
+	}
+
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.TargetPrivate, MovedKey, request)...)
+}
