@@ -1,0 +1,41 @@
+terraform {
+  required_providers {
+    talos   = { source = "siderolabs/talos" }
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "secrets" {
+  type      = string
+  sensitive = true
+}
+
+variable "cluster" {
+  description = "Handle of the cluster: its name, endpoint, Talos endpoints and versions."
+  type        = any
+}
+
+variable "machines" {
+  description = "Address and role of each machine, by the keys that it had."
+  type        = map(object({ address = string, role = string }))
+}
+
+provider "talosop" {
+  clusters = { (var.cluster.name) = { secrets = var.secrets } }
+}
+
+moved {
+  from = talos_machine_configuration_apply.this
+  to   = talosop_machine.this
+}
+
+resource "talosop_machine" "this" {
+  for_each = var.machines
+
+  cluster       = var.cluster
+  name          = each.key
+  role          = each.value.role
+  address       = each.value.address
+  talos_version = var.cluster.talos_version
+  install       = { disk = "/dev/sda" }
+}
