@@ -12,6 +12,9 @@ import (
 	"sync"
 )
 
+// Provider is the program that is tested.
+func (w *Workspace) Provider() string { return w.provider }
+
 // AddProvider has the CLI of a workspace install another provider, too, from a program that is built already. source is
 // namespace and type, such as siderolabs/talos.
 func (w *Workspace) AddProvider(source, version, program string) {

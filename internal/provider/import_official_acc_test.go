@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,11 +41,11 @@ data "talos_machine_configuration" "this" {
   kubernetes_version = "1.36.2"
   docs               = false
   examples           = false
-  config_patches     = [yamlencode(each.value == "controlplane" ? var.plane : var.worker)]
+  config_patches     = each.value == "controlplane" ? var.plane : var.worker
 }
 
-variable "plane" { type = any }
-variable "worker" { type = any }
+variable "plane" { type = list(string) }
+variable "worker" { type = list(string) }
 
 resource "talos_machine_configuration_apply" "this" {
   for_each = merge(var.control_planes, var.workers)
@@ -68,38 +67,8 @@ resource "talos_machine_bootstrap" "this" {
 }
 `
 
-// fromOfficial moves the secrets and imports the machines of what officialMachines made, in one plan.
-const fromOfficial = `
-moved {
-  from = talos_machine_secrets.this
-  to   = talosop_secrets.this
-}
-
-resource "talosop_secrets" "this" {}
-
-removed {
-  from = talos_machine_configuration_apply.this
-
-  lifecycle { destroy = false }
-}
-
-removed {
-  from = talos_machine_bootstrap.this
-
-  lifecycle { destroy = false }
-}
-
-variable "plane" { type = any }
-variable "worker" { type = any }
-
-provider "talosop" {
-  alias    = "prod"
-  clusters = { prod = { secrets = talosop_secrets.this.bundle } }
-}
-`
-
 // officialSite is a cluster that the official provider made.
-func officialSite(t *testing.T, cli clitest.CLI, plane, worker map[string]any) (*site, *clitest.Workspace) {
+func officialSite(t *testing.T, cli clitest.CLI, plane, worker []string) (*site, *clitest.Workspace) {
 	t.Helper()
 
 	program := official(t)
@@ -136,14 +105,14 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 		s, w := officialSite(t, cli,
-			map[string]any{"cluster": map[string]any{"apiServer": map[string]any{"extraArgs": map[string]any{"v": "3"}}}},
-			map[string]any{"machine": map[string]any{"sysctls": map[string]any{"net.core.somaxconn": "1024"}}})
+			[]string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"},
+			[]string{"machine: {sysctls: {net.core.somaxconn: \"1024\"}}"})
 
-		w.Write("main.tf", fromOfficial+fmt.Sprintf(
-			"import {\n  provider = talosop.prod\n  to = talosop_cluster.prod\n  id = %q\n}\n", encoded(t, map[string]any{
-				"cluster": "prod", "control_plane": addresses(s.controlPlane),
-				"workers": map[string]any{"batch": addresses(s.workers)},
-			})))
+		must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
+		must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
+		w.CopyFrom("../../examples/guides/import-official")
+		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"control_planes": addresses(s.controlPlane),
+			"workers": map[string]any{"batch": addresses(s.workers)}}))
 
 		s.ForgetCalls()
 
