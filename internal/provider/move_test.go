@@ -77,7 +77,7 @@ func TestSecrets_movedFromElsewhereAreRefused(t *testing.T) {
 	for _, test := range []struct{ provider, kind, state, says string }{
 		{"registry.terraform.io/hashicorp/tls", "tls_private_key", `{}`, "does not include support"},
 		{"example.org/somebody/talos", "talos_machine_secrets", `{}`, "does not include support"},
-		{officialAddress, "talos_machine_secrets", `{"machine_secrets": "hunter22"}`, "0.3 or newer"},
+		{officialAddress, "talos_machine_secrets", `{"machine_secrets": "hunter22"}`, "since version 0.3"},
 		{officialAddress, "talos_machine_secrets", `{"machine_secrets": {"cluster": {"id": "hunter22"}}}`, "the secrets in it"},
 	} {
 		d := drive(t, "talosop_secrets", nil)

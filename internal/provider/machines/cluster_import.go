@@ -17,7 +17,8 @@ import (
 
 // clusterFrom is the model of a whole cluster as its machines describe it.
 func clusterFrom(
-	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+	planes map[string]clusterimport.Recognised,
 	pools map[string]map[string]clusterimport.Recognised,
 ) (ClusterModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(planes, file)

@@ -137,6 +137,7 @@ func (m *machineSetModel) setPatches(ctx context.Context, patches clusterimport.
 	return diags
 }
 
+//nolint:unparam // diagnostics are what other models have of it
 func (m *OneMachineModel) setPatches(_ context.Context, patches clusterimport.Patches) diag.Diagnostics {
 	m.ConfigPatches = tf.TextList(patches.Machines[m.Name.ValueString()])
 

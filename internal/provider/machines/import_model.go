@@ -24,7 +24,8 @@ import (
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
-	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
+	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
+	found map[string]clusterimport.Recognised,
 ) (ControlPlaneModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {

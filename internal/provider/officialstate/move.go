@@ -16,8 +16,8 @@ import (
 // MovedKey is where private state holds what a machine is read by that was moved here.
 const MovedKey = "moved"
 
-// MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and for the refresh that
-// follows what to read it by.
+// MoveMachine takes a machine over, as resource.StateMover does. It stores where the machine is, and what the refresh
+// that follows reads it by.
 func MoveMachine(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
 	if !IsMachine(req.SourceTypeName) || !Is(req.SourceProviderAddress) ||
 		req.SourceRawState == nil {

@@ -27,8 +27,8 @@ type pair struct {
 	Key  string `json:"key"`
 }
 
-// machineSecrets is the attribute of that name (siderolabs/talos 0.3 to 0.12, talos_machine_secrets_resource.go, version
-// 1 of the schema).
+// machineSecrets is the attribute of that name (siderolabs/talos 0.3 to 0.12, talos_machine_secrets_resource.go,
+// version 1 of the schema).
 type machineSecrets struct {
 	Cluster struct {
 		ID     string `json:"id"`
@@ -51,7 +51,7 @@ type machineSecrets struct {
 	} `json:"certs"`
 }
 
-var errState = errors.New("it is not what siderolabs/talos of version 0.3 or newer writes; apply with a newer one first")
+var errState = errors.New("it is not what siderolabs/talos writes since version 0.3; apply with a newer one first")
 
 // Secrets are the secrets in the state of a talos_machine_secrets. Errors do not quote it.
 func Secrets(state []byte) (*pki.Bundle, error) {
