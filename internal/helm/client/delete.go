@@ -101,9 +101,14 @@ func (c *client) deleteOne(
 		uid := live.GetUID()
 		c.s.remember(info, uid)
 
-		_, err = helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
+		left, err := helper.DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{
 			PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
 		})
+		// The server answers with a Status when nothing is left of the object, and else with what is: of some kinds also
+		// when it is gone (Kubernetes 1.36, registry/generic/registry/store.go, finalizeDelete).
+		if _, none := left.(*metav1.Status); none && err == nil {
+			c.s.rememberGone(info)
+		}
 
 		return err
 	})
@@ -141,18 +146,27 @@ func (s *Session) remember(info *resource.Info, uid types.UID) {
 	defer s.mu.Unlock()
 
 	delete(s.foreign, identify(info))
+	delete(s.gone, identify(info))
 	s.deleted[identify(info)] = uid
 }
 
-// isForeignOrDeleted reports whether an object is not to be waited for because it was foreign, and which
-// object of its name was deleted.
-func (s *Session) isForeignOrDeleted(info *resource.Info) (stays bool, deleted types.UID) {
+// rememberGone that nothing is left of an object that was deleted.
+func (s *Session) rememberGone(info *resource.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	_, stays = s.foreign[identify(info)]
+	s.gone[identify(info)] = true
+}
 
-	return stays, s.deleted[identify(info)]
+// isForeignOrDeleted reports whether an object is not to be waited for because it was foreign or is known to be gone,
+// and which object of its name was deleted.
+func (s *Session) isForeignOrDeleted(info *resource.Info) (over bool, deleted types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	_, stays := s.foreign[identify(info)]
+
+	return stays || s.gone[identify(info)], s.deleted[identify(info)]
 }
 
 // reference names an object in texts.

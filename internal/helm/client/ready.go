@@ -264,8 +264,8 @@ func failed(info *resource.Info, because ...string) (reason string, err error) {
 
 // deleted checks an object that is to go.
 func (c *client) deleted(ctx context.Context, info *resource.Info) (reason string, err error) {
-	stays, uid := c.s.isForeignOrDeleted(info)
-	if stays {
+	over, uid := c.s.isForeignOrDeleted(info)
+	if over {
 		return "", nil
 	}
 

@@ -68,9 +68,10 @@ type Session struct {
 	failure    *NotReadyError
 	unrecorded map[string]error
 	// foreign are the objects that stay, each with its text; deleted those that were, as they
-	// were. Both by identity.
+	// were, and gone those of which nothing is left. All by identity.
 	foreign map[identity]string
 	deleted map[identity]types.UID
+	gone    map[identity]bool
 	// withheld is what a template was not given, missing what it looked up that is not there, and listed what it looked
 	// up all of.
 	withheld        string
@@ -85,7 +86,7 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 	s := &Session{
 		ctx: ctx, api: api, o: o.withDefaults(),
 		unrecorded: map[string]error{}, foreign: map[identity]string{}, deleted: map[identity]types.UID{},
-		told: map[string]bool{},
+		gone: map[identity]bool{}, told: map[string]bool{},
 	}
 
 	s.place.slots = s.o.Slots

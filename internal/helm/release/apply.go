@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // Apply makes a release what is wanted, whatever state its history is in, and does nothing where
@@ -27,9 +28,9 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent I
 	}
 
 	// The Lease would be asked for until ctx ends.
-	_, err := c.observeRetrying(ctx, spec.Name)
+	before, err := c.observeRetrying(ctx, spec.Name)
 	if err == nil {
-		err = c.holding(ctx, spec.Name, r.converge)
+		err = c.holding(ctx, spec.Name, func(ctx context.Context) error { return r.converge(ctx, before) })
 	}
 
 	if err != nil && !r.outcome.Unseen {
@@ -50,12 +51,17 @@ type run struct {
 	brought []brought
 }
 
-// converge observes, decides and takes the first step, until there is none left.
-func (r *run) converge(ctx context.Context) error {
+// converge observes, decides and takes the first step, until there is none left. The release was observed before.
+func (r *run) converge(ctx context.Context, earlier Observation) error {
 	var before []Decision
 
-	for {
-		have, err := r.cluster.observeRetrying(ctx, r.spec.Name)
+	have, err := r.cluster.observeHeld(ctx, r.spec.Name, earlier)
+
+	for ; ; have, err = r.cluster.observeRetrying(ctx, r.spec.Name) {
+		if errors.Is(err, kubernetes.ErrNoAnswer) {
+			have, err = r.cluster.observeRetrying(ctx, r.spec.Name)
+		}
+
 		if err != nil {
 			return err
 		}

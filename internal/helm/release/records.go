@@ -59,14 +59,55 @@ func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
 		return Observation{}, err
 	}
 
+	slices.SortFunc(secrets, func(a, b map[string]any) int { return cmp.Compare(numberOf(name, a), numberOf(name, b)) })
+
 	have := Observation{}
 	for _, secret := range secrets {
 		have.History = append(have.History, revisionOf(name, secret))
+		have.records = append(have.records, versionOf(secret))
 	}
 
-	slices.SortFunc(have.History, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
-
 	return have, nil
+}
+
+// recordVersion is a record as it was read.
+type recordVersion struct{ name, version string }
+
+func versionOf(secret map[string]any) recordVersion {
+	object := &unstructured.Unstructured{Object: secret}
+
+	return recordVersion{name: object.GetName(), version: object.GetResourceVersion()}
+}
+
+// observeHeld is [Cluster.Observe] under the Lease of the release, where it was observed before that: what nobody has
+// changed since is not listed again. Whoever works on a release writes its newest record, or the next one.
+//
+// A list waits up to a tenth of a second for the cache of the API server to hear of the write to the Lease, a read of
+// one object does not (Kubernetes 1.36, apiserver/pkg/storage/cacher, progressRequestPeriod).
+func (c *Cluster) observeHeld(ctx context.Context, name Name, before Observation) (Observation, error) {
+	next := 1
+
+	if last, exists := before.Last(); exists {
+		newest := before.records[len(before.records)-1]
+		next = last.Number + 1
+
+		live, err := c.record(ctx, name, newest.name)
+		if err != nil || live == nil || versionOf(live) != newest {
+			return c.Observe(ctx, name)
+		}
+	}
+
+	if live, err := c.record(ctx, name, recordName(name.Name, next)); err != nil || live != nil {
+		return c.Observe(ctx, name)
+	}
+
+	return before, nil
+}
+
+// record is one of the Secrets of a release, nil when it is not there.
+func (c *Cluster) record(ctx context.Context, name Name, secret string) (map[string]any, error) {
+	return c.API.GetObject(ctx,
+		kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace, Name: secret})
 }
 
 // observeRetrying asks again for [Cluster.UnreachableTimeout] when no server answers: a control plane that is being
@@ -275,18 +316,50 @@ func (m *marking) Create(key string, r *helmrelease.Release) error {
 }
 
 // removing puts a mark on the record of a release that talosop uninstalls.
-type removing struct{ driver.Driver }
+type removing struct {
+	driver.Driver
 
-// Update implements driver.Updator.
-func (m removing) Update(key string, r *helmrelease.Release) error {
-	if r.Info.Status == helmrelease.StatusUninstalling {
-		before, err := m.Get(key)
+	// former are the statuses that records had when Helm read them, which it changes then.
+	former map[string]helmrelease.Status
+	// newest is the record of the revision that is uninstalled, where that is known and the history is kept; forgets
+	// is whether it goes all the same in the end.
+	newest  string
+	forgets bool
+}
+
+// Query implements driver.Queryor. Helm reads the whole history first, of which it uses the newest record unless it
+// deletes them all, and in the end what else is deployed, to make that superseded: of records that go at once nobody
+// reads that (Helm 3.21, action/uninstall.go, Run). Lists wait, see [Cluster.observeHeld].
+func (m *removing) Query(labels map[string]string) ([]*helmrelease.Release, error) {
+	_, deployed := labels["status"]
+
+	switch {
+	case deployed && m.forgets:
+		return nil, nil
+	case !deployed && m.newest != "":
+		record, err := m.Get(m.newest)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		if before.Info.Status != helmrelease.StatusUninstalling {
-			mark(r, labelFormer, formerLabel(r.Version, before.Info.Status))
+		m.former[m.newest] = record.Info.Status
+
+		return []*helmrelease.Release{record}, nil
+	}
+
+	records, err := m.Driver.Query(labels)
+	for _, r := range records {
+		m.former[recordName(r.Name, r.Version)] = r.Info.Status
+	}
+
+	return records, err
+}
+
+// Update implements driver.Updator.
+func (m *removing) Update(key string, r *helmrelease.Release) error {
+	if r.Info.Status == helmrelease.StatusUninstalling {
+		if former, known := m.former[key]; known && former != helmrelease.StatusUninstalling {
+			mark(r, labelFormer, formerLabel(r.Version, former))
 		}
 
 		mark(r, labelRemoving, strconv.Itoa(r.Version))

@@ -11,6 +11,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -30,9 +32,9 @@ import (
 // while somebody else works on the release, and a [FailedError] when the removal did not finish.
 func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error {
 	// The Lease would be asked for until ctx ends.
-	_, err := c.Observe(ctx, name)
+	before, err := c.Observe(ctx, name)
 	if err == nil {
-		err = c.holding(ctx, name, func(ctx context.Context) error { return c.remove(ctx, name, o) })
+		err = c.holding(ctx, name, func(ctx context.Context) error { return c.remove(ctx, name, before, o) })
 	}
 
 	if err != nil {
@@ -47,8 +49,8 @@ func (c *Cluster) Remove(ctx context.Context, name Name, o RemoveOptions) error 
 	return nil
 }
 
-func (c *Cluster) remove(ctx context.Context, name Name, o RemoveOptions) error {
-	have, err := c.Observe(ctx, name)
+func (c *Cluster) remove(ctx context.Context, name Name, before Observation, o RemoveOptions) error {
+	have, err := c.observeHeld(ctx, name, before)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (c *Cluster) remove(ctx context.Context, name Name, o RemoveOptions) error 
 		return nil
 	}
 
-	return c.forget(ctx, name)
+	return c.forget(ctx, name, have)
 }
 
 // dismantle removes all objects. The records stay until they are gone, so that an interrupted
@@ -108,7 +110,8 @@ func (c *Cluster) dismantle(ctx context.Context, name Name, have Observation, o 
 
 		tell := func(format string, args ...any) { c.tell(name, fmt.Sprintf(format, args...)) }
 		keeping := o
-		keeping.KeepHistory = true
+		keeping.KeepHistory, keeping.forgets = true, !o.KeepHistory
+		keeping.newest = recordName(name.Name, last.Number)
 
 		if err := s.Work(func() error { return uninstallAgain(s, name, keeping, left, tell) }); err != nil {
 			return err
@@ -169,7 +172,8 @@ func uninstallAgain(
 	s *client.Session, name Name, o RemoveOptions, left []hookLeft, done func(format string, args ...any),
 ) error {
 	cfg := s.Configuration()
-	cfg.Releases.Driver = removing{cfg.Releases.Driver}
+	cfg.Releases.Driver = &removing{Driver: cfg.Releases.Driver, newest: o.newest, forgets: o.forgets,
+		former: map[string]helmrelease.Status{}}
 
 	if kube, able := cfg.KubeClient.(changing); able && len(left) > 0 {
 		cfg.KubeClient = &renewing{changing: kube, name: name, timeout: cmp.Or(o.Timeout, defaultTimeout), hooks: left,
@@ -290,34 +294,36 @@ func (c *Cluster) awaitGone(
 
 // forget deletes the records of a release, those that cannot be read too, the newest one last: as
 // long as it is there, an interrupted removal can be repeated.
-func (c *Cluster) forget(ctx context.Context, name Name) error {
-	secrets, err := c.records(ctx, name)
-	if err != nil {
+func (c *Cluster) forget(ctx context.Context, name Name, have Observation) error {
+	remove := func(ctx context.Context, record recordVersion) error {
+		err := c.API.RequestDeletion(ctx, kubernetes.Reference{
+			APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace, Name: record.name}, "")
+		if err != nil {
+			return fmt.Errorf("delete the history of release %s: %w", name, err)
+		}
+
+		return nil
+	}
+
+	last := len(have.records) - 1
+	group, within := panics.WithContext(ctx)
+	group.SetLimit(atOnce)
+
+	for _, record := range have.records[:last] {
+		group.Go(func() error { return remove(within, record) })
+	}
+
+	if err := group.Wait(); err != nil {
 		return err
 	}
 
-	slices.SortFunc(secrets, func(a, b map[string]any) int { return numberOf(name, a) - numberOf(name, b) })
-
-	for _, secret := range secrets {
-		if err := c.API.RequestDeletion(ctx, recordReference(secret), ""); err != nil {
-			return fmt.Errorf("delete the history of release %s: %w", name, err)
-		}
-	}
-
-	return nil
+	return remove(ctx, have.records[last])
 }
 
 func numberOf(name Name, secret map[string]any) int {
 	object := &unstructured.Unstructured{Object: secret}
 
 	return revisionNumber(name, object.GetName(), object.GetLabels())
-}
-
-// recordReference names a Secret of a list: its elements tell neither kind nor version.
-func recordReference(secret map[string]any) kubernetes.Reference {
-	object := &unstructured.Unstructured{Object: secret}
-
-	return kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // dropLease deletes the Lease of a release that is gone, unless another run took it.

@@ -98,6 +98,8 @@ type Rendering struct {
 type Observation struct {
 	// History of the release, oldest first; empty when there is none.
 	History []Revision
+	// records are those that it was read of, in the same order.
+	records []recordVersion
 }
 
 // Last is the newest revision.
@@ -222,6 +224,10 @@ type DriftOptions struct {
 type RemoveOptions struct {
 	// KeepHistory leaves Helm's records, with the status uninstalled.
 	KeepHistory bool
+	// newest is the record of the revision that is removed, with KeepHistory; forgets is whether the records go all
+	// the same, after the objects that Helm does not know of.
+	newest  string
+	forgets bool
 	// DisableHooks runs no hooks.
 	DisableHooks bool
 	// Wait until the objects are gone.
