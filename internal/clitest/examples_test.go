@@ -54,7 +54,7 @@ func TestAccExamples_validate(t *testing.T) {
 				w := clitest.NewWorkspace(t, cli)
 				w.CopyFrom(filepath.Join(examples, folder))
 				oneImport(t, w, cli)
-				addOfficial(t, w)
+				addFormer(t, w)
 				// Examples of one type leave out what the page of the provider says once.
 				if !strings.Contains(w.Read("*.tf"), "required_providers") {
 					w.Write("required_providers.tf", requiredProviders)
@@ -67,13 +67,15 @@ func TestAccExamples_validate(t *testing.T) {
 	}
 }
 
-// addOfficial has something in the place of siderolabs/talos, whose resources only leave the state of whoever migrates from
-// it: it is installed and started, and nothing of its schema is asked for.
-func addOfficial(t *testing.T, w *clitest.Workspace) {
+// addFormer has something in the place of providers whose resources only leave the state of whoever migrates from
+// them: it is installed and started, and nothing of its schema is asked for.
+func addFormer(t *testing.T, w *clitest.Workspace) {
 	t.Helper()
 
-	if strings.Contains(w.Read("*.tf"), "siderolabs/talos") {
-		w.AddProvider("siderolabs/talos", "0.12.0", w.Provider())
+	for mark, former := range map[string]string{"siderolabs/talos": "siderolabs/talos", "helm_release": "hashicorp/helm"} {
+		if strings.Contains(w.Read("*.tf"), mark) {
+			w.AddProvider(former, "0.12.0", w.Provider())
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"encoding/json"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -85,5 +87,58 @@ func TestAddon_importTakesRegistry(t *testing.T) {
 				t.Errorf("the chart was asked for with %+v", from)
 			}
 		})
+	}
+}
+
+// importCommand finds the ids of `terraform import`.
+var importCommand = regexp.MustCompile(`terraform import talosop_addon\.\w+\s+(?:\\\s+)?(?:'([^']+)'|(\S+))`)
+
+// Every block of code of the guide is an example, which is validated with the others, or a command whose id can be read.
+func TestAddon_codeOfTheGuide(t *testing.T) {
+	t.Parallel()
+
+	guide, err := os.ReadFile("../../templates/guides/addons.md.tmpl")
+	must(t, err)
+
+	page, err := os.ReadFile("../../examples/resources/talosop_addon/import.sh")
+	must(t, err)
+
+	blocks := regexp.MustCompile("(?s)```(\\w*)\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	commands := string(page)
+
+	for _, block := range blocks {
+		if block[1] != "shell" || !importCommand.MatchString(block[2]) {
+			t.Errorf("nothing validates this block: %s", block[0])
+		}
+
+		commands += block[2]
+	}
+
+	found := importCommand.FindAllStringSubmatch(commands, -1)
+	if len(blocks) < 2 || len(found) != strings.Count(commands, "terraform import") {
+		t.Fatalf("%d blocks, %d commands in:\n%s", len(blocks), len(found), commands)
+	}
+
+	s := newAddonSite(t)
+
+	for _, command := range found {
+		failed := s.Another(t).imports(t, command[1]+command[2])
+		if said := show(failed.diagnostics); !failed.failed() || strings.Contains(said, "read the import id") {
+			t.Errorf("%s: %s", command[0], said)
+		}
+	}
+
+	examples := regexp.MustCompile(`tffile "([^"]+)"`).FindAllStringSubmatch(string(guide), -1)
+	for _, example := range examples {
+		if _, err := os.Stat("../../" + example[1]); err != nil {
+			t.Error(err)
+		}
+	}
+
+	folders, err := os.ReadDir("../../examples/guides/addons")
+	must(t, err)
+
+	if len(examples) != len(folders) {
+		t.Errorf("the guide shows %d of %d examples", len(examples), len(folders))
 	}
 }
