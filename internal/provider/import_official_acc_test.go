@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/officialstate"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -55,7 +56,7 @@ resource "talos_machine_configuration_apply" "this" {
   node                        = each.value
   config_patches = [
     "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: ${each.key}\nauto: \"off\"\n",
-    yamlencode({ machine = { install = { disk = "/dev/sda" }, nodeAnnotations = { from = each.key } } }),
+    yamlencode({ machine = { install = { disk = "/dev/sda", image = "ghcr.io/siderolabs/installer:v1.13.0" }, nodeAnnotations = { from = each.key } } }),
   ]
 }
 
@@ -126,6 +127,80 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
 			if calls := s.CallsTo(method); len(calls) > 0 {
 				t.Errorf("the migration called %s: %v", method, calls)
+			}
+		}
+	})
+}
+
+// Each machine of the official provider moves to a resource of its own, and the apply that follows sends nothing.
+func TestAccMove_fromTheOfficialProvider(t *testing.T) {
+	testenv.BeforeRelease(t, "TestMachine_movedFromTheOfficialProvider")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s, w := officialSite(t, cli, []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}, nil)
+		bundle := w.Attribute("talos_machine_secrets.this", "machine_secrets")
+
+		must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
+		must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
+		w.CopyFrom("../../examples/guides/import-machines")
+
+		machines, patches, endpoints := map[string]any{}, map[string]any{}, []string{}
+
+		for name, address := range addresses(s.controlPlane) {
+			machines[name] = map[string]any{"address": address, "role": "controlplane"}
+			patches[name] = []string{"machine: {nodeAnnotations: {from: " + name + "}}",
+				"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}
+			endpoints = append(endpoints, address)
+		}
+
+		for name, address := range addresses(s.workers) {
+			machines[name] = map[string]any{"address": address, "role": "worker"}
+			patches[name] = []string{"machine: {nodeAnnotations: {from: " + name + "}}"}
+		}
+
+		file, err := officialstate.Secrets([]byte(encoded(t, map[string]any{"machine_secrets": bundle})))
+		must(t, err)
+
+		text, err := file.YAML()
+		must(t, err)
+
+		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"machines": machines, "patches": patches, "secrets": string(text),
+			"cluster": map[string]any{"name": "prod", "endpoint": s.endpoint, "talos_endpoints": endpoints,
+				"talos_version": "v1.13.0", "kubernetes_version": "v1.36.2", "version_contract": "v1.13"}}))
+		w.Write("rest.tf", `
+removed {
+  from = talos_machine_secrets.this
+
+  lifecycle {
+    destroy = false
+  }
+}
+
+removed {
+  from = talos_machine_bootstrap.this
+
+  lifecycle {
+    destroy = false
+  }
+}
+`)
+		s.ForgetCalls()
+
+		plan := w.MustRun("plan")
+		if !strings.Contains(plan.Output(), "0 to add, 5 to change, 0 to destroy") {
+			t.Errorf("the plan of the move is:\n%s", plan.Output())
+		}
+
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the plan after the move is not empty:\n%s", output)
+		}
+
+		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
+			if calls := s.CallsTo(method); len(calls) > 0 {
+				t.Errorf("the move called %s: %v", method, calls)
 			}
 		}
 	})

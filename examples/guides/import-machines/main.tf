@@ -20,6 +20,12 @@ variable "machines" {
   type        = map(object({ address = string, role = string }))
 }
 
+variable "patches" {
+  description = "Patches of each machine, as its configuration had them."
+  type        = map(list(string))
+  default     = {}
+}
+
 provider "talosop" {
   clusters = { (var.cluster.name) = { secrets = var.secrets } }
 }
@@ -32,10 +38,11 @@ moved {
 resource "talosop_machine" "this" {
   for_each = var.machines
 
-  cluster       = var.cluster
-  name          = each.key
-  role          = each.value.role
-  address       = each.value.address
-  talos_version = var.cluster.talos_version
-  install       = { disk = "/dev/sda" }
+  cluster        = var.cluster
+  name           = each.key
+  role           = each.value.role
+  address        = each.value.address
+  talos_version  = var.cluster.talos_version
+  install        = { disk = "/dev/sda" }
+  config_patches = lookup(var.patches, each.key, [])
 }

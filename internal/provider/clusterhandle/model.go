@@ -166,8 +166,6 @@ func HandleAttributes() map[string]schema.Attribute {
 		Optional:    true,
 		ElementType: types.StringType,
 		Sensitive:   true, // a provider is not told which values are: those of the resource may be
-		// Configurations that a CLI generates have nothing in the place of what is sensitive.
-		PlanModifiers: []planmodifier.List{tf.NoneIsEmpty()},
 		MarkdownDescription: "Patches of the configuration of every machine of the cluster, before those of pools and " +
 			"machines.",
 	}

@@ -43,7 +43,8 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
-			Required: true,
+			Required:      true,
+			PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
 			MarkdownDescription: "Handle of the cluster the machine joins: `cluster` of `talosop_control_plane` or " +
 				"`talosop_cluster`, or an object written by hand, with the `bundle` of `talosop_secrets` as `secrets`. " +
 				"`talos_endpoints` has to list all control planes where the machine is one: they are asked before etcd begins, " +

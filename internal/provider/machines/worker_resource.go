@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -51,7 +52,8 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	attributes["max_unavailable"] = rollout.MaxUnavailable()
 	attributes["host"] = clusterhandle.WorkerHostAttribute()
 	attributes["cluster"] = schema.SingleNestedAttribute{
-		Required: true,
+		Required:      true,
+		PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},
 		MarkdownDescription: "Handle of the cluster the workers join: `cluster` of `talosop_control_plane` or " +
 			"`talosop_cluster`, or an object written by hand for a cluster that " +
 			"was made with other tools.",

@@ -77,27 +77,6 @@ func (m keptSpelling) PlanModifyString(
 	}
 }
 
-// noneIsEmpty keeps an empty list in state where the configuration has none.
-type noneIsEmpty struct{}
-
-// NoneIsEmpty keeps an empty list in state where the configuration has none: they say the same.
-func NoneIsEmpty() planmodifier.List { return noneIsEmpty{} }
-
-// Description implements planmodifier.Describer.
-func (noneIsEmpty) Description(context.Context) string { return "An empty list is the same as none." }
-
-// MarkdownDescription implements planmodifier.Describer.
-func (m noneIsEmpty) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
-
-// PlanModifyList implements planmodifier.List.
-func (noneIsEmpty) PlanModifyList(
-	_ context.Context, req planmodifier.ListRequest, resp *planmodifier.ListResponse,
-) {
-	if req.PlanValue.IsNull() && !req.StateValue.IsNull() && len(req.StateValue.Elements()) == 0 {
-		resp.PlanValue = req.StateValue
-	}
-}
-
 // KnownStrings returns the elements of a list of strings, and whether the list
 // and all of them are known. An unknown element is the empty string; a null list
 // has no elements.
