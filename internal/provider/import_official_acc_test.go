@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +39,7 @@ data "talos_machine_configuration" "this" {
   cluster_endpoint   = var.endpoint
   machine_type       = each.value
   machine_secrets    = talos_machine_secrets.this.machine_secrets
-  talos_version      = "v1.13"
+  talos_version      = var.contract
   kubernetes_version = "1.36.2"
   docs               = false
   examples           = false
@@ -54,11 +55,14 @@ resource "talos_machine_configuration_apply" "this" {
   client_configuration        = talos_machine_secrets.this.client_configuration
   machine_configuration_input = data.talos_machine_configuration.this[contains(keys(var.workers), each.key) ? "worker" : "controlplane"].machine_configuration
   node                        = each.value
-  config_patches = [
+  config_patches = concat(var.named ? [
     "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: ${each.key}\nauto: \"off\"\n",
-    yamlencode({ machine = { install = { disk = "/dev/sda", image = "ghcr.io/siderolabs/installer:v1.13.0" }, nodeAnnotations = { from = each.key } } }),
-  ]
+    yamlencode({ machine = { nodeAnnotations = { from = each.key } } }),
+  ] : [], ["machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}"])
 }
+
+variable "named" { type = bool }
+variable "contract" { type = string }
 
 resource "talos_machine_bootstrap" "this" {
   depends_on = [talos_machine_configuration_apply.this]
@@ -68,8 +72,10 @@ resource "talos_machine_bootstrap" "this" {
 }
 `
 
-// officialSite is a cluster that the official provider made.
-func officialSite(t *testing.T, cli clitest.CLI, plane, worker []string) (*site, *clitest.Workspace) {
+// officialSite is a cluster that the official provider made, with host names of its own since contract v1.13.
+func officialSite(
+	t *testing.T, cli clitest.CLI, contract string, plane, worker []string,
+) (*site, *clitest.Workspace) {
 	t.Helper()
 
 	program := official(t)
@@ -78,12 +84,35 @@ func officialSite(t *testing.T, cli clitest.CLI, plane, worker []string) (*site,
 	w.AddProvider("siderolabs/talos", "0.12.0", program)
 	w.Write("versions.tf", officialProvider)
 	w.Write("main.tf", officialMachines)
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker,
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker, "named": contract == "v1.13", "contract": contract,
 		"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
 	return s, w
+}
+
+// migrate puts the example of the guide in the place of the configuration of the official provider.
+func (s *site) migrate(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
+	must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
+	w.CopyFrom("../../examples/guides/import-official")
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"control_planes": addresses(s.controlPlane),
+		"workers": map[string]any{"batch": addresses(s.workers)}}))
+	s.ForgetCalls()
+}
+
+// untouched checks that nothing was sent to the machines.
+func (s *site) untouched(t *testing.T) {
+	t.Helper()
+
+	for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
+		if calls := s.CallsTo(method); len(calls) > 0 {
+			t.Errorf("%s was called: %v", method, calls)
+		}
+	}
 }
 
 // official is the program of siderolabs/talos. It is built from a checkout, and nothing here needs it on every change.
@@ -105,17 +134,11 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, w := officialSite(t, cli,
+		s, w := officialSite(t, cli, "v1.13",
 			[]string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"},
 			[]string{"machine: {sysctls: {net.core.somaxconn: \"1024\"}}"})
 
-		must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
-		must(t, os.Remove(filepath.Join(w.Dir, "main.tf")))
-		w.CopyFrom("../../examples/guides/import-official")
-		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"control_planes": addresses(s.controlPlane),
-			"workers": map[string]any{"batch": addresses(s.workers)}}))
-
-		s.ForgetCalls()
+		s.migrate(t, w)
 
 		text := generated(t, w, 1)
 		for _, want := range []string{"net.core.somaxconn", "from: w-2", `v: \"3\"`} {
@@ -124,11 +147,7 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 			}
 		}
 
-		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
-			if calls := s.CallsTo(method); len(calls) > 0 {
-				t.Errorf("the migration called %s: %v", method, calls)
-			}
-		}
+		s.untouched(t)
 	})
 }
 
@@ -138,7 +157,7 @@ func TestAccMove_fromTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, w := officialSite(t, cli, []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}, nil)
+		s, w := officialSite(t, cli, "v1.13", []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"}, nil)
 		bundle := w.Attribute("talos_machine_secrets.this", "machine_secrets")
 
 		must(t, os.Remove(filepath.Join(w.Dir, "versions.tf")))
@@ -198,10 +217,92 @@ removed {
 			t.Errorf("the plan after the move is not empty:\n%s", output)
 		}
 
-		for _, method := range []string{"ApplyConfiguration", "Bootstrap", "Reset"} {
-			if calls := s.CallsTo(method); len(calls) > 0 {
-				t.Errorf("the move called %s: %v", method, calls)
+		s.untouched(t)
+	})
+}
+
+// What hcloud-talos/talos/hcloud writes into configurations (2026-08, talos_patch_control_plane.tf and
+// talos_patch_worker.tf, with a virtual IP, in a cluster without Cilium's values).
+const (
+	hetznerToken = "TOKEN-OF-HETZNER"
+
+	hetznerOfAll = `machine:
+  install: {extraKernelArgs: ["talos.hostname=here"]}
+  certSANs: [203.0.113.10, kube.cluster.local]
+  kubelet:
+    extraArgs: {cloud-provider: external, rotate-server-certificates: true}
+    nodeIP: {validSubnets: [127.0.0.0/8]}
+  network:
+    extraHostEntries: [{ip: 10.0.1.100, aliases: [kube.cluster.local]}]
+    kubespan: {enabled: false, advertiseKubernetesNetworks: false, mtu: 1370}
+  sysctls: {net.core.somaxconn: "65535", net.core.netdev_max_backlog: "4096"}
+  features: {hostDNS: {enabled: true, forwardKubeDNSToHost: true, resolveMemberNames: true}}
+  time: {servers: [ntp1.hetzner.de, time.cloudflare.com]}
+cluster:
+  network: {dnsDomain: cluster.local, podSubnets: [10.0.16.0/20], serviceSubnets: [10.0.8.0/21], cni: {name: none}}
+`
+	hetznerOfPlanes = `machine:
+  features:
+    kubernetesTalosAPIAccess: {enabled: true, allowedRoles: ["os:reader"], allowedKubernetesNamespaces: [kube-system]}
+cluster:
+  allowSchedulingOnControlPlanes: false
+  proxy: {disabled: true}
+  apiServer: {certSANs: [203.0.113.10, kube.cluster.local]}
+  controllerManager:
+    extraArgs: {cloud-provider: external, node-cidr-mask-size-ipv4: "24", bind-address: 0.0.0.0}
+  etcd: {advertisedSubnets: [127.0.0.0/8], extraArgs: {listen-metrics-urls: "http://0.0.0.0:2381"}}
+  scheduler: {extraArgs: {bind-address: 0.0.0.0}}
+  externalCloudProvider: {enabled: true, manifests: ["https://example.org/cloud-controller-manager.yml"]}
+`
+	hetznerSecrets = `machine:
+  network:
+    interfaces:
+      - {interface: eth0, dhcp: true}
+      - {interface: eth1, dhcp: true, vip: {ip: 10.0.1.100, hcloud: {apiToken: ` + hetznerToken + `}}}
+cluster:
+  inlineManifests:
+    - {name: hcloud-secret, contents: "apiVersion: v1\nkind: Secret\nmetadata: {name: hcloud, namespace: kube-system}\nstringData: {token: ` +
+		hetznerToken + `}\n"}
+`
+)
+
+// A cluster of a module for Hetzner Cloud: what has its token is told, and given to the provider; everything else is in
+// the configuration that is written.
+func TestAccImport_ofAModuleForHetzner(t *testing.T) {
+	testenv.BeforeRelease(t, "TestImport_secretsInConfigurations", "TestAccImport_ofTalosctl")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s, w := officialSite(t, cli, "v1.11", []string{hetznerOfAll, hetznerOfPlanes, hetznerSecrets}, []string{hetznerOfAll})
+		s.migrate(t, w)
+
+		first := w.Run("plan", "-generate-config-out=first.tf")
+		for _, place := range []string{"cp-3: v1alpha1 cluster.inlineManifests", "cp-1: v1alpha1 machine.network.interfaces"} {
+			if !strings.Contains(first.Unwrapped(), place) {
+				t.Errorf("the first plan does not name %s:\n%s", place, first.Output())
 			}
 		}
+
+		if strings.Contains(first.Output()+w.Read("first.tf"), hetznerToken) {
+			t.Error("the first plan shows the token")
+		}
+
+		must(t, os.Remove(filepath.Join(w.Dir, "first.tf")))
+		w.Write("main_override.tf", fmt.Sprintf(`
+provider "talosop" {
+  alias = "prod"
+  clusters = { prod = {
+    secrets  = talosop_secrets.this.bundle
+    machines = { for name in keys(var.control_planes) : name => { config_patches = [%q] } }
+  } }
+}
+`, hetznerSecrets))
+
+		text := generated(t, w, 1)
+		if strings.Contains(text, hetznerToken) || strings.Count(text, "netdev_max_backlog") != 1 {
+			t.Errorf("the generated configuration is:\n%s", text)
+		}
+
+		s.untouched(t)
 	})
 }
