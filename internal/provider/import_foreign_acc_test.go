@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -26,25 +27,34 @@ type foreignTool struct {
 	dir  string
 }
 
-func (f foreignTool) try(ctx context.Context, args ...string) error {
+// try runs a command, and returns what it printed on standard output.
+func (f foreignTool) try(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, f.path, args...)
 	cmd.Dir = f.dir
 	cmd.Env = append(os.Environ(), "HOME="+f.dir, "TALOSCONFIG="+filepath.Join(f.dir, "talosconfig"))
 
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", filepath.Base(f.path), strings.Join(args, " "), err, out)
+	var said strings.Builder
+
+	cmd.Stderr = &said
+
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", filepath.Base(f.path), strings.Join(args, " "), err, said.String())
 	}
 
-	return nil
+	return string(out), err
 }
 
-func (f foreignTool) run(args ...string) {
+func (f foreignTool) run(args ...string) string {
 	f.t.Helper()
 
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 
-	must(f.t, f.try(ctx, args...))
+	out, err := f.try(ctx, args...)
+	must(f.t, err)
+
+	return out
 }
 
 // eventually repeats a command until it succeeds: a machine that was just configured boots.
@@ -54,7 +64,11 @@ func (f foreignTool) eventually(args ...string) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 
-	must(f.t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error { return f.try(ctx, args...) }))
+	must(f.t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		_, err := f.try(ctx, args...)
+
+		return err
+	}))
 }
 
 // at addresses one machine.
@@ -240,4 +254,89 @@ import {
 	if text := generated(t, w, 3); strings.Contains(text, "- ") {
 		t.Errorf("the configuration is:\n%s", text)
 	}
+}
+
+// optional is a program that tests before a release use, which is built from a clone and not everywhere.
+func optional(t *testing.T, name string) string {
+	t.Helper()
+
+	program := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), name)
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("%s is missing: `tools/testbed/build foreign` builds it from its source", name)
+	}
+
+	return program
+}
+
+// talconfig is a configuration of talhelper, before its nodes.
+const talconfig = `clusterName: prod
+talosVersion: v1.13.0
+kubernetesVersion: v1.36.2
+endpoint: ENDPOINT
+allowSchedulingOnControlPlanes: true
+additionalApiServerCertSans: [home.local]
+clusterPodNets: [10.42.0.0/16]
+clusterSvcNets: [10.43.0.0/16]
+patches:
+  - "machine: {sysctls: {net.core.somaxconn: \"1024\"}}"
+  - |-
+    apiVersion: v1alpha1
+    kind: UserVolumeConfig
+    name: data
+    provisioning:
+      diskSelector: {match: disk.transport == "sata"}
+      minSize: 10GiB
+controlPlane:
+  patches:
+    - "cluster: {apiServer: {extraArgs: {v: \"3\"}}}"
+nodes:
+`
+
+// A cluster of talhelper, with what it says of all machines, of roles and of single ones, is imported with all of it.
+func TestAccImport_ofTalhelper(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 2)
+		w := clitest.NewWorkspace(t, cli)
+		helper := foreignTool{t, optional(t, "talhelper"), w.Dir}
+		config, files := strings.Replace(talconfig, "ENDPOINT", s.endpoint, 1), map[string]string{}
+
+		for _, m := range s.controlPlane {
+			config += fmt.Sprintf("  - {hostname: %s, ipAddress: %s, controlPlane: true, installDisk: /dev/sda, "+
+				"nodeLabels: {rack: r-%s}}\n", m.Name(), m.Address(), m.Name())
+		}
+
+		for _, m := range s.workers {
+			config += fmt.Sprintf("  - {hostname: %s, ipAddress: %s, controlPlane: false, installDisk: /dev/sda, "+
+				"nodeTaints: {only: \"gpu:NoSchedule\"}, kernelModules: [{name: br_netfilter}], ingressFirewall: "+
+				"{defaultAction: accept, rules: [{name: %s-in, portSelector: {ports: [10250], protocol: tcp}, "+
+				"ingress: [{subnet: 0.0.0.0/0}]}]}}\n", m.Name(), m.Address(), m.Name())
+		}
+
+		for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+			files[m.Name()] = "clusterconfig/prod-" + m.Name() + ".yaml"
+		}
+
+		w.Write("talconfig.yaml", config)
+		w.Write("secrets.yaml", helper.run("gensecret"))
+		helper.run("genconfig", "--offline-mode", "--no-gitignore", "--secret-file", "secrets.yaml")
+
+		ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
+		must(t, os.Link(filepath.Join(w.Dir, "clusterconfig/talosconfig"), filepath.Join(w.Dir, "talosconfig")))
+		s.configure(ctl, files)
+		s.joined(t, w.Read("secrets.yaml"))
+
+		w.Write("main.tf", fromProvider+s.importsCluster(t))
+		w.Init()
+
+		text := generated(t, w, 1)
+		for _, want := range []string{"net.core.somaxconn", "UserVolumeConfig", "rack: r-cp-2", "br_netfilter", "w-2-in",
+			"home.local", `v: \"3\"`, "10.42.0.0/16"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
+			}
+		}
+	})
 }

@@ -78,7 +78,7 @@ func officialSite(
 ) (*site, *clitest.Workspace) {
 	t.Helper()
 
-	program := official(t)
+	program := optional(t, "terraform-provider-talos")
 	s := newSite(t, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
 	w.AddProvider("siderolabs/talos", "0.12.0", program)
@@ -113,18 +113,6 @@ func (s *site) untouched(t *testing.T) {
 			t.Errorf("%s was called: %v", method, calls)
 		}
 	}
-}
-
-// official is the program of siderolabs/talos. It is built from a checkout, and nothing here needs it on every change.
-func official(t *testing.T) string {
-	t.Helper()
-
-	program := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), "terraform-provider-talos")
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("siderolabs/talos is missing: run `tools/testbed/build official`, which needs its source")
-	}
-
-	return program
 }
 
 // A cluster of the official provider becomes one of talosop in one plan: its secrets are moved, its machines imported
