@@ -1,0 +1,154 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// operatorObjects are a cluster in metal mode as talos-operator is told it.
+func (s *site) operatorObjects() string {
+	list := func(machines []*sim.Machine) string {
+		var text strings.Builder
+		for _, m := range machines {
+			fmt.Fprintf(&text, "      - {address: %q}\n", m.Address())
+		}
+
+		return text.String()
+	}
+
+	const machineSpec = `    machineSpec:
+      installDisk: /dev/sda
+      image: ghcr.io/siderolabs/installer:v1.13.0
+      configPatches: [{machine: {sysctls: {net.core.somaxconn: "1024"}}}]
+    machines:
+`
+
+	return fmt.Sprintf(`apiVersion: talos.alperen.cloud/v1alpha1
+kind: TalosControlPlane
+metadata: {name: prod, namespace: default}
+spec:
+  version: v1.13.0
+  mode: metal
+  kubeVersion: v1.36.2
+  endpoint: %s
+  deletionPolicy: preserve
+  metalSpec:
+%s%s---
+apiVersion: talos.alperen.cloud/v1alpha1
+kind: TalosWorker
+metadata: {name: batch, namespace: default}
+spec:
+  version: v1.13.0
+  mode: metal
+  kubeVersion: v1.36.2
+  controlPlaneRef: {name: prod}
+  deletionPolicy: preserve
+  metalSpec:
+%s%s`, s.endpoint, machineSpec, list(s.controlPlane), machineSpec, list(s.workers))
+}
+
+// kubectlOf is the path of kubectl: the one on the PATH, or that of the testbed.
+func kubectlOf(t *testing.T) string {
+	t.Helper()
+
+	if path, err := exec.LookPath("kubectl"); err == nil {
+		return path
+	}
+
+	return clitest.Asset(t, "kubectl")
+}
+
+// runOperator runs talos-operator against a Kubernetes cluster until the test ends.
+func runOperator(t *testing.T, kube *kubetest.Cluster) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, optional(t, "talos-operator"), "--metrics-bind-address=0",
+		"--health-probe-bind-address=0")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kube.Kubeconfig(), "HOME="+t.TempDir())
+
+	var said strings.Builder
+
+	cmd.Stderr, cmd.Stdout = &said, &said
+	must(t, cmd.Start())
+
+	t.Cleanup(func() {
+		cancel()
+
+		if err := cmd.Wait(); err != nil && t.Failed() {
+			t.Logf("the operator: %v\n%s", err, said.String())
+		}
+	})
+}
+
+// A cluster of talos-operator is imported with the secrets of its state Secret, with the operator at work.
+func TestAccImport_ofTalosOperator(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestReadBundleFile_ofTalosOperator")
+
+	cli := clitest.Any(t)
+	optional(t, "talos-operator")
+
+	kube := kubetest.NewCluster(t)
+	s := newSite(t, 3, 2)
+	w := clitest.NewWorkspace(t, cli)
+	kubectl := foreignTool{t, kubectlOf(t), w.Dir}
+	run := func(args ...string) string {
+		t.Helper()
+
+		return kubectl.run(append([]string{"--kubeconfig", kube.Kubeconfig()}, args...)...)
+	}
+
+	run("apply", "--server-side", "-f", optional(t, "talos-operator-crds.yaml"))
+	run("wait", "--for=condition=established", "crd", "--all", "--timeout=60s")
+	runOperator(t, kube)
+
+	w.Write("cluster.yaml", s.operatorObjects())
+	run("apply", "-f", "cluster.yaml")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+
+	must(t, wait.Until(ctx, time.Second, func(ctx context.Context) error {
+		states, err := kubectl.try(ctx, "--kubeconfig", kube.Kubeconfig(), "get", "taloscontrolplane,talosmachine", "-o",
+			"jsonpath={range .items[*]}{.kind}/{.metadata.name}={.status.state} {end}")
+		if err == nil && strings.Count(states, "=Available") < 5 {
+			err = errors.New(states)
+		}
+
+		return err
+	}))
+
+	w.Write("secrets.yaml", run("get", "secret", "prod-state", "-o", "yaml"))
+
+	bundle, err := clusterimport.ReadBundleFile(filepath.Join(w.Dir, "secrets.yaml"))
+	must(t, err)
+
+	text, err := bundle.YAML()
+	must(t, err)
+	s.joined(t, string(text))
+	s.ForgetCalls()
+
+	w.Write("main.tf", strings.Replace(fromProvider, `secrets = file("${path.module}/secrets.yaml")`,
+		`secrets = base64decode(yamldecode(file("${path.module}/secrets.yaml")).data.secretBundle)`, 1)+s.importsCluster(t))
+	w.Init()
+
+	if made := generated(t, w, 1); strings.Count(made, "net.core.somaxconn") != 1 {
+		t.Errorf("the generated configuration is:\n%s", made)
+	}
+
+	s.untouched(t)
+}
