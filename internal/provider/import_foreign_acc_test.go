@@ -2,11 +2,13 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,64 +165,105 @@ func generated(t *testing.T, w *clitest.Workspace, imports int) string {
 func TestAccImport_ofTalosctl(t *testing.T) {
 	t.Parallel()
 
-	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
-		s := newSite(t, 3, 2)
-		w := clitest.NewWorkspace(t, cli)
-		ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.13") })
+}
 
-		w.Write("all.yaml", "machine: {sysctls: {net.core.somaxconn: \"1024\"}}\n---\n"+
-			"apiVersion: v1alpha1\nkind: RegistryMirrorConfig\nname: docker.io\nendpoints: [{url: \"https://mirror.test\"}]\n")
-		w.Write("plane.yaml", "cluster: {apiServer: {extraArgs: {v: \"3\"}}, allowSchedulingOnControlPlanes: true}\n")
-		w.Write("worker.yaml.patch", "machine: {nodeLabels: {rack: a}, features: {hostDNS: {$patch: delete}}}\n")
-		ctl.run("gen", "secrets", "-o", "secrets.yaml")
-		ctl.run("gen", "config", "prod", s.endpoint, "--with-secrets", "secrets.yaml", "--install-disk", "/dev/sda",
-			"--kubernetes-version", "1.36.2", "--talos-version", "v1.13", "--config-patch", "@all.yaml",
-			"--config-patch-control-plane", "@plane.yaml", "--config-patch-worker", "@worker.yaml.patch")
+// So is one whose configuration an older Talos was given, and which was upgraded since.
+func TestAccImport_ofAnOlderTalosctl(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestPatches_ofEveryContract")
+	t.Parallel()
 
-		files := map[string]string{}
-		for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
-			files[m.Name()] = m.Name() + ".yaml"
-			base := "controlplane.yaml"
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) { importsOfTalosctl(t, cli, "v1.11") })
+}
 
-			if strings.HasPrefix(m.Name(), "w") {
-				base = "worker.yaml"
-			}
+func importsOfTalosctl(t *testing.T, cli clitest.CLI, contract string) {
+	t.Helper()
 
-			ctl.run("machineconfig", "patch", base, "-o", files[m.Name()], "-p",
-				"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: "+m.Name()+"\nauto: \"off\"\n---\n"+
-					"machine: {nodeAnnotations: {from: "+m.Name()+"}}")
+	s := newSite(t, 3, 2)
+	w := clitest.NewWorkspace(t, cli)
+	ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
+
+	w.Write("all.yaml", "machine: {sysctls: {net.core.somaxconn: \"1024\"}}\n---\n"+
+		"apiVersion: v1alpha1\nkind: RegistryMirrorConfig\nname: docker.io\nendpoints: [{url: \"https://mirror.test\"}]\n")
+	w.Write("plane.yaml", "cluster: {apiServer: {extraArgs: {v: \"3\"}}, allowSchedulingOnControlPlanes: true}\n")
+	w.Write("worker.yaml.patch", "machine: {nodeLabels: {rack: a}, features: {hostDNS: {$patch: delete}}}\n")
+	ctl.run("gen", "secrets", "-o", "secrets.yaml")
+	ctl.run("gen", "config", "prod", s.endpoint, "--with-secrets", "secrets.yaml", "--install-disk", "/dev/sda",
+		"--kubernetes-version", "1.36.2", "--talos-version", contract, "--config-patch", "@all.yaml",
+		"--config-patch-control-plane", "@plane.yaml", "--config-patch-worker", "@worker.yaml.patch")
+
+	files := map[string]string{}
+	for _, m := range append(append([]*sim.Machine{}, s.controlPlane...), s.workers...) {
+		files[m.Name()] = m.Name() + ".yaml"
+		base := "controlplane.yaml"
+
+		if strings.HasPrefix(m.Name(), "w") {
+			base = "worker.yaml"
 		}
 
-		s.configure(ctl, files)
-
-		bundle := w.Read("secrets.yaml")
-		s.joined(t, bundle)
-
-		w.Write("main.tf", fromProvider+s.importsCluster(t))
-		w.Init()
-
-		text := generated(t, w, 1)
-		for _, want := range []string{"net.core.somaxconn", "RegistryMirrorConfig", "rack: a", "hostDNS", "from: w-2"} {
-			if strings.Count(text, want) != 1 {
-				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
-			}
+		name := "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: " + m.Name() + "\nauto: \"off\"\n"
+		if contract == "v1.11" {
+			name = "machine: {network: {hostname: " + m.Name() + "}}"
 		}
 
-		if calls := s.CallsTo("ApplyConfiguration"); len(calls) > 5 {
-			t.Errorf("the import sent configurations: %v", calls)
+		ctl.run("machineconfig", "patch", base, "-o", files[m.Name()], "-p", name,
+			"-p", "machine: {nodeAnnotations: {from: "+m.Name()+"}}")
+	}
+
+	s.configure(ctl, files)
+
+	bundle := w.Read("secrets.yaml")
+	s.joined(t, bundle)
+
+	w.Write("main.tf", fromProvider+s.importsCluster(t))
+	w.Init()
+
+	text := generated(t, w, 1)
+	for _, want := range []string{"net.core.somaxconn", "RegistryMirrorConfig", "rack: a", "hostDNS", "from: w-2"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
 		}
-	})
+	}
+
+	if calls := s.CallsTo("ApplyConfiguration"); len(calls) > 5 {
+		t.Errorf("the import sent configurations: %v", calls)
+	}
+}
+
+// takesIdentities is whether a CLI has identities in imports: Terraform since 1.12, of which an older one may be on the
+// PATH, and OpenTofu since 1.12.
+func takesIdentities(t *testing.T, cli clitest.CLI) bool {
+	t.Helper()
+
+	var version struct {
+		Terraform string `json:"terraform_version"`
+	}
+
+	said := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json") // after warnings about a configuration of the CLI
+	must(t, json.Unmarshal([]byte(said[max(0, strings.Index(said, "{")):]), &version))
+
+	major, rest, _ := strings.Cut(version.Terraform, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	number, err := strconv.Atoi(minor)
+	must(t, err)
+
+	return major == "1" && number >= 12
 }
 
 // An identity imports what an id does: each kind of resource, with the secrets of the provider block, to a plan without
-// changes. (Terraform has identities since 1.12; the one that runs here may be older.)
+// changes.
 func TestAccImport_byIdentity(t *testing.T) {
 	t.Parallel()
 
-	cli := clitest.Any(t)
-	if cli.Name != "tofu" {
-		t.Skip("identities are for OpenTofu 1.12 here")
+	for _, cli := range clitest.All(t) {
+		if takesIdentities(t, cli) {
+			t.Run(cli.Name, func(t *testing.T) { importsByIdentity(t, cli) })
+		}
 	}
+}
+
+func importsByIdentity(t *testing.T, cli clitest.CLI) {
+	t.Helper()
 
 	s := newSite(t, 1, 2)
 	w := clitest.NewWorkspace(t, cli)

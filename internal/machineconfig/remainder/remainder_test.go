@@ -1,6 +1,7 @@
 package remainder
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +119,45 @@ func TestPatches_makeWhatAMachineHas(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever the contract, patches of all sorts come back as patches that make the same.
+func TestPatches_ofEveryContract(t *testing.T) {
+	t.Parallel()
+
+	patches := []string{
+		"machine: {sysctls: {a.b: \"1\"}, nodeLabels: {rack: a}, certSANs: [a.test], time: {servers: [ntp.test]}}",
+		"machine: {kernel: {modules: [{name: br_netfilter}]}, sysfs: {x: \"y\"}}",
+	}
+
+	ofPlanes := []string{
+		"cluster: {apiServer: {extraArgs: {v: \"3\"}, certSANs: [b.test]}, etcd: {advertisedSubnets: [10.0.0.0/8]}}",
+		"cluster: {allowSchedulingOnControlPlanes: true, proxy: {disabled: true}, coreDNS: {disabled: true}}",
+	}
+
+	// From v1.14 on what the cluster and Kubernetes are told are documents.
+	documents := []string{"apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {v: \"3\"}\n---\n" +
+		"apiVersion: v1alpha1\nkind: KubeProxyConfig\nenabled: false\n"}
+	active := generate(t, machineconfig.ControlPlane, "v1.14", documents...)
+
+	if left, _ := again(t, machineconfig.ControlPlane, "v1.14", active, nil); !left.Empty() || len(left.Hidden) > 0 {
+		t.Errorf("documents: left are %v and %v", left.Places(), left.Hidden)
+	}
+
+	for _, contract := range []string{"v1.10", "v1.11", "v1.12", "v1.13"} {
+		for _, role := range []machineconfig.Role{machineconfig.Worker, machineconfig.ControlPlane} {
+			given := patches
+			if role == machineconfig.ControlPlane {
+				given = slices.Concat(patches, ofPlanes)
+			}
+
+			left, made := again(t, role, contract, generate(t, role, contract, given...), nil)
+			if !left.Empty() || len(left.Hidden) > 0 || len(made) != 1 {
+				t.Errorf("%s of %s: left are %v and %v after\n%s", role, contract, left.Places(), left.Hidden,
+					strings.Join(made, "===\n"))
+			}
+		}
 	}
 }
 
