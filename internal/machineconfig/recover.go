@@ -58,7 +58,7 @@ func SettingsOf(cfg []byte, bundle *pki.Bundle) (Cluster, Machine, error) {
 
 	m := recoverMachine(main, known)
 	m.System = system.Read(known, main, inDocuments)
-	c.Contract = recoverContract(c, m, cfg, known, bundle)
+	c.Contract = recoverContract(c, m, cfg, inDocuments, bundle)
 
 	return c, m, nil
 }
@@ -178,16 +178,17 @@ func versionOfImage(reference string) string {
 }
 
 // recoverContract is the contract whose generated configuration comes closest, the newest of several: patches make some
-// difference to each. Where no contract takes the settings the documents tell: from v1.14 the cluster has one.
-func recoverContract(c Cluster, m Machine, cfg []byte, known []config.Document, bundle *pki.Bundle) string {
-	closest, fewest := lastOfFields, 0
-	if _, ok := documentOf[*k8s.KubeClusterConfigV1Alpha1](known); ok {
-		closest = DocumentsContract
+// difference to each. Where the cluster has a document it is one of those that make it, and no other: patches do not move
+// what a machine belongs to.
+func recoverContract(c Cluster, m Machine, cfg []byte, inDocuments bool, bundle *pki.Bundle) string {
+	closest, fewest, found := lastOfFields, 0, false
+
+	newest, oldest := lastFieldsMinor, int(minTalosMinor)
+	if inDocuments {
+		closest, newest, oldest = DocumentsContract, maxContractMinor, lastFieldsMinor+1
 	}
 
-	found := false
-
-	for minor := maxContractMinor; minor >= int(minTalosMinor); minor-- {
+	for minor := newest; minor >= oldest; minor-- {
 		c.Contract = (&coreconfig.VersionContract{Major: 1, Minor: minor}).String()
 
 		made, err := Generate(c, m, bundle)

@@ -131,6 +131,30 @@ func TestSettingsOf_keepsTheContractOfAPatchedConfiguration(t *testing.T) {
 	}
 }
 
+// A configuration whose cluster has no document is of a contract of fields, whatever other documents it has: those of the
+// alpha versions of Talos 1.14, and of people who moved some.
+func TestSettingsOf_someDocuments(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := throwawayBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := Cluster{Name: "prod", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: "v1.33.1", Contract: "v1.13"}
+	m := Machine{Role: ControlPlane, Install: Install{Disk: "/dev/sda"}, Patches: []string{
+		"cluster: {apiServer: {$patch: delete}, controllerManager: {$patch: delete}, scheduler: {$patch: delete}, " +
+			"proxy: {$patch: delete}}",
+		"apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nimage: registry.k8s.io/kube-apiserver:v1.33.1\n---\n" +
+			"apiVersion: v1alpha1\nkind: KubeControllerManagerConfig\nimage: registry.k8s.io/kube-controller-manager:v1.33.1\n" +
+			"---\napiVersion: v1alpha1\nkind: KubeSchedulerConfig\nimage: registry.k8s.io/kube-scheduler:v1.33.1\n",
+	}}
+
+	if got, _ := recovered(t, c, m, bundle); got.Contract != "v1.13" || got.Name != "prod" {
+		t.Errorf("the contract is %s of cluster %s", got.Contract, got.Name)
+	}
+}
+
 // An upgrade of Kubernetes that is under way, and images from elsewhere, hide neither the version nor the contract.
 func TestSettingsOf_configurationWithOtherImages(t *testing.T) {
 	t.Parallel()

@@ -166,7 +166,10 @@ func CheckContract(contract string, talos TalosVersion) error {
 const DocumentsContract = "v1.14"
 
 // lastOfFields is the contract before it, which every machine of DocumentsContract takes.
-const lastOfFields = "v1.13"
+const (
+	lastOfFields    = "v1.13"
+	lastFieldsMinor = 13
+)
 
 // LeastTalos is the minor version from which Talos knows the documents of a contract, and what is said of the system of
 // a machine; empty where all that are supported do, but for single fields.

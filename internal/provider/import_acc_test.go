@@ -134,7 +134,7 @@ func TestAccImport_plansNothing(t *testing.T) {
 }
 
 // Machines that DHCP names have no host name in their configuration. After an import none is put there, whatever else
-// changes, until one is given. What else the machines have and the configuration has not is told with its paths, and
+// changes, until one is given. What else the machines have and the configuration has not is planned with its paths, and
 // taken back.
 func TestAccImport_namedByDHCP(t *testing.T) {
 	testenv.BeforeRelease(t, "TestWithNames_keepsTheNamesOfNodes", "TestAccImport_plansNothing")
@@ -171,17 +171,15 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			"control_plane": addresses(s.controlPlane), "workers": map[string]any{"batch": addresses(s.workers)}}))
 
 		for _, name := range []string{"batch/w-1", "batch/v-1"} {
-			if drift := fmt.Sprint(observedIn(t, w, name)["drift"]); drift !=
-				`[configuration: v1alpha1 machine.sysctls["net.core.somaxconn"]]` {
-				t.Errorf("the import found %s on %s", drift, name)
+			if drift := fmt.Sprint(observedIn(t, w, name)["drift"]); drift != "[]" {
+				t.Errorf("the import found %s on %s, which is in a patch", drift, name)
 			}
 		}
 
 		first := w.MustRun("plan", "-out=first")
-		says(t, first, "Machines differ from what was applied last",
-			`apply configuration to batch/w-1 (no reboot): - machine.sysctls[\"net.core.somaxconn\"]`)
+		says(t, first, `apply configuration to batch/w-1 (no reboot): - machine.sysctls[\"net.core.somaxconn\"]`)
 
-		if strings.Contains(first.Output(), "HostnameConfig") || strings.Count(first.Output(), "Machines differ") != 1 {
+		if strings.Contains(first.Output(), "HostnameConfig") || strings.Contains(first.Output(), "Machines differ") {
 			t.Errorf("the first plan is:\n%s", first.Output())
 		}
 

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/officialstate"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -58,7 +60,7 @@ resource "talos_machine_configuration_apply" "this" {
   config_patches = concat(var.named ? [
     "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: ${each.key}\nauto: \"off\"\n",
     yamlencode({ machine = { nodeAnnotations = { from = each.key } } }),
-  ] : [], ["machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}"])
+  ] : [], var.contract == "v1.14" ? [] : ["machine: {install: {image: \"ghcr.io/siderolabs/installer:v1.13.0\"}}"])
 }
 
 variable "named" { type = bool }
@@ -79,12 +81,17 @@ func officialSite(
 	t.Helper()
 
 	program := optional(t, "terraform-provider-talos")
-	s := newSite(t, 3, 2)
+	opts := sim.Options{}
+	if contract == machineconfig.DocumentsContract {
+		opts.TalosVersion = talos114
+	}
+
+	s := newSiteWith(t, opts, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
 	w.AddProvider("siderolabs/talos", "0.12.0", program)
 	w.Write("versions.tf", officialProvider)
 	w.Write("main.tf", officialMachines)
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker, "named": contract == "v1.13", "contract": contract,
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker, "named": contract != "v1.11", "contract": contract,
 		"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
@@ -122,14 +129,12 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 	t.Parallel()
 
 	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, w := officialSite(t, cli, "v1.13",
-			[]string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"},
-			[]string{"machine: {sysctls: {net.core.somaxconn: \"1024\"}}"})
-
+		s, w := officialSite(t, cli, "v1.13", []string{"cluster: {apiServer: {extraArgs: {v: \"3\"}}}"},
+			[]string{"machine: {kernel: {modules: [{name: br_netfilter}]}}"})
 		s.migrate(t, w)
 
 		text := generated(t, w, 1)
-		for _, want := range []string{"net.core.somaxconn", "from: w-2", `v: \"3\"`} {
+		for _, want := range []string{"br_netfilter", "from: w-2", `v: \"3\"`} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("the generated configuration has %s %d times:\n%s", want, strings.Count(text, want), text)
 			}
@@ -137,6 +142,29 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 
 		s.untouched(t)
 	})
+}
+
+// The contract v1.14 of an alpha version of Talos has some of the documents of the released one. What it says comes along
+// all the same, but for the key that encrypts Secrets, whose other place the plan names.
+func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
+	testenv.BeforeRelease(t, "TestSettingsOf_someDocuments", "TestOf_keepsSecretsIn")
+	t.Parallel()
+
+	s, w := officialSite(t, clitest.Any(t), "v1.14",
+		[]string{"apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {v: \"3\"}\n"},
+		[]string{"machine: {kernel: {modules: [{name: br_netfilter}]}}"})
+	s.migrate(t, w)
+
+	plan := w.MustRun("plan", "-generate-config-out=generated.tf")
+	says(t, plan, "cp-1: configuration: v1alpha1 cluster.secretboxEncryptionSecret",
+		"apply configuration to cp-3 (no reboot): cluster.secretboxEncryptionSecret, - KubeEtcdEncryptionConfig config")
+
+	if strings.Contains(plan.Output(), "apply configuration to batch") ||
+		strings.Contains(plan.Output(), "configuration: KubeAPIServerConfig") {
+		t.Errorf("the plan is:\n%s", plan.Output())
+	}
+
+	s.untouched(t)
 }
 
 // Each machine of the official provider moves to a resource of its own, and the apply that follows sends nothing.

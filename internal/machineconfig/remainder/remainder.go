@@ -64,6 +64,7 @@ func Of(base, active []byte, whole Whole) (Remainder, error) {
 
 		change := document{Document: d}
 		if was, there := before[name]; there {
+			c.hiddenBefore = was.Hidden
 			change.deletes, change.adds = c.maps(nil, was.Content, d.Content)
 		} else {
 			change.adds, change.isNew = c.shown(nil, d.Content).(map[string]any)
@@ -77,7 +78,11 @@ func Of(base, active []byte, whole Whole) (Remainder, error) {
 	}
 
 	for name, d := range before {
-		if _, kept := after[name]; !kept {
+		switch _, kept := after[name]; {
+		case kept:
+		case hides(d.Hidden, nil, d.Content):
+			r.Hidden = append(r.Hidden, fieldpath.Place{Document: name})
+		default:
 			r.documents[name] = document{Document: d, deletes: gone()}
 		}
 	}
@@ -124,6 +129,9 @@ type comparison struct {
 	of    machineconfig.Document
 	whole Whole
 	left  []fieldpath.Place
+	// hiddenBefore is Hidden of the former form, of which nothing secret is taken out either: patches do not decide what a
+	// machine belongs to.
+	hiddenBefore func(fieldpath.Path) bool
 }
 
 func (c *comparison) place(path fieldpath.Path) fieldpath.Place {
@@ -156,8 +164,12 @@ func (c *comparison) maps(path fieldpath.Path, before, after map[string]any) (de
 		}
 	}
 
-	for key := range before {
-		if _, kept := after[key]; !kept {
+	for key, value := range before {
+		switch _, kept := after[key]; {
+		case kept:
+		case hides(c.hiddenBefore, below(path, key), value):
+			c.left = append(c.left, c.place(below(path, key)))
+		default:
 			deletes[key] = gone()
 		}
 	}
@@ -275,23 +287,27 @@ func (c *comparison) shownMap(path fieldpath.Path, value map[string]any) any {
 	return shown
 }
 
-// hides is whether anything in a value is hidden.
 func (c *comparison) hides(path fieldpath.Path, value any) bool {
+	return hides(c.of.Hidden, path, value)
+}
+
+// hides is whether anything in a value is hidden.
+func hides(hidden func(fieldpath.Path) bool, path fieldpath.Path, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			if c.hides(below(path, key), inner) {
+			if hides(hidden, below(path, key), inner) {
 				return true
 			}
 		}
 	case []any:
 		for i, inner := range value {
-			if c.hides(below(path, i), inner) {
+			if hides(hidden, below(path, i), inner) {
 				return true
 			}
 		}
 	default:
-		return c.of.Hidden(path)
+		return hidden(path)
 	}
 
 	return false

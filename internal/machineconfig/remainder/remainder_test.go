@@ -187,6 +187,29 @@ func TestOf_leavesSecretsOut(t *testing.T) {
 	}
 }
 
+// Nothing secret that settings make is taken out by a patch.
+func TestOf_keepsSecretsIn(t *testing.T) {
+	t.Parallel()
+
+	with := generate(t, machineconfig.Worker, "v1.13",
+		"apiVersion: v1alpha1\nkind: RegistryAuthConfig\nname: r.test\nusername: u\npassword: hunter22\n",
+		"machine: {env: {KEY: hunter22}, sysctls: {a.b: \"1\"}}")
+
+	r, err := Of(with, generate(t, machineconfig.Worker, "v1.13"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	patches, err := r.Patches()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"machine:\n  sysctls:\n    $patch: delete\n"}, patches); diff != "" || len(r.Hidden) != 2 {
+		t.Errorf("hidden are %v\n%s", r.Hidden, diff)
+	}
+}
+
 // What machines have in common is taken out of each, and together they are what each has.
 func TestCommon_isInAll(t *testing.T) {
 	t.Parallel()

@@ -199,7 +199,8 @@ func leftOut(hidden map[string][]fieldpath.Place) finding.List {
 
 	return finding.List{finding.Warn("Secret parts of configurations are not written down", finding.Report{
 		Now: lines,
-		Next: "These values are secret, or often are, so that they are in no patch. An apply takes them off the machines " +
-			"unless they are given: in `config_patches` of `clusters` of the provider, which no state has, or in patches.",
+		Next: "These values are secret, or often are, so that no patch puts them in or takes them out. An apply makes them " +
+			"what the configuration says, which may be nothing: give them in `config_patches` of `clusters` of the provider, " +
+			"which no state has, or in patches.",
 	}.String())}
 }
