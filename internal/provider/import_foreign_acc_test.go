@@ -125,18 +125,20 @@ terraform {
 }
 
 provider "talosop" {
+  alias    = "prod"
   clusters = { for name in ["prod", "test"] : name => { secrets = file("${path.module}/secrets.yaml") } }
 }
 `
 
-// importsCluster is an import by id, whose configuration is generated.
+// importsCluster is an import by id, whose configuration is generated. It names a provider with an alias: Terraform 1.16
+// looks for hashicorp/talosop where the resource is not written yet, and takes no name of the other one.
 func (s *site) importsCluster(t *testing.T) string {
 	t.Helper()
 
-	return fmt.Sprintf("import {\n  to = talosop_cluster.prod\n  id = %q\n}\n", encoded(t, map[string]any{
-		"cluster": "prod", "control_plane": addresses(s.controlPlane),
-		"workers": map[string]any{"batch": addresses(s.workers)},
-	}))
+	id := encoded(t, map[string]any{"cluster": "prod", "control_plane": addresses(s.controlPlane),
+		"workers": map[string]any{"batch": addresses(s.workers)}})
+
+	return fmt.Sprintf("import {\n  provider = talosop.prod\n  to       = talosop_cluster.prod\n  id       = %q\n}\n", id)
 }
 
 // generated imports what a configuration names, with the configuration that the CLI writes, to a plan without changes.
@@ -239,7 +241,8 @@ func takesIdentities(t *testing.T, cli clitest.CLI) bool {
 		Terraform string `json:"terraform_version"`
 	}
 
-	said := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json") // after warnings about a configuration of the CLI
+	// After warnings about a configuration of the CLI.
+	said := foreignTool{t, cli.Path, t.TempDir()}.run("version", "-json")
 	must(t, json.Unmarshal([]byte(said[max(0, strings.Index(said, "{")):]), &version))
 
 	major, rest, _ := strings.Cut(version.Terraform, ".")
@@ -269,7 +272,7 @@ func importsByIdentity(t *testing.T, cli clitest.CLI) {
 	w := clitest.NewWorkspace(t, cli)
 	w.Write("secrets.yaml", bundleOnce())
 	w.Write("main.tf", fromProvider+strings.Replace(s.clusterHCL(poolHCL("batch", s.workers, ""), ""),
-		"secrets             = talosop_secrets.this.bundle", "", 1))
+		"secrets             = talosop_secrets.this.bundle", "provider = talosop.prod", 1))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 	w.MustRun("state", "rm", "talosop_cluster.this")
@@ -279,16 +282,19 @@ func importsByIdentity(t *testing.T, cli clitest.CLI) {
 	plane := s.controlPlane[0].Address().String()
 	w.Write("main.tf", fromProvider+fmt.Sprintf(`
 import {
+  provider = talosop.prod
   to       = talosop_control_plane.this
   identity = { cluster = "test", machines = [%q] }
 }
 
 import {
+  provider = talosop.prod
   to       = talosop_worker.this
   identity = { cluster = "test", name = "batch", control_plane = [%q], machines = [%q] }
 }
 
 import {
+  provider = talosop.prod
   to       = talosop_machine.this
   identity = { cluster = "test", control_plane = [%q], machines = [%q] }
 }

@@ -91,7 +91,8 @@ func officialSite(
 	w.AddProvider("siderolabs/talos", "0.12.0", program)
 	w.Write("versions.tf", officialProvider)
 	w.Write("main.tf", officialMachines)
-	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker, "named": contract != "v1.11", "contract": contract,
+	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "plane": plane, "worker": worker,
+		"named": contract != "v1.11", "contract": contract,
 		"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")

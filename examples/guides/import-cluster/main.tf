@@ -20,12 +20,15 @@ variable "workers" {
   type        = map(map(string))
 }
 
+# With an alias, because Terraform 1.16 does not find a provider without one for a resource that is not written yet.
 provider "talosop" {
+  alias    = "prod"
   clusters = { prod = { secrets = var.secrets } }
 }
 
 import {
-  to = talosop_cluster.prod
+  provider = talosop.prod
+  to       = talosop_cluster.prod
   id = jsonencode({
     cluster       = "prod" # the name of the cluster, and its key in `clusters`
     control_plane = var.control_planes
