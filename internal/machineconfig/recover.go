@@ -178,8 +178,8 @@ func versionOfImage(reference string) string {
 }
 
 // recoverContract is the contract whose generated configuration comes closest, the newest of several: patches make some
-// difference to each. Where the cluster has a document it is one of those that make it, and no other: patches do not move
-// what a machine belongs to.
+// difference to each. Where the cluster has a document it is one of those that make it, and no other: patches do not
+// move what a machine belongs to.
 func recoverContract(c Cluster, m Machine, cfg []byte, inDocuments bool, bundle *pki.Bundle) string {
 	closest, fewest, found := lastOfFields, 0, false
 
