@@ -188,7 +188,7 @@ func recoverContract(c Cluster, m Machine, cfg []byte, inDocuments bool, bundle 
 		closest, newest, oldest = DocumentsContract, maxContractMinor, lastFieldsMinor+1
 	}
 
-	for minor := newest; minor >= oldest; minor-- {
+	for minor := newest; minor >= oldest && (!found || fewest > 0); minor-- {
 		c.Contract = (&coreconfig.VersionContract{Major: 1, Minor: minor}).String()
 
 		made, err := Generate(c, m, bundle)
