@@ -70,6 +70,18 @@ func Any(tb testing.TB) CLI {
 	return All(tb)[0]
 }
 
+// Newest returns the newest Terraform, for what older ones and OpenTofu lack: actions, queries. It skips or fails like
+// Asset.
+func Newest(tb testing.TB) CLI {
+	tb.Helper()
+
+	if os.Getenv("TF_ACC") == "" {
+		tb.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
+	}
+
+	return CLI{Name: "terraform", Path: Asset(tb, filepath.Join("terraform-current", "terraform"))}
+}
+
 // Asset returns the path of a program that tools/testbed/build makes: such as etcd, talosctl or tofu. Without it the
 // test is skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
 func Asset(tb testing.TB, name string) string {
