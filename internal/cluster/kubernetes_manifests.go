@@ -60,7 +60,7 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 		return
 	}
 
-	step := SyncManifests{Version: u.target}
+	step := SyncManifests{Version: u.target, TalosVersion: OldestTalos(u.want, u.have)}
 
 	for _, m := range u.want.sorted(ControlPlane) {
 		s := u.have.Machines[m.Name]
@@ -83,22 +83,20 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 		step.Machine = cmp.Or(step.Machine, m.Name)
 	}
 
-	step.TalosVersion = u.oldestTalos()
-
 	if step.Machine != "" {
 		d.step(step)
 	}
 }
 
-// oldestTalos is the Talos of the control plane that has the oldest one.
-func (u kubernetesUpgrade) oldestTalos() string {
+// OldestTalos is the Talos of the control plane that has the oldest one.
+func OldestTalos(want Spec, have Snapshot) string {
 	version := ""
 
-	for _, m := range u.want.controlPlanes() {
-		version = versions.Oldest(version, u.have.Machines[m.Name].TalosVersion)
+	for _, m := range want.controlPlanes() {
+		version = versions.Oldest(version, have.Machines[m.Name].TalosVersion)
 	}
 
-	for _, s := range u.have.Peers {
+	for _, s := range have.Peers {
 		version = versions.Oldest(version, s.TalosVersion)
 	}
 

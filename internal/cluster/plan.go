@@ -54,7 +54,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planVolumes(want, have, d)
 	planJoins(want, have, p, d)
 	planFormerNodes(want, have, d)
-	planUncordons(want, have, d)
+	d.GiveBack(want, have)
 	planRegistrations(want, have, p, d)
 	planOwnership(want, have, d)
 	planChanges(want, have, p, d)
@@ -68,7 +68,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 // holdUntilReady lists what is still on its way. Machines that something else
 // already holds, or that are about to act, are not named twice.
 func holdUntilReady(want Spec, have Snapshot, d *Decision) {
-	if etcdExpected(want) && len(d.Steps) == 0 && !have.Etcd.Known {
+	if want.OwnsControlPlane() && len(d.Steps) == 0 && !have.Etcd.Known {
 		d.hold("", "etcd does not answer yet%s%s", Because(have.Etcd.Cause), tooFewVoters(want, have))
 	}
 
@@ -97,8 +97,6 @@ func (d *Decision) concerns(machine string) bool {
 
 	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
 }
-
-func etcdExpected(want Spec) bool { return want.OwnsControlPlane() }
 
 // NotReady says what a machine that answers still lacks to count as a working
 // part of its cluster; empty when it lacks nothing.

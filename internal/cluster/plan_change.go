@@ -82,7 +82,7 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 
 	if len(s.RebootFor) > 0 {
 		step.Reboot, step.Try = strings.Join(s.RebootFor, ", "), false
-		step.Evacuation = evacuation(r.have, m, r.policy)
+		step.Evacuation = EvacuationOf(r.have, m, r.policy)
 	}
 
 	return step, true
@@ -100,23 +100,17 @@ func leftEtcd(have Snapshot, m Machine) bool {
 		!s.goingDown()
 }
 
-// evacuation is how a machine is taken out of service. It is not drained when its node is
+// EvacuationOf is how a machine is taken out of service. It is not drained when its node is
 // not Ready, since nothing can leave it in good order then, nor when that is the only
 // node, since nothing could go elsewhere.
-func evacuation(have Snapshot, m Machine, p Policy) Evacuation {
+func EvacuationOf(have Snapshot, m Machine, p Policy) Evacuation {
 	var e Evacuation
 
 	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
 		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
 	}
 
-	if m.Role != ControlPlane {
-		return e
-	}
-
-	if member, ok := have.MemberOf(m); ok {
-		e.HandOver = have.Etcd.Views[member.ID].Leader == member.ID
-	}
+	e.HandOver = m.Role == ControlPlane && have.Leads(m)
 
 	return e
 }
@@ -143,9 +137,9 @@ func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r.planWorkers(r.planControlPlanes(d), d)
 }
 
-// planUncordons gives back the nodes that talosop cordoned, once their machines work, and takes
-// off the marks of those that somebody else gave back.
-func planUncordons(want Spec, have Snapshot, d *Decision) {
+// GiveBack decides to give back the nodes that talosop cordoned, once their machines work, and to take off the marks of
+// those that somebody else gave back.
+func (d *Decision) GiveBack(want Spec, have Snapshot) {
 	for _, m := range want.all() {
 		node, ok := have.NodeOf(m)
 		if ok && node.Cordoned && !d.concerns(m.Name) && NotReady(want, have, m) == "" {

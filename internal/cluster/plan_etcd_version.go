@@ -53,7 +53,7 @@ func etcdFirst(want Spec, have Snapshot, upgrade Upgrade) (why string, tell bool
 	to := m.etcdWith(upgrade.To)
 
 	if upgrade.Role != ControlPlane || upgrade.Loses || !etcdstate.Older(to, m.etcdWith(upgrade.From)) ||
-		have.Etcd.Views == nil && !etcdExpected(want) {
+		have.Etcd.Views == nil && !want.OwnsControlPlane() {
 		return "", false
 	}
 
@@ -205,9 +205,11 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 
 // ChangesEtcd reports whether a step concerns the etcd of all control planes.
 func ChangesEtcd(s Step) bool {
-	switch s.(type) {
+	switch s := s.(type) {
 	case DowngradeEtcd, CancelEtcdDowngrade:
 		return true
+	case Operate:
+		return s.OfControlPlanes()
 	default:
 		return false
 	}

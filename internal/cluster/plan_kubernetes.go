@@ -248,7 +248,7 @@ func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 	s.OnNode = cmp.Or(node.Name, u.have.Machines[m.Name].NodeName, m.NodeName)
 
 	if c == Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
-		s.Evacuation = evacuation(u.have, m, u.policy)
+		s.Evacuation = EvacuationOf(u.have, m, u.policy)
 		s.HandOver = false // its etcd goes on
 	}
 

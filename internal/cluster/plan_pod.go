@@ -56,7 +56,7 @@ func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
 	}
 
 	if have.Machines[m.Name].Access != Maintenance {
-		step.Evacuation, step.Loses = evacuation(have, m, p), m.Ephemeral
+		step.Evacuation, step.Loses = EvacuationOf(have, m, p), m.Ephemeral
 	}
 
 	return step

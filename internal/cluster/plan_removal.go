@@ -162,7 +162,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: evacuation(have, m, p)})
+	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
 }
 
 // underWay names a control plane that a step or a hold concerns, beside the one asked
@@ -194,7 +194,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: evacuation(have, m, p)})
+		d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: EvacuationOf(have, m, p)})
 	}
 }
 

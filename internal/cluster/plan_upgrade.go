@@ -34,7 +34,7 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 	return Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
 		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral,
-		Evacuation: evacuation(have, m, p),
+		Evacuation: EvacuationOf(have, m, p),
 	}, true
 }
 

@@ -51,7 +51,7 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 		}
 
 		return dataNeeded(want, have, m)
-	case Upgrade, ApplyConfig, Reset:
+	case Upgrade, ApplyConfig, Reset, Operate:
 		return staysAtWork(want, have, m, p, step)
 	default:
 		return ""

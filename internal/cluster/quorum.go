@@ -27,6 +27,13 @@ func quorumOf(want Spec, have Snapshot) etcdstate.Quorum {
 	return q
 }
 
+// Leads reports whether the member of a machine leads etcd, by its own view.
+func (s Snapshot) Leads(m Machine) bool {
+	member, ok := s.MemberOf(m)
+
+	return ok && s.Etcd.Views[member.ID].Leader == member.ID
+}
+
 // ownerOf finds the machine that a member is on: one of the spec's, or a peer.
 func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState) {
 	for _, m := range want.sorted(ControlPlane) {

@@ -151,6 +151,8 @@ type MachineState struct {
 	// RebootedFrom is the boot in which this run rebooted the machine; until it
 	// answers from another one it is on its way down.
 	RebootedFrom string
+	// Operated is true once this run did the operation that was asked for.
+	Operated bool
 	// Upgraded is the last upgrade that this run completed on the machine. One that
 	// rebooted since and does not run it was rolled back by Talos.
 	Upgraded UpgradeMark

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -384,6 +385,22 @@ func (s Reset) String() string {
 	}
 }
 
+// ReplaceVolumes gives a container new volumes in the place of those that are lost for good,
+// so that it comes back without data and joins anew. Destructive.
+type ReplaceVolumes struct {
+	Machine string
+	Role    Role
+	// Cause says what became of the old ones.
+	Cause string
+}
+
+// On names the machine.
+func (s ReplaceVolumes) On() string { return s.Machine }
+
+func (s ReplaceVolumes) String() string {
+	return fmt.Sprintf("replace volumes of %s %s (its data is lost%s)", s.Role, s.Machine, colon(s.Cause))
+}
+
 // RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet
 // registers when it starts, and at no other time. Pods go on.
 type RestartKubelet struct {
@@ -396,6 +413,18 @@ func (s RestartKubelet) On() string { return s.Machine }
 func (s RestartKubelet) String() string {
 	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
 }
+
+// Operate does on a member what somebody asked for.
+type Operate struct {
+	Machine string
+	operation.Operation
+	Evacuation
+}
+
+// On names the machine.
+func (s Operate) On() string { return s.Machine }
+
+func (s Operate) String() string { return s.Operation.On(s.Machine, s.Drain) }
 
 // DeleteNode removes the Kubernetes Node object of a machine that was reset; Talos never removes it.
 type DeleteNode struct {
@@ -436,6 +465,8 @@ func Disruptive(s Step) bool {
 		return true
 	case ApplyConfig:
 		return s.Reboot != ""
+	case Operate:
+		return s.Reboots()
 	case UpgradeComponent:
 		return s.Node != ""
 	case Reset:
@@ -457,7 +488,7 @@ func OneByOne(s Step) bool {
 		return s.changesNetwork()
 	case UpgradeComponent:
 		return s.Role == ControlPlane
-	case SyncManifests, DowngradeEtcd, CancelEtcdDowngrade:
+	case SyncManifests, DowngradeEtcd, CancelEtcdDowngrade, Operate:
 		return true
 	default:
 		return false

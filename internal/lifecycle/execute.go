@@ -22,12 +22,9 @@ type stepRun struct {
 	step    cluster.Step
 	on, via cluster.Machine
 	confirm func(context.Context) error
-	// images are those of Kubernetes in the configuration that the machine has, and version
-	// the wanted Kubernetes.
-	images  cluster.Images
-	version string
-	// owner is the id of the resource.
-	owner string
+	// want is what the run is for, and images those of Kubernetes in the configuration that the machine has.
+	want   cluster.Spec
+	images cluster.Images
 	// have is the observation that the step was decided on.
 	have cluster.Snapshot
 }
@@ -45,7 +42,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case cluster.Uncordon:
 		return r.Kubernetes.Uncordon(ctx, s.Node)
 	case cluster.TakeOwnership:
-		return r.Kubernetes.Own(ctx, s.Node, o.owner)
+		return r.Kubernetes.Own(ctx, s.Node, o.want.Owner)
 	case cluster.Bootstrap:
 		if err := o.confirm(ctx); err != nil {
 			return err
@@ -74,6 +71,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.replaceVolumes(ctx, o, s)
 	case cluster.RestartKubelet:
 		return machine.RestartKubelet(ctx)
+	case cluster.Operate:
+		return r.operate(ctx, o, s)
 	case cluster.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
 	case cluster.PullImages:

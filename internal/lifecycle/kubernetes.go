@@ -24,7 +24,7 @@ func (r *Runner) configOf(ctx context.Context, o stepRun, s cluster.ApplyConfig)
 	images := cluster.Images{}
 
 	if s.Kubernetes != "" {
-		maps.Copy(images, o.on.Images.At(o.version, s.Kubernetes))
+		maps.Copy(images, o.on.Images.At(o.want.Kubernetes.Version, s.Kubernetes))
 	}
 
 	if s.Access == cluster.Member {
@@ -96,7 +96,7 @@ func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error
 
 // pullImages fetches what a machine runs itself, one image after the other.
 func (r *Runner) pullImages(ctx context.Context, o stepRun, s cluster.PullImages) error {
-	images := o.on.Images.At(o.version, s.Version)
+	images := o.on.Images.At(o.want.Kubernetes.Version, s.Version)
 
 	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler,
 		cluster.Kubelet} {

@@ -286,7 +286,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	}
 
 	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
-	fresh.BootstrapSent, fresh.Pulled = old.BootstrapSent, old.Pulled
+	fresh.BootstrapSent, fresh.Pulled, fresh.Operated = old.BootstrapSent, old.Pulled, old.Operated
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
 	fresh.Upgraded.Booted = old.Upgraded.Booted ||
@@ -462,6 +462,8 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.BootstrapRequested = true
 		case cluster.Reset:
 			s.Resetting = true
+		case cluster.Operate:
+			operated(s, step)
 		case cluster.RestartKubelet:
 			s.KubeletRestarted = true
 		case cluster.PullImages:
@@ -471,6 +473,16 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.Images[step.Component] = step.Image
 		}
 	})
+}
+
+// operated notes that an operation was done.
+func operated(s *cluster.MachineState, step cluster.Operate) {
+	s.Operated = true
+
+	if step.Reboots() {
+		s.RebootedFrom = s.BootID
+		unseen(s, "it just rebooted")
+	}
 }
 
 // upgraded notes what an upgrade left behind. A blank pod that was replaced was in nobody's

@@ -55,6 +55,15 @@ type Machine interface {
 	// RestartKubelet restarts the kubelet of a Member, which then registers its node. Pods go on.
 	// Safe to repeat.
 	RestartKubelet(ctx context.Context) error
+	// RestartService restarts a service of a Member by its id. Talos lets the kubelet and the services of extensions be
+	// restarted; that of another one is a permanent error. Safe to repeat.
+	RestartService(ctx context.Context, service string) error
+	// Rollback makes a Member start with the Talos that it had before its last upgrade. Returns when the machine went
+	// down. Disruptive, and not safe to repeat: a second one goes forward again.
+	Rollback(ctx context.Context, uuid string) error
+	// DefragmentEtcd gives back the disk space that the database of the machine's member does not use; seconds to
+	// minutes, in which the member answers nobody. Safe to repeat.
+	DefragmentEtcd(ctx context.Context) error
 	// AwaitKubelet waits until a Member has started its kubelet with that image, whoever set
 	// it, and found it healthy: what the cluster shows of a kubelet tells one image of a version
 	// from another one by nothing. It waits no longer than a limit of its own. Safe to repeat.

@@ -112,8 +112,7 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		begun := time.Now()
 
 		o := stepRun{
-			step: step, on: watch.machine(name), images: state.Images, version: w.want.Kubernetes.Version, have: have,
-			owner:   w.want.Owner,
+			step: step, on: watch.machine(name), want: w.want, images: state.Images, have: have,
 			confirm: func(context.Context) error { return nil },
 		}
 		if s, ok := step.(cluster.RemoveMember); ok {
@@ -281,6 +280,8 @@ func purpose(step cluster.Step) string {
 		}
 	case cluster.Upgrade:
 		return s.Machine + " upgrade " + s.To + " " + s.Schematic
+	case cluster.Operate:
+		return s.Machine + " " + string(s.Kind)
 	}
 
 	return ""
@@ -434,7 +435,7 @@ func (w *work) failures() []cluster.Hold {
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
 	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.LeaveEtcd, cluster.RemoveMember,
-		cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade:
+		cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade, cluster.Operate:
 		return false
 	default:
 		return true

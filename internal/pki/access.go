@@ -108,6 +108,10 @@ var (
 		Operation: "Import of machines",
 		Talos:     []string{RoleReader}, Part: Part{Configurations, []string{RoleAdmin}},
 	}
+	Operating = Access{
+		Operation: "Operations, such as `talosop_machine_reboot`",
+		Talos:     []string{RoleAdmin}, Kubernetes: allOfKubernetes,
+	}
 	Changing = Access{
 		Operation: "Apply and destroy of machines",
 		Talos:     []string{RoleAdmin}, Kubernetes: allOfKubernetes,
@@ -118,6 +122,6 @@ var (
 func Accesses() []Access {
 	return []Access{
 		Observing, AskingOwners, Checking, Examining, Inspecting, BackingUp, ReadingSchedule, ReadingAddons,
-		ChangingObjects, Importing, Changing,
+		ChangingObjects, Importing, Operating, Changing,
 	}
 }

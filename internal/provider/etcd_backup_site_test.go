@@ -23,20 +23,34 @@ const (
 	testIdentity  = "AGE-SECRET-KEY-1MCCSGQL7D0LTDU3898EHPV2DHFJYHFPUGUH4EN63CYXAX00NU9CSQKTN4Q"
 )
 
-// backups is a cluster with three control planes, and a bucket.
+// backups is a cluster with a bucket.
 type backups struct {
-	*site
+	*living
 
 	Server *storetest.Server
-	handle map[string]any
-	Bundle string
 }
 
 // newBackups makes the cluster as a CLI would.
 func newBackups(t *testing.T, opts sim.Options) *backups {
 	t.Helper()
 
-	b := &backups{site: newSiteWith(t, opts, 3, 0), Server: storetest.New(t), Bundle: bundleOnce()}
+	server := storetest.New(t)
+
+	return &backups{newLiving(t, opts), server}
+}
+
+// living is a cluster with three control planes, and its handle.
+type living struct {
+	*site
+
+	handle map[string]any
+	Bundle string
+}
+
+func newLiving(t *testing.T, opts sim.Options) *living {
+	t.Helper()
+
+	b := &living{site: newSiteWith(t, opts, 3, 0), Bundle: bundleOnce()}
 
 	machines := configuration{}
 	for _, m := range b.controlPlane {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
@@ -23,6 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 )
@@ -31,6 +33,7 @@ var (
 	_ provider.Provider                       = (*talosopProvider)(nil)
 	_ provider.ProviderWithEphemeralResources = (*talosopProvider)(nil)
 	_ provider.ProviderWithFunctions          = (*talosopProvider)(nil)
+	_ provider.ProviderWithActions            = (*talosopProvider)(nil)
 )
 
 // New returns a constructor of the provider, as providerserver.Serve takes it.
@@ -102,15 +105,15 @@ func (p *talosopProvider) Configure(
 
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
-	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = &m, &m, &m
+	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = &m, &m, &m, &m
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{
+	return append([]func() resource.Resource{
 		secrets.NewResource, machines.NewClusterResource, machines.NewControlPlaneResource, machines.NewWorkerResource,
 		machines.NewMachineResource, etcdbackup.NewResource, backupschedule.NewResource,
 		addon.NewResource, credentials.NewKubeconfigFile, credentials.NewTalosconfigFile,
-	}
+	}, operations.NewResources()...)
 }
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
@@ -121,6 +124,11 @@ func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataS
 
 func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
 	return []func() ephemeral.EphemeralResource{credentials.NewKubeconfigEphemeral, credentials.NewTalosconfigEphemeral}
+}
+
+// Actions implements the framework.
+func (p *talosopProvider) Actions(context.Context) []func() action.Action {
+	return operations.NewActions()
 }
 
 // Functions implements the framework.

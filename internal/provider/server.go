@@ -15,7 +15,12 @@ import (
 // NewServer returns a constructor of what main serves.
 func NewServer(version string) func() tfprotov6.ProviderServer {
 	return func() tfprotov6.ProviderServer {
-		return guarded{providerserver.NewProtocol6(New(version)())()}
+		server, ok := providerserver.NewProtocol6(New(version)())().(served)
+		if !ok {
+			panic("provider: the framework serves no actions")
+		}
+
+		return guarded{server}
 	}
 }
 
@@ -26,8 +31,14 @@ func NewServer(version string) func() tfprotov6.ProviderServer {
 // it is as if the process had been killed, from which every operation goes on. The planned state would be no better:
 // of a create it makes an object that is tainted, and the next apply wipes its machines.
 //
-// Actions, list resources and state stores are interfaces of their own, which the provider has not.
-type guarded struct{ tfprotov6.ProviderServer }
+// List resources and state stores are interfaces of their own, which the provider has not.
+type guarded struct{ served }
+
+// served is what the framework serves, and [tf6server] asks for.
+type served interface {
+	tfprotov6.ProviderServer
+	tfprotov6.ActionServer
+}
 
 // keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic.
 func keeping[Request, Response any](
@@ -39,9 +50,13 @@ func keeping[Request, Response any](
 		return response, err
 	}
 
-	return fallback([]*tfprotov6.Diagnostic{{
+	return fallback(mistakes(name, panicked)), nil
+}
+
+func mistakes(name string, panicked error) []*tfprotov6.Diagnostic {
+	return []*tfprotov6.Diagnostic{{
 		Severity: tfprotov6.DiagnosticSeverityError, Summary: "Mistake in talosop", Detail: mistake(name, panicked),
-	}}), nil
+	}}
 }
 
 func mistake(name string, panicked error) string {
@@ -65,7 +80,7 @@ func mistake(name string, panicked error) string {
 func (g guarded) GetMetadata(
 	ctx context.Context, req *tfprotov6.GetMetadataRequest,
 ) (*tfprotov6.GetMetadataResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.GetMetadata, "Naming what there is",
+	return keeping(ctx, req, g.served.GetMetadata, "Naming what there is",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetMetadataResponse {
 			return &tfprotov6.GetMetadataResponse{Diagnostics: d}
 		})
@@ -74,7 +89,7 @@ func (g guarded) GetMetadata(
 func (g guarded) GetProviderSchema(
 	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
 ) (*tfprotov6.GetProviderSchemaResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.GetProviderSchema, "The schema",
+	return keeping(ctx, req, g.served.GetProviderSchema, "The schema",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetProviderSchemaResponse {
 			return &tfprotov6.GetProviderSchemaResponse{Diagnostics: d}
 		})
@@ -83,7 +98,7 @@ func (g guarded) GetProviderSchema(
 func (g guarded) GetResourceIdentitySchemas(
 	ctx context.Context, req *tfprotov6.GetResourceIdentitySchemasRequest,
 ) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.GetResourceIdentitySchemas, "The schema of identities",
+	return keeping(ctx, req, g.served.GetResourceIdentitySchemas, "The schema of identities",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetResourceIdentitySchemasResponse {
 			return &tfprotov6.GetResourceIdentitySchemasResponse{Diagnostics: d}
 		})
@@ -92,7 +107,7 @@ func (g guarded) GetResourceIdentitySchemas(
 func (g guarded) ValidateProviderConfig(
 	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
 ) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ValidateProviderConfig, "The validation of the provider block",
+	return keeping(ctx, req, g.served.ValidateProviderConfig, "The validation of the provider block",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateProviderConfigResponse {
 			return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: d}
 		})
@@ -101,7 +116,7 @@ func (g guarded) ValidateProviderConfig(
 func (g guarded) ConfigureProvider(
 	ctx context.Context, req *tfprotov6.ConfigureProviderRequest,
 ) (*tfprotov6.ConfigureProviderResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ConfigureProvider, "The configuration of the provider",
+	return keeping(ctx, req, g.served.ConfigureProvider, "The configuration of the provider",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ConfigureProviderResponse {
 			return &tfprotov6.ConfigureProviderResponse{Diagnostics: d}
 		})
@@ -110,7 +125,7 @@ func (g guarded) ConfigureProvider(
 func (g guarded) StopProvider(
 	ctx context.Context, req *tfprotov6.StopProviderRequest,
 ) (*tfprotov6.StopProviderResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.StopProvider, "Stopping",
+	return keeping(ctx, req, g.served.StopProvider, "Stopping",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.StopProviderResponse {
 			return &tfprotov6.StopProviderResponse{Error: d[0].Detail}
 		})
@@ -119,7 +134,7 @@ func (g guarded) StopProvider(
 func (g guarded) ValidateResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
 ) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ValidateResourceConfig, "The validation of a "+req.TypeName,
+	return keeping(ctx, req, g.served.ValidateResourceConfig, "The validation of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateResourceConfigResponse {
 			return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: d}
 		})
@@ -128,7 +143,7 @@ func (g guarded) ValidateResourceConfig(
 func (g guarded) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.UpgradeResourceState, "Reading the state of a "+req.TypeName,
+	return keeping(ctx, req, g.served.UpgradeResourceState, "Reading the state of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceStateResponse {
 			return &tfprotov6.UpgradeResourceStateResponse{Diagnostics: d}
 		})
@@ -137,7 +152,7 @@ func (g guarded) UpgradeResourceState(
 func (g guarded) UpgradeResourceIdentity(
 	ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest,
 ) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
+	return keeping(ctx, req, g.served.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceIdentityResponse {
 			return &tfprotov6.UpgradeResourceIdentityResponse{Diagnostics: d}
 		})
@@ -146,7 +161,7 @@ func (g guarded) UpgradeResourceIdentity(
 func (g guarded) ReadResource(
 	ctx context.Context, req *tfprotov6.ReadResourceRequest,
 ) (*tfprotov6.ReadResourceResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ReadResource, "The refresh of a "+req.TypeName,
+	return keeping(ctx, req, g.served.ReadResource, "The refresh of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadResourceResponse {
 			return &tfprotov6.ReadResourceResponse{
 				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity, Diagnostics: d,
@@ -157,7 +172,7 @@ func (g guarded) ReadResource(
 func (g guarded) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.PlanResourceChange, "The plan of a "+req.TypeName,
+	return keeping(ctx, req, g.served.PlanResourceChange, "The plan of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanResourceChangeResponse {
 			return &tfprotov6.PlanResourceChangeResponse{
 				PlannedState: req.PriorState, PlannedPrivate: req.PriorPrivate, PlannedIdentity: req.PriorIdentity,
@@ -169,7 +184,7 @@ func (g guarded) PlanResourceChange(
 func (g guarded) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ApplyResourceChange, "The apply of a "+req.TypeName,
+	return keeping(ctx, req, g.served.ApplyResourceChange, "The apply of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ApplyResourceChangeResponse {
 			return &tfprotov6.ApplyResourceChangeResponse{
 				NewState: req.PriorState, Private: req.PlannedPrivate, NewIdentity: req.PlannedIdentity, Diagnostics: d,
@@ -180,7 +195,7 @@ func (g guarded) ApplyResourceChange(
 func (g guarded) ImportResourceState(
 	ctx context.Context, req *tfprotov6.ImportResourceStateRequest,
 ) (*tfprotov6.ImportResourceStateResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ImportResourceState, "The import of a "+req.TypeName,
+	return keeping(ctx, req, g.served.ImportResourceState, "The import of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ImportResourceStateResponse {
 			return &tfprotov6.ImportResourceStateResponse{Diagnostics: d}
 		})
@@ -189,7 +204,7 @@ func (g guarded) ImportResourceState(
 func (g guarded) MoveResourceState(
 	ctx context.Context, req *tfprotov6.MoveResourceStateRequest,
 ) (*tfprotov6.MoveResourceStateResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.MoveResourceState, "The move to a "+req.TargetTypeName,
+	return keeping(ctx, req, g.served.MoveResourceState, "The move to a "+req.TargetTypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.MoveResourceStateResponse {
 			return &tfprotov6.MoveResourceStateResponse{Diagnostics: d}
 		})
@@ -198,7 +213,7 @@ func (g guarded) MoveResourceState(
 func (g guarded) GenerateResourceConfig(
 	ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest,
 ) (*tfprotov6.GenerateResourceConfigResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
+	return keeping(ctx, req, g.served.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GenerateResourceConfigResponse {
 			return &tfprotov6.GenerateResourceConfigResponse{Diagnostics: d}
 		})
@@ -207,7 +222,7 @@ func (g guarded) GenerateResourceConfig(
 func (g guarded) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
+	return keeping(ctx, req, g.served.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateDataResourceConfigResponse {
 			return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: d}
 		})
@@ -216,7 +231,7 @@ func (g guarded) ValidateDataResourceConfig(
 func (g guarded) ReadDataSource(
 	ctx context.Context, req *tfprotov6.ReadDataSourceRequest,
 ) (*tfprotov6.ReadDataSourceResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ReadDataSource, "Reading data "+req.TypeName,
+	return keeping(ctx, req, g.served.ReadDataSource, "Reading data "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadDataSourceResponse {
 			return &tfprotov6.ReadDataSourceResponse{Diagnostics: d}
 		})
@@ -235,7 +250,7 @@ func (g guarded) CallFunction(
 		}
 	}
 
-	return keeping(ctx, req, g.ProviderServer.CallFunction, "The function "+req.Name,
+	return keeping(ctx, req, g.served.CallFunction, "The function "+req.Name,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.CallFunctionResponse {
 			return &tfprotov6.CallFunctionResponse{Error: &tfprotov6.FunctionError{Text: d[0].Detail}}
 		})
@@ -244,7 +259,7 @@ func (g guarded) CallFunction(
 func (g guarded) GetFunctions(
 	ctx context.Context, req *tfprotov6.GetFunctionsRequest,
 ) (*tfprotov6.GetFunctionsResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.GetFunctions, "Naming the functions",
+	return keeping(ctx, req, g.served.GetFunctions, "Naming the functions",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetFunctionsResponse {
 			return &tfprotov6.GetFunctionsResponse{Diagnostics: d}
 		})
@@ -253,7 +268,7 @@ func (g guarded) GetFunctions(
 func (g guarded) ValidateEphemeralResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
 ) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.ValidateEphemeralResourceConfig,
+	return keeping(ctx, req, g.served.ValidateEphemeralResourceConfig,
 		"The validation of an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateEphemeralResourceConfigResponse {
 			return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: d}
@@ -263,7 +278,7 @@ func (g guarded) ValidateEphemeralResourceConfig(
 func (g guarded) OpenEphemeralResource(
 	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
 ) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
+	return keeping(ctx, req, g.served.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.OpenEphemeralResourceResponse {
 			return &tfprotov6.OpenEphemeralResourceResponse{Diagnostics: d}
 		})
@@ -272,7 +287,7 @@ func (g guarded) OpenEphemeralResource(
 func (g guarded) RenewEphemeralResource(
 	ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest,
 ) (*tfprotov6.RenewEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
+	return keeping(ctx, req, g.served.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.RenewEphemeralResourceResponse {
 			return &tfprotov6.RenewEphemeralResourceResponse{Private: req.Private, Diagnostics: d}
 		})
@@ -281,7 +296,7 @@ func (g guarded) RenewEphemeralResource(
 func (g guarded) CloseEphemeralResource(
 	ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest,
 ) (*tfprotov6.CloseEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.ProviderServer.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
+	return keeping(ctx, req, g.served.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.CloseEphemeralResourceResponse {
 			return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: d}
 		})

@@ -3,6 +3,7 @@
 package clusterhandle
 
 import (
+	action "github.com/hashicorp/terraform-plugin-framework/action/schema"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
@@ -28,5 +29,15 @@ func HandleForEphemerals() schema.SingleNestedAttribute {
 		Required:            true,
 		MarkdownDescription: issuesCredentials,
 		Attributes:          tf.EphemeralAttributes(ObservedHandle()),
+	}
+}
+
+// HandleForActions is the cluster handle as an argument of an action, which has no argument that is in no plan.
+func HandleForActions() action.SingleNestedAttribute {
+	return action.SingleNestedAttribute{
+		Required: true,
+		MarkdownDescription: issuesCredentials + " Plan files of what triggers the action have what is in it; secrets of " +
+			"`clusters` of the provider are in none.",
+		Attributes: tf.ActionAttributes(ObservedHandle()),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
@@ -39,6 +40,14 @@ type ConfiguredEphemeral struct{ *ProviderData }
 func (c *ConfiguredEphemeral) Configure(
 	_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse,
 ) {
+	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// ConfiguredAction is an action's hold of the provider data, nil before the provider is configured.
+type ConfiguredAction struct{ *ProviderData }
+
+// Configure implements action.ActionWithConfigure.
+func (c *ConfiguredAction) Configure(_ context.Context, req action.ConfigureRequest, resp *action.ConfigureResponse) {
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 

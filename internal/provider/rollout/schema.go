@@ -74,7 +74,7 @@ func Attributes() map[string]schema.Attribute {
 				},
 				"timeout": schema.StringAttribute{
 					Optional:            true,
-					Validators:          []validator.String{positiveDuration},
+					Validators:          []validator.String{PositiveDuration},
 					MarkdownDescription: "Time for emptying one node, such as `90s` (default `5m`).",
 				},
 				"on_timeout": schema.StringAttribute{
@@ -236,8 +236,8 @@ var budget = tf.StringCheck{
 	},
 }
 
-// positiveDuration accepts durations that are longer than nothing.
-var positiveDuration = tf.StringCheck{
+// PositiveDuration accepts durations that are longer than nothing.
+var PositiveDuration = tf.StringCheck{
 	Allowed: "value must be a duration such as 90s or 10m",
 	Check: func(at path.Path, value string) diag.Diagnostic {
 		if d, err := time.ParseDuration(value); err == nil && d > 0 {

@@ -3,6 +3,7 @@ package tf
 import (
 	"fmt"
 
+	action "github.com/hashicorp/terraform-plugin-framework/action/schema"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	ephemeral "github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -182,6 +183,44 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, MarkdownDescription: a.MarkdownDescription,
 				NestedObject: datasource.NestedAttributeObject{Attributes: DataSourceAttributes(a.NestedObject.Attributes)},
 			}
+		default:
+			panic(Unconverted(name, a))
+		}
+	}
+
+	return out
+}
+
+// ActionAttributes are the same attributes on an action, which has none that are sensitive, and whose
+// write-only ones no configuration may give (terraform-plugin-framework 1.19, ValidateActionConfig).
+func ActionAttributes(in map[string]resource.Attribute) map[string]action.Attribute {
+	out := map[string]action.Attribute{}
+
+	for name, a := range in {
+		switch a := a.(type) {
+		case resource.StringAttribute:
+			out[name] = action.StringAttribute{Required: a.Required, Optional: a.Optional,
+				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
+		case resource.BoolAttribute:
+			out[name] = action.BoolAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription}
+		case resource.ListAttribute:
+			out[name] = action.ListAttribute{Required: a.Required, Optional: a.Optional,
+				ElementType: a.ElementType, Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
+		case resource.MapAttribute:
+			out[name] = action.MapAttribute{Required: a.Required, Optional: a.Optional,
+				ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
+		case resource.SingleNestedAttribute:
+			out[name] = action.SingleNestedAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription, Attributes: ActionAttributes(a.Attributes)}
+		case resource.MapNestedAttribute:
+			out[name] = action.MapNestedAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription,
+				NestedObject:        action.NestedAttributeObject{Attributes: ActionAttributes(a.NestedObject.Attributes)}}
+		case resource.ListNestedAttribute:
+			out[name] = action.ListNestedAttribute{Required: a.Required, Optional: a.Optional,
+				MarkdownDescription: a.MarkdownDescription,
+				NestedObject:        action.NestedAttributeObject{Attributes: ActionAttributes(a.NestedObject.Attributes)}}
 		default:
 			panic(Unconverted(name, a))
 		}

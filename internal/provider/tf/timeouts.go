@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	actiontimeouts "github.com/hashicorp/terraform-plugin-framework-timeouts/action/timeouts"
 	readtimeouts "github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	action "github.com/hashicorp/terraform-plugin-framework/action/schema"
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -104,6 +106,43 @@ func TimeoutsAttribute(ctx context.Context, change string, operations map[string
 			operation.Description, operation.MarkdownDescription = "", description
 			attribute.Attributes[name] = operation
 		}
+	}
+
+	return attribute
+}
+
+// ChangeTimeouts is timeouts of a resource that is not asked anything: description says what a create and an update
+// take.
+func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
+	attribute, ok := timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true}).(schema.SingleNestedAttribute)
+	if !ok {
+		panic("provider: timeouts is not a nested attribute")
+	}
+
+	attribute.MarkdownDescription = timeoutsText + TerraformOnly
+
+	for name, inner := range attribute.Attributes {
+		if operation, ok := inner.(schema.StringAttribute); ok {
+			operation.Description, operation.MarkdownDescription = "", description
+			attribute.Attributes[name] = operation
+		}
+	}
+
+	return attribute
+}
+
+// ActionTimeouts is timeouts of an action.
+func ActionTimeouts(ctx context.Context, description string) action.Attribute {
+	attribute, ok := actiontimeouts.Attributes(ctx).(action.SingleNestedAttribute)
+	if !ok {
+		panic("provider: timeouts is not a nested attribute")
+	}
+
+	attribute.MarkdownDescription = timeoutsText
+
+	if operation, ok := attribute.Attributes["invoke"].(action.StringAttribute); ok {
+		operation.Description, operation.MarkdownDescription = "", description
+		attribute.Attributes["invoke"] = operation
 	}
 
 	return attribute

@@ -1,0 +1,13 @@
+variable "cluster" {
+  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  type        = any
+  sensitive   = true
+}
+
+# terraform apply -invoke=action.talosop_machine_reboot.gpu
+action "talosop_machine_reboot" "gpu" {
+  config {
+    cluster  = var.cluster
+    machines = ["10.0.0.21", "10.0.0.22"]
+  }
+}

@@ -1,0 +1,124 @@
+// Package operate decides when an operation that somebody asked for is done on which machine, so that it costs the
+// cluster nothing that it cannot spare. It is pure.
+package operate
+
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+)
+
+// Order is an operation and the machines that it is asked for, by their names in the spec.
+type Order struct {
+	operation.Operation
+
+	Machines []string
+}
+
+// Plan decides what is done next for an order, at most one new step at a time: control planes one by one, the leader of
+// etcd last, then workers within the budget of their pool. Before a machine is taken out of service every other control
+// plane has to work, and etcd has to keep its quorum without it. It is done once every machine of the order was
+// operated on, works again, and has its node back.
+func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Order) cluster.Decision {
+	var d cluster.Decision
+
+	if d.Refusals = refusals(want, have, asked); len(d.Refusals) > 0 {
+		return d
+	}
+
+	d.GiveBack(want, have)
+
+	for _, m := range inOrder(want, have, asked) {
+		s := have.Machines[m.Name]
+		reason := cluster.NotReady(want, have, m)
+
+		switch {
+		case s.Busy != "":
+			hold(&d, m, s.Busy)
+		case s.Operated && reason == "":
+			continue
+		case s.Operated:
+			hold(&d, m, "it "+reason)
+		default:
+			next(want, have, p, m, asked, &d)
+		}
+
+		// Workers share a budget; control planes go one by one.
+		if m.Role == cluster.ControlPlane || len(d.Steps) > 0 {
+			break
+		}
+	}
+
+	return d
+}
+
+// next does the operation on a machine, unless that has to wait.
+func next(
+	want cluster.Spec, have cluster.Snapshot, p cluster.Policy, m cluster.Machine, asked Order, d *cluster.Decision,
+) {
+	if have.Machines[m.Name].Access != cluster.Member {
+		hold(d, m, "it does not answer"+cluster.Because(have.Machines[m.Name].Cause))
+
+		return
+	}
+
+	step := cluster.Operate{Machine: m.Name, Operation: asked.Operation}
+	if asked.Reboots() {
+		step.Evacuation = cluster.EvacuationOf(have, m, p)
+	}
+
+	if reason := cluster.Preflight(want, have, p, step); reason != "" {
+		hold(d, m, "has to wait: "+reason)
+
+		return
+	}
+
+	d.Steps = append(d.Steps, step)
+}
+
+func hold(d *cluster.Decision, m cluster.Machine, reason string) {
+	d.Holds = append(d.Holds, cluster.Hold{Machine: m.Name, Reason: reason})
+}
+
+// inOrder are the machines of an order as they are operated on.
+func inOrder(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Machine {
+	var planes, leader, workers []cluster.Machine
+
+	for _, m := range want.Machines {
+		switch {
+		case !slices.Contains(asked.Machines, m.Name):
+		case m.Role != cluster.ControlPlane:
+			workers = append(workers, m)
+		case have.Leads(m):
+			leader = append(leader, m)
+		default:
+			planes = append(planes, m)
+		}
+	}
+
+	return slices.Concat(planes, leader, workers)
+}
+
+// refusals are the machines on which it cannot be done, however long it waits.
+func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Refusal {
+	var refused []cluster.Refusal
+
+	for _, m := range want.Machines {
+		if !slices.Contains(asked.Machines, m.Name) {
+			continue
+		}
+
+		switch access := have.Machines[m.Name].Access; {
+		case asked.OfControlPlanes() && m.Role != cluster.ControlPlane:
+			refused = append(refused, cluster.Refusal{Machine: m.Name, Reason: "it is a worker",
+				Remedy: "Name control planes only"})
+		case access == cluster.Maintenance, access == cluster.Foreign:
+			refused = append(refused, cluster.Refusal{Machine: m.Name,
+				Reason: "it does not answer as a machine of this cluster" + cluster.Because(have.Machines[m.Name].Cause),
+				Remedy: "Bring it back into the cluster first, or leave it out"})
+		}
+	}
+
+	return refused
+}

@@ -1,0 +1,162 @@
+package operate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+)
+
+// running is a cluster that works, of three control planes and some workers.
+func running(workers int) (cluster.Spec, cluster.Snapshot) {
+	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", Joins: true, NodesBecomeReady: true}
+	recorded := map[string]cluster.MachineState{}
+
+	add := func(name, address string, role cluster.Role) {
+		want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: role, Address: address})
+		recorded[name] = cluster.MachineState{Access: cluster.Member, Role: role, Stage: cluster.StageRunning, Ready: true}
+	}
+
+	for i := range 3 {
+		add(fmt.Sprintf("cp-%d", i+1), fmt.Sprintf("10.0.0.1%d", i+1), cluster.ControlPlane)
+	}
+
+	for i := range workers {
+		add(fmt.Sprintf("w-%d", i+1), fmt.Sprintf("10.0.0.2%d", i+1), cluster.Worker)
+	}
+
+	want.Bootstrapped = true
+
+	return want, cluster.Assume(want, recorded)
+}
+
+func all(want cluster.Spec) []string {
+	var names []string
+	for _, m := range want.Machines {
+		names = append(names, m.Name)
+	}
+
+	return names
+}
+
+func change(have cluster.Snapshot, name string, to func(*cluster.MachineState)) {
+	s := have.Machines[name]
+	to(&s)
+	have.Machines[name] = s
+}
+
+var reboot = operation.Operation{Kind: operation.Reboot}
+
+// decide is what is decided for all machines, as lines.
+func decide(t *testing.T, want cluster.Spec, have cluster.Snapshot, o operation.Operation) (steps []string, held string) {
+	t.Helper()
+
+	d := operate.Plan(want, have, cluster.DefaultPolicy(), operate.Order{Operation: o, Machines: all(want)})
+	for _, s := range d.Steps {
+		steps = append(steps, s.String())
+	}
+
+	return steps, fmt.Sprint(d.Holds, d.Refusals)
+}
+
+func TestPlan_oneControlPlaneAtATime(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(2)
+
+	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-1 (drain)"}) {
+		t.Errorf("%v, %s", steps, held)
+	}
+
+	change(have, "cp-1", func(s *cluster.MachineState) { s.Busy = "in progress: reboot" })
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "cp-1: in progress") {
+		t.Errorf("beside one that reboots: %v, %s", steps, held)
+	}
+
+	change(have, "cp-1", func(s *cluster.MachineState) {
+		s.Busy, s.Operated, s.RebootedFrom, s.Access = "", true, "boot-1", cluster.Unreachable
+	})
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "cp-1") {
+		t.Errorf("before one is back: %v, %s", steps, held)
+	}
+
+	change(have, "cp-1", func(s *cluster.MachineState) { s.Access, s.BootID = cluster.Member, "boot-2" })
+
+	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-2 (drain)"}) {
+		t.Errorf("after that: %v, %s", steps, held)
+	}
+}
+
+// A control plane that the operation is not asked for counts, too.
+func TestPlan_waitsForOthersOfEtcd(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+	change(have, "cp-3", func(s *cluster.MachineState) { s.Access = cluster.Unreachable })
+
+	for _, machines := range [][]string{{"cp-1"}, {"w-1"}} {
+		d := operate.Plan(want, have, cluster.DefaultPolicy(), operate.Order{Operation: reboot, Machines: machines})
+		if len(d.Steps) > 0 || !strings.Contains(fmt.Sprint(d.Holds), "cp-3") {
+			t.Errorf("%s: %v, %v", machines, d.Steps, d.Holds)
+		}
+	}
+}
+
+func TestPlan_workersWithinTheirBudget(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(4)
+	want.Pools = map[string]cluster.Budget{"": {Count: 2}}
+
+	for i := range 3 {
+		change(have, fmt.Sprintf("cp-%d", i+1), func(s *cluster.MachineState) { s.Operated = true })
+	}
+
+	for _, next := range []string{"w-1", "w-2"} {
+		if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot " + next + " (drain)"}) {
+			t.Errorf("%v, %s", steps, held)
+		}
+
+		change(have, next, func(s *cluster.MachineState) { s.Busy = "in progress" })
+	}
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "2 of the workers may be") {
+		t.Errorf("a third one: %v, %s", steps, held)
+	}
+}
+
+func TestPlan_endsWhenAllIsDone(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+	for _, name := range all(want) {
+		change(have, name, func(s *cluster.MachineState) { s.Operated = true })
+	}
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || held != "[] []" {
+		t.Errorf("%v, %s", steps, held)
+	}
+}
+
+func TestPlan_refusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+	if _, held := decide(t, want, have, operation.Operation{Kind: operation.Defragment}); !strings.Contains(held,
+		"w-1: it is a worker") {
+		t.Error(held)
+	}
+
+	change(have, "cp-2", func(s *cluster.MachineState) { s.Access = cluster.Maintenance })
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held,
+		"cp-2: it does not answer as a machine of this cluster") {
+		t.Errorf("%v, %s", steps, held)
+	}
+}

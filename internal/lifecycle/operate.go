@@ -1,0 +1,48 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Operate does an operation once on machines of want, as operate.Plan orders it, and returns when all of them work
+// again. It stops early, with an *[IncompleteError], as [Runner.Converge] does. Run again it begins anew.
+func (r *Runner) Operate(ctx context.Context, want cluster.Spec, asked operate.Order) (Result, error) {
+	return r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+		return operate.Plan(want, have, r.Policy, asked)
+	})
+}
+
+// operate does an operation on one machine.
+func (r *Runner) operate(ctx context.Context, o stepRun, s cluster.Operate) error {
+	machine := r.Fleet.Machine(o.on)
+
+	switch s.Kind {
+	case operation.Reboot:
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reboot(ctx, o.on.UUID) })
+	case operation.Rollback:
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Rollback(ctx, o.on.UUID) })
+	case operation.Defragment:
+		if err := o.confirm(ctx); err != nil {
+			return err
+		}
+
+		return machine.DefragmentEtcd(ctx)
+	case operation.SyncManifests:
+		if err := o.confirm(ctx); err != nil {
+			return err
+		}
+
+		return r.syncManifests(ctx, o,
+			cluster.SyncManifests{Machine: s.Machine, TalosVersion: cluster.OldestTalos(o.want, o.have)})
+	case operation.RestartService:
+		return machine.RestartService(ctx, s.Service)
+	default:
+		return wait.Permanent(fmt.Errorf("no way to do %q on a machine", s.Kind))
+	}
+}

@@ -1,0 +1,134 @@
+package operations
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/action/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/action"
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var _ action.ActionWithConfigure = (*operationAction)(nil)
+
+// operationAction does an operation when Terraform invokes it.
+type operationAction struct {
+	providerdata.ConfiguredAction
+
+	kind kind
+}
+
+// Metadata implements the framework.
+func (a *operationAction) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + a.kind.name
+}
+
+// Schema implements the framework.
+func (a *operationAction) Schema(ctx context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
+	attributes := tf.ActionAttributes(tf.Retold(a.kind.arguments(), func(description string) string {
+		return strings.ReplaceAll(description, tf.TerraformOnly, "")
+	}))
+	attributes["cluster"] = clusterhandle.HandleForActions()
+	attributes["timeouts"] = tf.ActionTimeouts(ctx, "Time for all machines together. Default: `30m`.")
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: a.kind.description + " Needs Terraform 1.14; the resource of the same name does it under " +
+			"OpenTofu, too.",
+		Attributes: attributes,
+	}
+}
+
+// Invoke implements the framework: it does the operation, and tells every event on the way. The framework calls it in a
+// goroutine of its own, where nobody else would make an error of a panic.
+func (a *operationAction) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
+	tell, end := told(ctx, func(line string) { resp.SendProgress(action.InvokeProgressEvent{Message: line}) })
+	defer end()
+
+	if err := panics.Call(func() { a.invoke(ctx, req, resp, tell) }); err != nil {
+		resp.Diagnostics.Append(tf.Bug("Action " + a.kind.name + " ended by a mistake: " + err.Error()))
+	}
+}
+
+func (a *operationAction) invoke(
+	ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse, tell func(string),
+) {
+	var limits timeouts.Value
+
+	asked, diags := a.kind.read(ctx, req.Config)
+	diags.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &limits)...)
+
+	limit, more := limits.Invoke(ctx, defaultTimeout)
+	diags.Append(more...)
+
+	asked.limit = limit
+
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
+
+	_, diags = asked.run(ctx, a.ProviderData, tell)
+	resp.Diagnostics.Append(diags...)
+}
+
+// mostUnsent is how many lines wait for a client that is slow to take them; further ones are left out.
+const mostUnsent = 1000
+
+// told passes lines on to whoever may be gone: nobody takes a progress event of a client that was interrupted, and the
+// run has to end in good order all the same. end returns once all lines are passed on, or the context ended.
+func told(ctx context.Context, send func(string)) (tell func(string), end func()) {
+	lines, sent := make(chan string, mostUnsent), make(chan struct{})
+
+	go func() {
+		defer close(sent)
+
+		for line := range lines {
+			send(line)
+		}
+	}()
+
+	var (
+		mu    sync.Mutex
+		last  string
+		ended bool
+	)
+
+	tell = func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		// What is waited for is told in each round.
+		if line == last || ended {
+			return
+		}
+
+		last = line
+
+		select {
+		case lines <- line:
+		default:
+		}
+	}
+
+	end = func() {
+		mu.Lock()
+
+		ended = true
+
+		close(lines)
+		mu.Unlock()
+
+		select {
+		case <-sent:
+		case <-ctx.Done():
+		}
+	}
+
+	return tell, end
+}

@@ -1,0 +1,97 @@
+package operations
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// defaultTimeout bounds an operation when the user says nothing.
+const defaultTimeout = 30 * time.Minute
+
+// asked is an operation as a configuration asks for it. What a kind has no argument for is null.
+type asked struct {
+	kind kind
+
+	cluster        types.Object
+	machines       types.List
+	service        types.String
+	drain          types.Object
+	maxUnavailable types.String
+	limit          time.Duration
+}
+
+// getter reads one attribute of a configuration or a plan.
+type getter interface {
+	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
+}
+
+// read reads the arguments that a kind has.
+func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
+	var diags diag.Diagnostics
+
+	a := asked{kind: k}
+	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "service": &a.service, "drain": &a.drain,
+		"max_unavailable": &a.maxUnavailable}
+
+	for name := range k.arguments() {
+		diags.Append(from.GetAttribute(ctx, path.Root(name), targets[name])...)
+	}
+
+	return a, diags
+}
+
+// operation is what is done to each machine.
+func (a asked) operation() operation.Operation {
+	return operation.Operation{Kind: a.kind.kind, Service: a.service.ValueString()}
+}
+
+// named are the machines that the configuration names; nil when it names none.
+func (a asked) named() []string { return (&tf.Reader{}).Texts(a.machines) }
+
+// put puts what is said about the rollout into a set.
+func (a asked) put(ctx context.Context, p *machineset.Set) {
+	changes := rollout.Untold()
+	if !a.drain.IsNull() {
+		changes.Drain = a.drain
+	}
+
+	changes.Put(ctx, p)
+}
+
+// drains is whether nodes are drained, as far as the configuration says.
+func (a asked) drains() bool {
+	enabled, _ := a.drain.Attributes()["enabled"].(types.Bool)
+
+	return a.operation().Reboots() && (enabled.IsNull() || enabled.IsUnknown() || enabled.ValueBool())
+}
+
+// forecast lists what is done to the machines that the configuration names; unknown where it is found out later.
+func (a asked) forecast() types.List {
+	known := a.machines.Elements()
+	if a.machines.IsNull() || a.machines.IsUnknown() || a.service.IsUnknown() {
+		return types.ListUnknown(types.StringType)
+	}
+
+	var lines []attr.Value
+
+	for _, element := range known {
+		machine, ok := element.(types.String)
+		if !ok || machine.IsUnknown() {
+			return types.ListUnknown(types.StringType)
+		}
+
+		lines = append(lines, types.StringValue(a.operation().On(machine.ValueString(), a.drains())))
+	}
+
+	return types.ListValueMust(types.StringType, lines)
+}

@@ -1,0 +1,94 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// pause is between two questions for the nodes, while the API is away.
+const pause = time.Second
+
+// nodesOf are the nodes of the cluster. An API that does not answer is waited for until the context ends.
+func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes cluster.KubernetesState, err error) {
+	err = wait.Until(ctx, pause, func(ctx context.Context) error {
+		if nodes = api.Observe(ctx); !nodes.Reachable {
+			return errors.New("which machines the cluster has is not known: the Kubernetes API does not answer" +
+				cluster.Because(nodes.Cause))
+		}
+
+		return nil
+	})
+
+	return nodes, err
+}
+
+// workersOf are the machines of the nodes that are no control planes, by the names of their nodes.
+func workersOf(nodes cluster.KubernetesState) []cluster.Machine {
+	var workers []cluster.Machine
+
+	for _, node := range nodes.Nodes {
+		if node.ControlPlane || len(node.Addresses) == 0 || !strings.HasPrefix(node.OSImage, "Talos") {
+			continue
+		}
+
+		workers = append(workers, cluster.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Addresses[0],
+			NodeName: node.Name})
+	}
+
+	return workers
+}
+
+// UnknownMachineError is about a machine that the cluster does not have.
+type UnknownMachineError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownMachineError) Error() string {
+	return fmt.Sprintf("the cluster has no machine %q: it has %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// chosen are the machines that the configuration names, by their names in the spec; all where it names none.
+func (a asked) chosen(want cluster.Spec, nodes cluster.KubernetesState) ([]string, error) {
+	names := map[string]string{}
+
+	var all []string
+
+	for _, m := range want.Machines {
+		all = append(all, m.Name)
+		names[m.Name], names[m.Address] = m.Name, m.Name
+
+		for _, node := range nodes.Nodes {
+			if slices.Contains(node.Addresses, m.Address) {
+				names[node.Name] = m.Name
+			}
+		}
+	}
+
+	if len(a.named()) == 0 {
+		return all, nil
+	}
+
+	var chosen []string
+
+	for _, name := range a.named() {
+		machine, ok := names[name]
+		if !ok {
+			return nil, &UnknownMachineError{name, all}
+		}
+
+		if !slices.Contains(chosen, machine) {
+			chosen = append(chosen, machine)
+		}
+	}
+
+	return chosen, nil
+}

@@ -1,0 +1,96 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// failed tells why an operation did not finish, and how far it came.
+func (a asked) failed(p machineset.Set, machines []string, result lifecycle.Result, err error) diag.Diagnostic {
+	var unknown *UnknownMachineError
+	if errors.As(err, &unknown) {
+		return tf.Invalid(path.Root("machines"), "machines", "found "+finding.Quote(unknown.Name),
+			"the cluster has "+strings.Join(unknown.Known, ", "),
+			"name machines by their addresses, or by the names of their nodes")
+	}
+
+	report := finding.Report{
+		Attempted: fmt.Sprintf("%s of cluster %q", a.title(), p.Settings.Name),
+		Cause:     a.causes(err),
+		Next:      "What is done stays done. Once the cause is gone, ask for it again.",
+	}
+
+	if len(machines) > 0 {
+		report.Attempted += ": " + finding.Describe(machines)
+	}
+
+	for _, step := range machineset.LinesOf(operated(result.Done)) {
+		report.Now = append(report.Now, "done: "+step)
+	}
+
+	for _, name := range machines {
+		state := machineset.StateOf(result.Snapshot.Machines[name])
+		report.Now = append(report.Now, name+": "+state)
+	}
+
+	return tf.Unable("finish", a.title(), report)
+}
+
+// title is the operation in words.
+func (a asked) title() string { return strings.ReplaceAll(a.kind.name, "_", " ") }
+
+// causes lists why a run stopped, the decisive reason first.
+func (a asked) causes(err error) []string {
+	var stopped *lifecycle.IncompleteError
+	if !errors.As(err, &stopped) {
+		return []string{err.Error()}
+	}
+
+	var causes []string
+
+	var refused *lifecycle.RefusedError
+
+	switch {
+	case errors.As(stopped.Err, &refused):
+		for _, refusal := range refused.Refusals {
+			causes = append(causes, refusal.String())
+		}
+	case errors.Is(stopped.Err, context.DeadlineExceeded):
+		causes = append(causes, fmt.Sprintf("the time of %s ran out (see timeouts) while waiting for what follows", a.limit))
+	case errors.Is(stopped.Err, context.Canceled):
+		causes = append(causes, "the run was interrupted while waiting for what follows")
+	default:
+		causes = append(causes, stopped.Err.Error())
+	}
+
+	for _, hold := range stopped.Holds {
+		causes = append(causes, hold.String())
+	}
+
+	return causes
+}
+
+// operated are the steps that did the operation itself.
+func operated(done []cluster.Step) []cluster.Step {
+	return slices.DeleteFunc(slices.Clone(done), func(s cluster.Step) bool { _, is := s.(cluster.Operate); return !is })
+}
+
+// leftOf are the machines of an order that the operation was not done on.
+func leftOf(order operate.Order, done []cluster.Step) []string {
+	return slices.DeleteFunc(slices.Clone(order.Machines), func(machine string) bool {
+		return slices.ContainsFunc(operated(done), func(s cluster.Step) bool { return s.On() == machine })
+	})
+}

@@ -1,0 +1,262 @@
+package operations
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ resource.ResourceWithConfigure  = (*operationResource)(nil)
+	_ resource.ResourceWithModifyPlan = (*operationResource)(nil)
+)
+
+// operationResource does an operation when it is created, and whenever what it depends on changes. Its state tells when
+// that was; no machine is asked about it later.
+type operationResource struct {
+	providerdata.ConfiguredResource
+
+	kind kind
+}
+
+// The attributes that tell of the last time.
+const (
+	triggers   = "triggers"
+	operations = "operations"
+	left       = "left"
+	finishedAt = "finished_at"
+)
+
+// Metadata implements the framework.
+func (r *operationResource) Metadata(
+	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,
+) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.kind.name
+}
+
+// Schema implements the framework.
+func (r *operationResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	attributes := r.kind.arguments()
+	maps.Copy(attributes, occasions(ctx))
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: r.kind.description + " The resource does it when it is created and whenever `triggers` change; " +
+			"destroying it does nothing, and Terraform 1.14 has the action of the same name besides.",
+		Attributes: attributes,
+	}
+}
+
+// occasions say when the resource does it, and what came of it.
+func occasions(ctx context.Context) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"timeouts": tf.ChangeTimeouts(ctx, "Time for all machines together. Default: `30m`."),
+		triggers: schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Values of your choice, such as a date or a version: any change of them does it again.",
+		},
+		operations: schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "In a plan: what the apply does to machines, where `machines` names them. Then: what was done " +
+				"last.",
+		},
+		left: schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Machines on which it was not done when the last apply ended early. The next apply goes on " +
+				"with them.",
+		},
+		finishedAt: schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "When it was done last, in RFC 3339; null while machines are `left`.",
+		},
+	}
+}
+
+// ModifyPlan plans to do it anew when something that it depends on changes, and to go on with what an apply left.
+func (r *operationResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+
+	asked, diags := r.kind.read(ctx, req.Plan)
+	resp.Diagnostics.Append(diags...)
+
+	anew := req.State.Raw.IsNull() || changed(req, triggers, "machines", "service")
+	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
+
+	switch {
+	case resp.Diagnostics.HasError(), !anew && len(unfinished.Elements()) == 0:
+		return
+	case !anew:
+		asked.machines = unfinished
+	}
+
+	for name, value := range map[string]attr.Value{
+		operations: asked.forecast(), left: types.ListUnknown(types.StringType), finishedAt: types.StringUnknown(),
+	} {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// unfinishedIn are the machines that the last apply left; null in no state.
+func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) types.List {
+	unfinished := types.ListNull(types.StringType)
+	if !state.Raw.IsNull() {
+		diags.Append(state.GetAttribute(ctx, path.Root(left), &unfinished)...)
+	}
+
+	return unfinished
+}
+
+// changed is whether one of these attributes, as far as there are such, is planned to be another one than in state.
+func changed(req resource.ModifyPlanRequest, names ...string) bool {
+	for _, name := range names {
+		at := tftypes.NewAttributePath().WithAttributeName(name)
+
+		before, _, err := tftypes.WalkAttributePath(req.State.Raw, at)
+		if err != nil {
+			continue // a kind without it
+		}
+
+		after, _, err := tftypes.WalkAttributePath(req.Plan.Raw, at)
+		if err != nil || !reflect.DeepEqual(before, after) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// asked is what a configuration asks for, within the time of an operation of the CLI.
+func (r *operationResource) asked(ctx context.Context, config tfsdk.Config, op tf.Operation) (asked, diag.Diagnostics) {
+	var limits timeouts.Value
+
+	a, diags := r.kind.read(ctx, config)
+	diags.Append(config.GetAttribute(ctx, path.Root("timeouts"), &limits)...)
+
+	read := limits.Create
+	if op == tf.OpUpdate {
+		read = limits.Update
+	}
+
+	limit, more := read(ctx, defaultTimeout)
+	a.limit = limit
+
+	return a, append(diags, more...)
+}
+
+// Create implements the framework: it does the operation. One that ended early and did something is stored with what is
+// left, as a warning: an error would taint the resource, and the next apply begin anew.
+func (r *operationResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	asked, diags := r.asked(ctx, req.Config, tf.OpCreate)
+	if resp.Diagnostics.Append(diags...); diags.HasError() {
+		return
+	}
+
+	resp.State.Raw = req.Plan.Raw
+
+	out, diags := asked.run(ctx, r.ProviderData, toLog(ctx))
+	if diags.HasError() && len(out.done) == 0 {
+		resp.State.RemoveResource(ctx)
+		resp.Diagnostics.Append(diags...)
+
+		return
+	}
+
+	resp.Diagnostics.Append(asWarnings(diags)...)
+	resp.Diagnostics.Append(out.put(ctx, req.Plan, &resp.State)...)
+}
+
+// Read keeps what is there: nobody can be asked what was done once.
+func (r *operationResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+
+// Update does the operation where the plan says so.
+func (r *operationResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var planned types.String
+
+	asked, diags := r.asked(ctx, req.Config, tf.OpUpdate)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(finishedAt), &planned)...)
+
+	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if !planned.IsUnknown() {
+		resp.State.Raw = req.Plan.Raw
+
+		return
+	}
+
+	again := resource.ModifyPlanRequest{State: req.State, Plan: req.Plan}
+	if len(unfinished.Elements()) > 0 && !changed(again, triggers, "machines", "service") {
+		asked.machines = unfinished
+	}
+
+	out, diags := asked.run(ctx, r.ProviderData, toLog(ctx))
+	resp.Diagnostics.Append(diags...)
+
+	// Without any effect all is as it was, and planned again.
+	if !diags.HasError() || len(out.done) > 0 {
+		resp.State.Raw = req.Plan.Raw
+		resp.Diagnostics.Append(out.put(ctx, req.Plan, &resp.State)...)
+	}
+}
+
+// Delete takes the resource out of state, and does nothing else.
+func (r *operationResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {
+}
+
+// put stores how far an operation came.
+func (o outcome) put(ctx context.Context, plan tfsdk.Plan, state *tfsdk.State) diag.Diagnostics {
+	var (
+		diags   diag.Diagnostics
+		planned types.List
+	)
+
+	diags.Append(plan.GetAttribute(ctx, path.Root(operations), &planned)...)
+
+	if planned.IsUnknown() {
+		diags.Append(state.SetAttribute(ctx, path.Root(operations), tf.TextList(o.done))...)
+	}
+
+	finished := types.StringNull()
+	if len(o.left) == 0 {
+		finished = types.StringValue(time.Now().UTC().Format(time.RFC3339))
+	}
+
+	diags.Append(state.SetAttribute(ctx, path.Root(left), tf.TextList(o.left))...)
+	diags.Append(state.SetAttribute(ctx, path.Root(finishedAt), finished)...)
+
+	return diags
+}
+
+// toLog writes what happens into the log.
+func toLog(ctx context.Context) func(string) { return func(line string) { tf.LogInfo(ctx, line) } }
+
+// asWarnings makes warnings of errors.
+func asWarnings(diags diag.Diagnostics) diag.Diagnostics {
+	var warnings diag.Diagnostics
+	for _, d := range diags {
+		warnings.Append(diag.NewWarningDiagnostic(d.Summary(), d.Detail()))
+	}
+
+	return warnings
+}

@@ -1,0 +1,158 @@
+package operations
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// outcome is how far an operation came.
+type outcome struct {
+	// done are the steps that were finished, and left the machines that are still to be operated on.
+	done, left []string
+}
+
+// run does what is asked, and tells each event as a line. The error of an operation that did not finish comes with what
+// was done and what is left.
+func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(string)) (outcome, diag.Diagnostics) {
+	handle, bundle, diags := m.ClusterOf(ctx, a.cluster)
+	p := providerdata.OfHandle(handle, a.kind.name, &diags)
+	a.put(ctx, &p)
+
+	if diags.HasError() {
+		return outcome{}, diags
+	}
+
+	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
+
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+
+	s, err := a.open(ctx, m, p, bundle, tell)
+	if err != nil {
+		return outcome{left: a.named()}, append(diags, a.failed(p, nil, lifecycle.Result{}, err))
+	}
+
+	defer s.close()
+
+	want, order, err := a.order(ctx, p, s.api)
+	if err != nil {
+		return outcome{left: a.named()}, append(diags, a.failed(p, nil, lifecycle.Result{}, err))
+	}
+
+	result, err := s.runner.Operate(ctx, want, order)
+	out := outcome{done: machineset.LinesOf(operated(result.Done))}
+
+	if err != nil {
+		out.left = leftOf(order, result.Done)
+		diags.Append(a.failed(p, order.Machines, result, err))
+	}
+
+	return out, diags
+}
+
+// session is what an operation is done with.
+type session struct {
+	runner *lifecycle.Runner
+	api    *kubernetes.Client
+	close  func()
+}
+
+// open makes it; it does no I/O.
+func (a asked) open(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, bundle *pki.Bundle, tell func(string),
+) (*session, error) {
+	working := *m
+	working.Talos.TrustNodeNames, working.Talos.Digest = true, nil
+
+	name := strings.ReplaceAll(a.kind.name, "_", " ")
+
+	c, err := working.ClientsOf(ctx, pki.Operating, p, machineset.PriorState{}, bundle, kubernetes.Options{
+		StaticPods: true, Poll: m.Interval, Name: name, Progress: func(message string) { tf.LogInfo(ctx, message) },
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	follow := m.Follow(ctx, p.Settings.Name, name)
+
+	runner := &lifecycle.Runner{
+		Fleet: working.FleetFor(c), Kubernetes: c.API, Policy: p.Policy(m.Policy), Interval: m.Interval,
+		Lock: c.API.Lock(kubernetes.LockOptions{Cluster: bundle.Mark(), Name: name}),
+		Events: func(e lifecycle.Event) {
+			follow.Tell(e)
+			tell(line(e))
+		},
+	}
+
+	return &session{runner: runner, api: c.API, close: c.Close}, nil
+}
+
+// line is an event as people read it.
+func line(e lifecycle.Event) string {
+	parts := []string{string(e.State)}
+	if e.Machine != "" {
+		parts = append(parts, e.Machine)
+	}
+
+	if e.Step != nil {
+		parts = []string{string(e.State), e.Step.String()}
+	}
+
+	if e.Reason != "" {
+		parts = append(parts, e.Reason)
+	}
+
+	return strings.Join(parts, ": ")
+}
+
+// order is the cluster as its handle and Kubernetes tell it, and which machines the operation is done on.
+func (a asked) order(
+	ctx context.Context, p machineset.Set, api *kubernetes.Client,
+) (cluster.Spec, operate.Order, error) {
+	want := providerdata.ControlPlanesOf(p)
+	want.Joins = true
+
+	budget, _ := machineset.ReadBudget(a.maxUnavailable.ValueString())
+	want.Pools = map[string]cluster.Budget{"": budget}
+
+	order := operate.Order{Operation: a.operation()}
+
+	if a.kind.planes {
+		for _, machine := range want.Machines {
+			order.Machines = append(order.Machines, machine.Name)
+		}
+
+		if a.kind.single {
+			order.Machines = order.Machines[:min(len(order.Machines), 1)]
+		}
+	}
+
+	nodes, err := nodesOf(ctx, api)
+	if err != nil {
+		return want, order, err
+	}
+
+	want.Machines = append(want.Machines, workersOf(nodes)...)
+
+	if len(a.named()) > 0 || !a.kind.planes {
+		chosen, err := a.chosen(want, nodes)
+		if err != nil {
+			return want, order, err
+		}
+
+		order.Machines = chosen
+	}
+
+	return want, order, nil
+}

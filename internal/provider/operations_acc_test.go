@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// operatedHCL is a cluster of one control plane and one worker, with what is to be done to it.
+func operatedHCL(s *site, operations string) string {
+	return secretsHCL + fmt.Sprintf(`
+resource "talosop_cluster" "this" {
+  name                = "test"
+  mode                = "metal"
+  endpoint            = %q
+  secrets             = talosop_secrets.this.bundle
+  talos_version       = "v1.13.0"
+  kubernetes_version  = "v1.36.2"
+  deletion_protection = false
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = {
+%s    }
+  }
+  workers = {
+%s  }
+}
+%s`, s.endpoint, machinesHCL(s.controlPlane), poolHCL("batch", s.workers, ""), operations)
+}
+
+const talosopRequired = "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n"
+
+// secretsOf are the secrets of the cluster in a state.
+func secretsOf(t *testing.T, w *clitest.Workspace) []string {
+	t.Helper()
+
+	encoded, err := bundleIn(t, w).YAML()
+	must(t, err)
+
+	return secretsIn(string(encoded))
+}
+
+// Terraform invokes an action, from its command line and when a resource changes, and shows what it does. What the
+// handle has that is secret is in neither.
+func TestAccActions_invoked(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	w := clitest.NewWorkspace(t, clitest.Newest(t))
+
+	restart := func(trigger string) string {
+		return fmt.Sprintf(`
+action "talosop_rolling_restart" "all" {
+  config {
+    cluster = talosop_cluster.this.cluster
+  }
+}
+
+resource "terraform_data" "window" {
+  input = %q
+
+  lifecycle {
+    action_trigger {
+      events  = [after_update]
+      actions = [action.talosop_rolling_restart.all]
+    }
+  }
+}
+`, trigger)
+	}
+
+	w.Write("providers.tf", talosopRequired)
+	w.Write("main.tf", operatedHCL(s, restart("a")))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	before := s.workers[0].Boots()
+
+	said := w.MustRun("apply", "-auto-approve", "-invoke=action.talosop_rolling_restart.all").Stdout
+	if got := s.workers[0].Boots() - before; got != 1 {
+		t.Errorf("invoked: it booted %d times\n%s", got, said)
+	}
+
+	if line := "finished: reboot batch-" + s.workers[0].Name() + " (drain)"; !strings.Contains(said, line) {
+		t.Errorf("%q is not told:\n%s", line, said)
+	}
+
+	w.Write("main.tf", operatedHCL(s, restart("b")))
+
+	plan := w.MustRun("plan", "-out=plan").Stdout
+	said += plan + w.MustRun("apply", "plan").Stdout
+
+	if got := s.workers[0].Boots() - before; got != 2 {
+		t.Errorf("triggered: it booted %d times\n%s", got, plan)
+	}
+
+	for _, secret := range secretsOf(t, w) {
+		if strings.Contains(said, secret) {
+			t.Errorf("the output has a secret:\n%s", said)
+		}
+	}
+
+	w.MustRun("destroy", "-auto-approve")
+}
+
+// The resource of the same name does it under every CLI, and keeps no secrets in state.
+func TestAccOperationResource_restarts(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		w := clitest.NewWorkspace(t, cli)
+		restart := func(date string) string {
+			return fmt.Sprintf(`
+resource "talosop_machine_reboot" "worker" {
+  cluster  = talosop_cluster.this.cluster
+  machines = [%q]
+  triggers = { date = %q }
+}
+`, s.workers[0].Address(), date)
+		}
+
+		w.Write("providers.tf", talosopRequired)
+		w.Write("main.tf", operatedHCL(s, ""))
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		before := s.workers[0].Boots()
+
+		for i, date := range []string{"a", "b"} {
+			w.Write("main.tf", operatedHCL(s, restart(date)))
+
+			plan := w.MustRun("plan", "-out=plan").Stdout
+			if line := fmt.Sprintf(`"reboot %s (drain)"`, s.workers[0].Address()); i == 0 && !strings.Contains(plan, line) {
+				t.Errorf("%s is not planned:\n%s", line, plan)
+			}
+
+			w.MustRun("apply", "plan")
+
+			if got := s.workers[0].Boots() - before; got != i+1 {
+				t.Errorf("after %s it booted %d times", date, got)
+			}
+
+			if empty, output := w.PlanIsEmpty(); !empty {
+				t.Fatalf("after %s the plan is not empty:\n%s", date, output)
+			}
+		}
+
+		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+		must(t, err)
+
+		_, operated, _ := strings.Cut(string(state), `"talosop_machine_reboot"`)
+		operated, _, _ = strings.Cut(operated, `"talosop_secrets"`)
+
+		for _, secret := range secretsOf(t, w) {
+			if strings.Contains(operated, secret) {
+				t.Error("the state of the operation has a secret")
+			}
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
+)
+
+func (g guarded) ValidateActionConfig(
+	ctx context.Context, req *tfprotov6.ValidateActionConfigRequest,
+) (*tfprotov6.ValidateActionConfigResponse, error) {
+	return keeping(ctx, req, g.served.ValidateActionConfig, "The validation of action "+req.ActionType,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateActionConfigResponse {
+			return &tfprotov6.ValidateActionConfigResponse{Diagnostics: d}
+		})
+}
+
+func (g guarded) PlanAction(
+	ctx context.Context, req *tfprotov6.PlanActionRequest,
+) (*tfprotov6.PlanActionResponse, error) {
+	return keeping(ctx, req, g.served.PlanAction, "The plan of action "+req.ActionType,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanActionResponse {
+			return &tfprotov6.PlanActionResponse{Diagnostics: d}
+		})
+}
+
+// InvokeAction guards what happens while the events are sent, too: the action runs then.
+func (g guarded) InvokeAction(
+	ctx context.Context, req *tfprotov6.InvokeActionRequest,
+) (*tfprotov6.InvokeActionServerStream, error) {
+	name := "Action " + req.ActionType
+
+	stream, err := keeping(ctx, req, g.served.InvokeAction, name,
+		func(d []*tfprotov6.Diagnostic) *tfprotov6.InvokeActionServerStream {
+			return &tfprotov6.InvokeActionServerStream{Events: func(push func(tfprotov6.InvokeActionEvent) bool) {
+				push(completed(d))
+			}}
+		})
+	if err != nil || stream == nil || stream.Events == nil {
+		return stream, err
+	}
+
+	events := stream.Events
+	stream.Events = func(push func(tfprotov6.InvokeActionEvent) bool) {
+		if panicked := panics.Call(func() { events(push) }); panicked != nil {
+			push(completed(mistakes(name, panicked)))
+		}
+	}
+
+	return stream, nil
+}
+
+func completed(d []*tfprotov6.Diagnostic) tfprotov6.InvokeActionEvent {
+	return tfprotov6.InvokeActionEvent{Type: tfprotov6.CompletedInvokeActionEventType{Diagnostics: d}}
+}

@@ -1,0 +1,81 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// Rollback makes a member start with the Talos of its other boot entry, which is the one before its last upgrade, after
+// the hardware UUID was compared on a new connection, and returns when the machine went down. Disruptive, and not safe
+// to repeat: a second one goes forward again. ErrInProgress is a machine in any other sequence, which Talos would
+// interrupt (Talos 1.13, MachineService.Rollback, WithTakeover). Permanent are ErrUnsupported (a container, or no
+// system disk), ErrRejected (no other entry) and ErrNotAuthorised.
+func (m *Machine) Rollback(ctx context.Context, uuid string) error {
+	if err := m.rollback(ctx, usableUUID(uuid)); err != nil {
+		return fmt.Errorf("roll back Talos on %s: %w", m.address, err)
+	}
+
+	return nil
+}
+
+func (m *Machine) rollback(ctx context.Context, uuid string) error {
+	s, _, err := m.interrupting(ctx, uuid, "")
+	if err != nil {
+		return err
+	}
+
+	boot, err := bounded(ctx, m, s.bootID)
+	if err != nil {
+		return err
+	}
+
+	if err := m.sendRollback(ctx, s); err != nil && !s.ambiguous(err) {
+		return err
+	}
+
+	return m.settle(ctx, m.leftIdle(boot))
+}
+
+func (m *Machine) sendRollback(ctx context.Context, s *session) error {
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
+	defer cancel()
+
+	_, err := s.machine.Rollback(ctx, &machineapi.RollbackRequest{})
+
+	switch status.Code(err) {
+	case codes.FailedPrecondition:
+		return wait.Permanent(fmt.Errorf("%w: %w", ErrUnsupported, plain(err)))
+	case codes.Unknown:
+		// The bootloader knows no other entry.
+		return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, plain(err)))
+	default:
+		return final(s.failed(err))
+	}
+}
+
+// DefragmentEtcd gives back the disk space that the database of the machine's member does not use, and returns when
+// that is done: seconds to minutes, in which the member answers nobody. Safe to repeat. ErrUnsupported (a worker) and
+// ErrNotAuthorised are permanent.
+func (m *Machine) DefragmentEtcd(ctx context.Context) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return fmt.Errorf("defragment etcd on %s: %w", m.address, err)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Upgrade)
+	defer cancel()
+
+	if _, err := s.machine.EtcdDefragment(ctx, &emptypb.Empty{}); err != nil {
+		return fmt.Errorf("defragment etcd on %s: %w", m.address, s.etcdFailed(err))
+	}
+
+	return nil
+}
