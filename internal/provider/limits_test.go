@@ -120,7 +120,7 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 
 	categories := map[string]bool{}
 
-	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions"} {
+	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions", "actions"} {
 		pages, err := filepath.Glob("../../docs/" + kind + "/*.md")
 		must(t, err)
 
@@ -148,7 +148,8 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 		}
 	}
 
-	want := []string{"Addons", "Backups", "Clusters", "Configuration", "Credentials", "Images", "Observation"}
+	want := []string{"Addons", "Backups", "Clusters", "Configuration", "Credentials", "Images", "Observation",
+		"Operations"}
 	if got := slices.Sorted(maps.Keys(categories)); !slices.Equal(got, want) {
 		t.Errorf("subcategories are %v, expected %v", got, want)
 	}
