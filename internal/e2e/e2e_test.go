@@ -25,6 +25,7 @@ var scenarios = []struct {
 	{"restore", site.restore},
 	{"rotation", site.rotation},
 	{"secretless", site.secretless},
+	{"operations", site.operations},
 	{"addon", site.addon},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
@@ -77,6 +78,11 @@ func TestAccSimulated_changes(t *testing.T) {
 func TestAccSimulated_metal(t *testing.T) {
 	testenv.BeforeRelease(t, "TestUpgrade_rolledBackStopsTheRollout", "TestAccReboot_onlyWhereNeeded", "TestAccChanges_killed")
 	simulate(t, realParts(t), site.metal)
+}
+
+func TestAccSimulated_operations(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccOperationResource_restarts", "TestActions_onACluster")
+	simulate(t, "", site.operations)
 }
 
 func TestAccSimulated_restore(t *testing.T) {

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// operationsOfSite are done one after the other.
+const operationsOfSite = `
+resource "talosop_rolling_restart" "all" {
+  cluster    = talosop_control_plane.this.cluster
+  depends_on = [talosop_worker.this]
+}
+
+resource "talosop_etcd_defragment" "after" {
+  cluster  = talosop_control_plane.this.cluster
+  triggers = { restarted = talosop_rolling_restart.all.finished_at }
+}
+
+resource "talosop_service_restart" "kubelet" {
+  cluster    = talosop_control_plane.this.cluster
+  service    = "kubelet"
+  depends_on = [talosop_etcd_defragment.after]
+}
+
+resource "talosop_bootstrap_manifests_sync" "this" {
+  cluster    = talosop_control_plane.this.cluster
+  depends_on = [talosop_service_restart.kubelet]
+}
+`
+
+// operations: all machines of a cluster are restarted, its etcd is defragmented, its kubelets are restarted and its
+// bootstrap manifests are applied. Every machine booted anew, the cluster works, and nothing is left to plan.
+func (s site) operations(t *testing.T, cli clitest.CLI) {
+	s.needs(t, "reset")
+
+	w := s.workspace(t, cli)
+	w.MustRun("apply", "-auto-approve")
+	s.isUsable(t, w)
+
+	before := bootsIn(t, w)
+
+	w.Write("operations.tf", operationsOfSite)
+	w.MustRun("apply", "-auto-approve")
+	plansNothing(t, w, "after the operations")
+
+	w.MustRun("apply", "-refresh-only", "-auto-approve")
+
+	for machine, boot := range bootsIn(t, w) {
+		if boot == "" || boot == before[machine] {
+			t.Errorf("%s is still in boot %q", machine, boot)
+		}
+	}
+
+	s.isUsable(t, w)
+	s.destroy(t, w)
+}
+
+// bootsIn are the ids of the boots in state, by machine.
+func bootsIn(t *testing.T, w *clitest.Workspace) map[string]string {
+	t.Helper()
+
+	boots := map[string]string{}
+
+	for _, machines := range observed(t, w) {
+		seen, ok := machines.(map[string]any)
+		if !ok {
+			t.Fatalf("observed is a %T", machines)
+		}
+
+		for name, machine := range seen {
+			attributes, _ := machine.(map[string]any)
+			boots[name], _ = attributes["boot_id"].(string)
+		}
+	}
+
+	return boots
+}
