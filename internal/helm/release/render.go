@@ -22,8 +22,8 @@ import (
 // checked: definitions may come with the chart, or with another one before it.
 //
 // The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
-// [ErrOwned] where that is certain, [ErrMissing] for a chart that would render otherwise if the cluster had what it does
-// not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
+// [ErrOwned] where that is certain, [ErrMissing] for a chart that would render otherwise if the cluster had what it
+// does not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
 func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
