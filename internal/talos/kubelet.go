@@ -72,7 +72,7 @@ func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) err
 	}
 
 	service, err := bounded(ctx, m, func(ctx context.Context) (*v1alpha1.Service, error) {
-		return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, kubeletServiceID)
+		return serviceIn(ctx, s, kubeletServiceID)
 	})
 
 	switch {
