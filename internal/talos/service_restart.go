@@ -75,7 +75,8 @@ func (m *Machine) restartService(ctx context.Context, service string) (before ti
 	return before, s.failed(err)
 }
 
-// serviceIn is a service as Talos shows it while it runs, and since it was started (Talos 1.13, v1alpha1/service.go/Run).
+// serviceIn is a service as Talos shows it while it runs, made anew with each start (Talos 1.13,
+// v1alpha1/service.go/Run).
 func serviceIn(ctx context.Context, s *session, id string) (*v1alpha1.Service, error) {
 	return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, id)
 }
@@ -104,6 +105,6 @@ func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) err
 	})
 }
 
-// checked is whether Talos looks at the health of a service that it lets be restarted: until it did, that is unknown, as
-// it stays for those of extensions (Talos 1.13, services/kubelet.go/HealthFunc; extension.go has none).
+// checked is whether Talos looks at the health of a service that it lets be restarted: until it did, that is unknown,
+// as it stays for those of extensions (Talos 1.13, services/kubelet.go/HealthFunc; extension.go has none).
 func checked(id string) bool { return id == kubeletServiceID }
