@@ -12,22 +12,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // ConfiguredModel is what groups of machines, and single ones, say of a configuration.
 type ConfiguredModel struct {
-	TalosVersion  types.String `tfsdk:"talos_version"`
-	Hostname      types.String `tfsdk:"hostname"`
-	Install       types.Object `tfsdk:"install"`
-	Schematic     types.String `tfsdk:"schematic"`
-	Platform      types.String `tfsdk:"platform"`
-	ConfigPatches types.List   `tfsdk:"config_patches"`
+	groupModel
 
-	system.Model
-
-	SystemVolumes types.Map `tfsdk:"system_volumes"`
+	TalosVersion types.String `tfsdk:"talos_version"`
+	Hostname     types.String `tfsdk:"hostname"`
 }
 
 // ConfiguredAttributes are those of ConfiguredModel, without what a change does: nothing follows one.
@@ -48,10 +41,8 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 func (m ConfiguredModel) MachineSet(
 	ctx context.Context, handle clusterhandle.HandleModel, role cluster.Role,
 ) (machineset.Set, diag.Diagnostics) {
-	g := writeGroup(machineset.Group{Role: role, VersionAt: finding.Root("talos_version")}, untoldReplicas(machinesModel{
-		Install: m.Install, Schematic: m.Schematic, Platform: m.Platform, ConfigPatches: m.ConfigPatches, Model: m.Model,
-		SystemVolumes: m.SystemVolumes,
-	}), m.TalosVersion, types.StringNull())
+	g := writeGroup(machineset.Group{Role: role, VersionAt: finding.Root("talos_version")},
+		untoldReplicas(machinesModel{groupModel: m.groupModel}), m.TalosVersion, types.StringNull())
 
 	p, diags := machineSetOf(ctx, handle, types.ObjectNull(clusterhandle.WorkerHostType()), g)
 	p.InHandle, p.Single = true, &machineset.Single{}

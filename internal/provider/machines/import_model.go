@@ -110,8 +110,8 @@ func poolFrom(
 	model := machineSetModel{
 		TalosVersion: tf.TextOrNull(version),
 		machinesModel: untoldReplicas(
-			machinesModel{Schematic: types.StringNull(), Platform: types.StringValue(clusterhandle.MetalMode),
-				ConfigPatches: tf.TextList(nil)}),
+			machinesModel{groupModel: groupModel{Schematic: types.StringNull(),
+				Platform: types.StringValue(clusterhandle.MetalMode), ConfigPatches: tf.TextList(nil)}}),
 		CommonModel: untoldLife(ctx, protect),
 	}
 

@@ -145,8 +145,9 @@ func (m OneMachineModel) asGroup(ctx context.Context) (*writtenGroup, diag.Diagn
 	}
 
 	written := untoldReplicas(machinesModel{
-		Machines: machines, Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
-		ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes(),
+		Machines: machines,
+		groupModel: groupModel{Install: types.ObjectNull(installType()), Schematic: m.Schematic, Platform: m.Platform,
+			ConfigPatches: types.ListNull(types.StringType), Model: m.Model, SystemVolumes: system.NoVolumes()},
 	})
 
 	return writeGroup(machineset.Group{Role: m.roleOf(), VersionAt: finding.Root("talos_version")}, written,

@@ -34,9 +34,8 @@ type machineSetModel struct {
 	TalosVersion types.String `tfsdk:"talos_version"`
 }
 
-// machinesModel is machines and the settings they share.
-type machinesModel struct {
-	Machines      types.Map    `tfsdk:"machines"`
+// groupModel is what machines share of their configuration.
+type groupModel struct {
 	Install       types.Object `tfsdk:"install"`
 	Schematic     types.String `tfsdk:"schematic"`
 	Platform      types.String `tfsdk:"platform"`
@@ -45,6 +44,13 @@ type machinesModel struct {
 	system.Model
 
 	SystemVolumes types.Map `tfsdk:"system_volumes"`
+}
+
+// machinesModel is machines and the settings they share.
+type machinesModel struct {
+	groupModel
+
+	Machines types.Map `tfsdk:"machines"`
 
 	// What there is in the place of Machines in containers.
 	Replicas       types.Int64  `tfsdk:"replicas"`

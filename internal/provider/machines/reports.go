@@ -1,14 +1,12 @@
 package machines
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
@@ -28,46 +26,9 @@ func (r run) report(p machineset.Set, attempted, next string) finding.Report {
 
 	return finding.Report{
 		Attempted: fmt.Sprintf("%s%s %q: %s", attempted, of, p.Settings.Name, finding.Describe(p.Names())),
-		Cause:     r.causes(),
+		Cause:     providerdata.CausesOf(r.err, r.ranOut),
 		Now:       r.standing(),
 		Next:      next,
-	}
-}
-
-// causes lists why a run stopped, the decisive reason first.
-func (r run) causes() []string {
-	var stopped *lifecycle.IncompleteError
-	if !errors.As(r.err, &stopped) {
-		return []string{r.err.Error()}
-	}
-
-	causes := []string{r.becauseOf(stopped.Err)}
-
-	var refused *lifecycle.RefusedError
-	if errors.As(stopped.Err, &refused) {
-		causes = nil
-		for _, refusal := range refused.Refusals {
-			causes = append(causes, refusal.String())
-		}
-	}
-
-	for _, hold := range stopped.Holds {
-		causes = append(causes, hold.String())
-	}
-
-	return causes
-}
-
-func (r run) becauseOf(err error) string {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && r.ranOut != nil:
-		return r.ranOut.Error() + ". What it waited for follows"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "the time of this operation ran out (see timeouts) while waiting for what follows"
-	case errors.Is(err, context.Canceled):
-		return "the run was interrupted while waiting for what follows"
-	default:
-		return err.Error()
 	}
 }
 

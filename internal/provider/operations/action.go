@@ -64,10 +64,8 @@ func (a *operationAction) invoke(
 	asked, diags := a.kind.read(ctx, req.Config)
 	diags.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &limits)...)
 
-	limit, more := limits.Invoke(ctx, defaultTimeout)
-	diags.Append(more...)
-
-	asked.limit = limit
+	ctx, cancel := tf.InvokeDeadline(ctx, limits, &diags)
+	defer cancel()
 
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 		return

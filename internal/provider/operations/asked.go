@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -15,9 +14,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// defaultTimeout bounds an operation when the user says nothing.
-const defaultTimeout = 30 * time.Minute
-
 // asked is an operation as a configuration asks for it. What a kind has no argument for is null.
 type asked struct {
 	kind kind
@@ -27,7 +23,6 @@ type asked struct {
 	service        types.String
 	drain          types.Object
 	maxUnavailable types.String
-	limit          time.Duration
 }
 
 // getter reads one attribute of a configuration or a plan.

@@ -15,11 +15,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // failed tells why an operation did not finish, and how far it came.
-func (a asked) failed(p machineset.Set, machines []string, result lifecycle.Result, err error) diag.Diagnostic {
+func (a asked) failed(
+	ctx context.Context, p machineset.Set, machines []string, result lifecycle.Result, err error,
+) diag.Diagnostic {
 	var unknown *UnknownMachineError
 	if errors.As(err, &unknown) {
 		return tf.Invalid(path.Root("machines"), "machines", "found "+finding.Quote(unknown.Name),
@@ -29,7 +32,7 @@ func (a asked) failed(p machineset.Set, machines []string, result lifecycle.Resu
 
 	report := finding.Report{
 		Attempted: fmt.Sprintf("%s of cluster %q", a.title(), p.Settings.Name),
-		Cause:     a.causes(err),
+		Cause:     providerdata.CausesOf(err, tf.RanOut(ctx)),
 		Next:      "What is done stays done. Once the cause is gone, ask for it again.",
 	}
 
@@ -51,37 +54,6 @@ func (a asked) failed(p machineset.Set, machines []string, result lifecycle.Resu
 
 // title is the operation in words.
 func (a asked) title() string { return strings.ReplaceAll(a.kind.name, "_", " ") }
-
-// causes lists why a run stopped, the decisive reason first.
-func (a asked) causes(err error) []string {
-	var stopped *lifecycle.IncompleteError
-	if !errors.As(err, &stopped) {
-		return []string{err.Error()}
-	}
-
-	var causes []string
-
-	var refused *lifecycle.RefusedError
-
-	switch {
-	case errors.As(stopped.Err, &refused):
-		for _, refusal := range refused.Refusals {
-			causes = append(causes, refusal.String())
-		}
-	case errors.Is(stopped.Err, context.DeadlineExceeded):
-		causes = append(causes, fmt.Sprintf("the time of %s ran out (see timeouts) while waiting for what follows", a.limit))
-	case errors.Is(stopped.Err, context.Canceled):
-		causes = append(causes, "the run was interrupted while waiting for what follows")
-	default:
-		causes = append(causes, stopped.Err.Error())
-	}
-
-	for _, hold := range stopped.Holds {
-		causes = append(causes, hold.String())
-	}
-
-	return causes
-}
 
 // operated are the steps that did the operation itself.
 func operated(done []cluster.Step) []cluster.Step {

@@ -96,7 +96,7 @@ func (r *operationResource) ModifyPlan(
 	asked, diags := r.kind.read(ctx, req.Plan)
 	resp.Diagnostics.Append(diags...)
 
-	anew := req.State.Raw.IsNull() || changed(req, triggers, "machines", "service")
+	anew := req.State.Raw.IsNull() || changed(req.State, req.Plan)
 	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
 
 	switch {
@@ -123,17 +123,17 @@ func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostic
 	return unfinished
 }
 
-// changed is whether one of these attributes, as far as there are such, is planned to be another one than in state.
-func changed(req resource.ModifyPlanRequest, names ...string) bool {
-	for _, name := range names {
+// changed is whether an argument that asks for the operation anew is planned to be another one than in state.
+func changed(state tfsdk.State, plan tfsdk.Plan) bool {
+	for _, name := range []string{triggers, "machines", "service"} {
 		at := tftypes.NewAttributePath().WithAttributeName(name)
 
-		before, _, err := tftypes.WalkAttributePath(req.State.Raw, at)
+		before, _, err := tftypes.WalkAttributePath(state.Raw, at)
 		if err != nil {
 			continue // a kind without it
 		}
 
-		after, _, err := tftypes.WalkAttributePath(req.Plan.Raw, at)
+		after, _, err := tftypes.WalkAttributePath(plan.Raw, at)
 		if err != nil || !reflect.DeepEqual(before, after) {
 			return true
 		}
@@ -142,29 +142,28 @@ func changed(req resource.ModifyPlanRequest, names ...string) bool {
 	return false
 }
 
-// asked is what a configuration asks for, within the time of an operation of the CLI.
-func (r *operationResource) asked(ctx context.Context, config tfsdk.Config, op tf.Operation) (asked, diag.Diagnostics) {
+// asked is what a configuration asks for, and a context that ends with the time of an operation of the CLI.
+func (r *operationResource) asked(
+	ctx context.Context, config tfsdk.Config, op tf.Operation, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc, asked) {
 	var limits timeouts.Value
 
-	a, diags := r.kind.read(ctx, config)
+	a, more := r.kind.read(ctx, config)
+	diags.Append(more...)
 	diags.Append(config.GetAttribute(ctx, path.Root("timeouts"), &limits)...)
 
-	read := limits.Create
-	if op == tf.OpUpdate {
-		read = limits.Update
-	}
+	ctx, cancel := tf.DeadlineOf(ctx, limits, op, diags)
 
-	limit, more := read(ctx, defaultTimeout)
-	a.limit = limit
-
-	return a, append(diags, more...)
+	return ctx, cancel, a
 }
 
 // Create implements the framework: it does the operation. One that ended early and did something is stored with what is
 // left, as a warning: an error would taint the resource, and the next apply begin anew.
 func (r *operationResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	asked, diags := r.asked(ctx, req.Config, tf.OpCreate)
-	if resp.Diagnostics.Append(diags...); diags.HasError() {
+	ctx, cancel, asked := r.asked(ctx, req.Config, tf.OpCreate, &resp.Diagnostics)
+	defer cancel()
+
+	if resp.Diagnostics.HasError() {
 		return
 	}
 
@@ -189,8 +188,9 @@ func (r *operationResource) Read(context.Context, resource.ReadRequest, *resourc
 func (r *operationResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var planned types.String
 
-	asked, diags := r.asked(ctx, req.Config, tf.OpUpdate)
-	resp.Diagnostics.Append(diags...)
+	ctx, cancel, asked := r.asked(ctx, req.Config, tf.OpUpdate, &resp.Diagnostics)
+	defer cancel()
+
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(finishedAt), &planned)...)
 
 	unfinished := unfinishedIn(ctx, req.State, &resp.Diagnostics)
@@ -205,8 +205,7 @@ func (r *operationResource) Update(ctx context.Context, req resource.UpdateReque
 		return
 	}
 
-	again := resource.ModifyPlanRequest{State: req.State, Plan: req.Plan}
-	if len(unfinished.Elements()) > 0 && !changed(again, triggers, "machines", "service") {
+	if len(unfinished.Elements()) > 0 && !changed(req.State, req.Plan) {
 		asked.machines = unfinished
 	}
 

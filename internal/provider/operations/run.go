@@ -35,19 +35,16 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	ctx, cancel := context.WithTimeout(ctx, a.limit)
-	defer cancel()
-
 	s, err := a.open(ctx, m, p, bundle, tell)
 	if err != nil {
-		return outcome{left: a.named()}, append(diags, a.failed(p, nil, lifecycle.Result{}, err))
+		return outcome{left: a.named()}, append(diags, a.failed(ctx, p, nil, lifecycle.Result{}, err))
 	}
 
 	defer s.close()
 
 	want, order, err := a.order(ctx, p, s.api)
 	if err != nil {
-		return outcome{left: a.named()}, append(diags, a.failed(p, nil, lifecycle.Result{}, err))
+		return outcome{left: a.named()}, append(diags, a.failed(ctx, p, nil, lifecycle.Result{}, err))
 	}
 
 	result, err := s.runner.Operate(ctx, want, order)
@@ -55,7 +52,7 @@ func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(
 
 	if err != nil {
 		out.left = leftOf(order, result.Done)
-		diags.Append(a.failed(p, order.Machines, result, err))
+		diags.Append(a.failed(ctx, p, order.Machines, result, err))
 	}
 
 	return out, diags

@@ -47,6 +47,16 @@ func DeadlineOf(
 	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: op, Limit: timeout})
 }
 
+// InvokeDeadline bounds an action by what timeouts says of it.
+func InvokeDeadline(
+	ctx context.Context, limits actiontimeouts.Value, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
+	timeout, more := limits.Invoke(ctx, defaultChange)
+	diags.Append(more...)
+
+	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: opInvoke, Limit: timeout})
+}
+
 // RanOutError is that an operation took longer than it may.
 type RanOutError struct {
 	Operation Operation
@@ -94,7 +104,18 @@ const timeoutsText = "How long operations may take, as durations such as `45m` o
 // TimeoutsAttribute is that of the timeouts module, described as all others are: change says
 // what a change of it does, operations what each one bounds.
 func TimeoutsAttribute(ctx context.Context, change string, operations map[string]string) schema.Attribute {
-	attribute, ok := timeouts.AttributesAll(ctx).(schema.SingleNestedAttribute)
+	return describedTimeouts(timeouts.AttributesAll(ctx), change, operations)
+}
+
+// ChangeTimeouts is timeouts of a resource that asks nothing while it is refreshed or destroyed: description says what a
+// create and an update take.
+func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
+	return describedTimeouts(timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true}), TerraformOnly,
+		map[string]string{string(OpCreate): description, string(OpUpdate): description})
+}
+
+func describedTimeouts(of schema.Attribute, change string, operations map[string]string) schema.Attribute {
+	attribute, ok := of.(schema.SingleNestedAttribute)
 	if !ok {
 		panic("provider: timeouts is not a nested attribute")
 	}
@@ -103,26 +124,6 @@ func TimeoutsAttribute(ctx context.Context, change string, operations map[string
 
 	for name, description := range operations {
 		if operation, ok := attribute.Attributes[name].(schema.StringAttribute); ok {
-			operation.Description, operation.MarkdownDescription = "", description
-			attribute.Attributes[name] = operation
-		}
-	}
-
-	return attribute
-}
-
-// ChangeTimeouts is timeouts of a resource that is not asked anything: description says what a create and an update
-// take.
-func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
-	attribute, ok := timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true}).(schema.SingleNestedAttribute)
-	if !ok {
-		panic("provider: timeouts is not a nested attribute")
-	}
-
-	attribute.MarkdownDescription = timeoutsText + TerraformOnly
-
-	for name, inner := range attribute.Attributes {
-		if operation, ok := inner.(schema.StringAttribute); ok {
 			operation.Description, operation.MarkdownDescription = "", description
 			attribute.Attributes[name] = operation
 		}
@@ -140,9 +141,9 @@ func ActionTimeouts(ctx context.Context, description string) action.Attribute {
 
 	attribute.MarkdownDescription = timeoutsText
 
-	if operation, ok := attribute.Attributes["invoke"].(action.StringAttribute); ok {
+	if operation, ok := attribute.Attributes[string(opInvoke)].(action.StringAttribute); ok {
 		operation.Description, operation.MarkdownDescription = "", description
-		attribute.Attributes["invoke"] = operation
+		attribute.Attributes[string(opInvoke)] = operation
 	}
 
 	return attribute
@@ -158,6 +159,7 @@ const (
 	OpUpdate Operation = "update"
 	// OpDelete is the operation of a destroy.
 	OpDelete Operation = "delete"
+	opInvoke Operation = "invoke"
 )
 
 // The time of operations that timeouts says nothing about.
