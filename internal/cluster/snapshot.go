@@ -290,9 +290,9 @@ type Node struct {
 	CordonedBy string
 	// ControlPlane is true for nodes of control planes.
 	ControlPlane bool
-	// OSImage is the system in its own words; that of Talos is "Talos (v1.13.0)".
-	KubeletVersion, OSImage string
-	BootID                  string
+	// TalosVersion is empty where the node runs another system.
+	KubeletVersion, TalosVersion string
+	BootID                       string
 	// Keys are those that the node says its machine carries; zero where it says nothing.
 	Keys rotation.Keys
 	// StaticPods is what Kubernetes shows of the control plane's pods on the node, by

@@ -221,6 +221,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 							Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
 							LastTransitionTime: metav1.Time{Time: since},
 						}},
+						NodeInfo: corev1.NodeSystemInfo{OSImage: "Debian"},
 					},
 				},
 				{
@@ -243,7 +244,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 	got := ca.client(t, server.URL).Observe(t.Context())
 	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
 		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
-			OSImage: "Talos (v1.12.1)", BootID: "b007"},
+			TalosVersion: "v1.12.1", BootID: "b007"},
 		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
 			UnschedulableSince: since},
 	}}

@@ -12,24 +12,7 @@ import (
 
 // operatedHCL is a cluster of one control plane and one worker, with what is to be done to it.
 func operatedHCL(s *site, operations string) string {
-	return secretsHCL + fmt.Sprintf(`
-resource "talosop_cluster" "this" {
-  name                = "test"
-  mode                = "metal"
-  endpoint            = %q
-  secrets             = talosop_secrets.this.bundle
-  talos_version       = "v1.13.0"
-  kubernetes_version  = "v1.36.2"
-  deletion_protection = false
-  control_plane = {
-    install  = { disk = "/dev/sda" }
-    machines = {
-%s    }
-  }
-  workers = {
-%s  }
-}
-%s`, s.endpoint, machinesHCL(s.controlPlane), poolHCL("batch", s.workers, ""), operations)
+	return secretsHCL + s.clusterHCL(poolHCL("batch", s.workers, ""), "") + operations
 }
 
 const talosopRequired = "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n"

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -49,36 +48,6 @@ func invoke(t *testing.T, name string, config configuration) (told []string, sai
 	}
 
 	return told, said
-}
-
-// linesIn is a list of texts in a resource; empty while it is not known.
-func linesIn(t *testing.T, resource tftypes.Value, name string) []string {
-	t.Helper()
-
-	v := fieldsOf(t, resource)[name]
-	if !v.IsKnown() || v.IsNull() {
-		return nil
-	}
-
-	var (
-		elements []tftypes.Value
-		lines    []string
-	)
-
-	if err := v.As(&elements); err != nil {
-		t.Fatal(err)
-	}
-
-	for _, element := range elements {
-		var line string
-		if err := element.As(&line); err != nil {
-			t.Fatal(err)
-		}
-
-		lines = append(lines, line)
-	}
-
-	return lines
 }
 
 // bootsOf is how often each machine booted.
@@ -150,7 +119,7 @@ func TestOperationResource_followsItsTriggers(t *testing.T) {
 	}
 
 	planned := d.plan(t, config("a"))
-	if lines := linesIn(t, planned.Value, "operations"); !slices.Equal(lines,
+	if lines := textsOf(t, attributeOf(t, planned.Value, "operations")); !slices.Equal(lines,
 		[]string{"reboot " + machine.Address().String() + " (drain)"}) {
 		t.Errorf("planned: %q", lines)
 	}
@@ -185,7 +154,7 @@ func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 	}
 
 	said := d.apply(t, config)
-	left := linesIn(t, said.Value, "left")
+	left := textsOf(t, attributeOf(t, said.Value, "left"))
 
 	if len(left) != 2 {
 		t.Fatalf("left %q: %s", left, show(said.diagnostics))

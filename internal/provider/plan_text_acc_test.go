@@ -150,7 +150,7 @@ func TestAccPlanText(t *testing.T) {
 		}
 
 		w := clitest.NewWorkspace(t, cli)
-		w.Write("providers.tf", "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n")
+		w.Write("providers.tf", talosopRequired)
 
 		changes, between := reviewedChanges(), false
 		for i, change := range changes {

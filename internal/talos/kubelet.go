@@ -75,23 +75,16 @@ func (m *Machine) kubeletRuns(ctx context.Context, s *session, image string) err
 		return serviceIn(ctx, s, kubeletServiceID)
 	})
 
-	switch {
-	case errors.Is(err, ErrGone):
-		return fmt.Errorf("%w: it does not run", ErrInProgress)
-	case err != nil:
-		return err
+	if err != nil {
+		return notRunning(err)
 	}
 
 	changed := spec.Metadata().Version().Value() > 1
-
-	switch started, state := service.Metadata().Created(), service.TypedSpec(); {
-	case changed && !started.After(spec.Metadata().Updated()):
+	if changed && !service.Metadata().Created().After(spec.Metadata().Updated()) {
 		return fmt.Errorf("%w: Talos has not restarted it yet", ErrInProgress)
-	case !state.Running || !state.Healthy:
-		return fmt.Errorf("%w: it runs and is not healthy", ErrInProgress)
-	default:
-		return nil
 	}
+
+	return works(service, kubeletServiceID)
 }
 
 // kubeletNews is the last that Talos tells about the kubelet's service; what cannot be read

@@ -17,11 +17,7 @@ import (
 // RestartKubelet restarts a member's kubelet, which registers its node when it starts and at no other time. The
 // containers of pods go on. Safe to repeat.
 func (m *Machine) RestartKubelet(ctx context.Context) error {
-	if _, err := m.restartService(ctx, kubeletServiceID); err != nil {
-		return fmt.Errorf("restart %s of %s: %w", kubeletServiceID, m.address, err)
-	}
-
-	return nil
+	return m.restartService(ctx, kubeletServiceID)
 }
 
 // What Talos says to a restart that it does not do, with code Unknown (Talos 1.13, system/system.go/APIRestart).
@@ -31,34 +27,34 @@ var noRestart = []string{"doesn't support restart operation via API", "not defin
 // looks at that. Talos lets the kubelet and the services of extensions be restarted, and no others (Talos 1.13,
 // services/kubelet.go and extension.go, APIRestartAllowed); another one is a permanent ErrRejected. Safe to repeat.
 func (m *Machine) RestartService(ctx context.Context, service string) error {
-	before, err := m.restartService(ctx, service)
-	if err == nil {
-		err = m.settle(ctx, func(ctx context.Context) error { return m.runsAnew(ctx, service, before) })
+	before, err := m.startOf(ctx, service)
+	if err != nil {
+		return fmt.Errorf("restart %s of %s: %w", service, m.address, err)
 	}
 
-	if err != nil {
+	if err := m.restartService(ctx, service); err != nil {
+		return err
+	}
+
+	if err := m.settle(ctx, func(ctx context.Context) error { return m.runsAnew(ctx, service, before) }); err != nil {
 		return fmt.Errorf("restart %s of %s: %w", service, m.address, err)
 	}
 
 	return nil
 }
 
-// restartService says when the service had started that it restarts; zero where it did not run.
-func (m *Machine) restartService(ctx context.Context, service string) (before time.Time, err error) {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
-	if err != nil {
-		return before, err
+func (m *Machine) restartService(ctx context.Context, service string) error {
+	if err := m.sendRestart(ctx, service); err != nil {
+		return fmt.Errorf("restart %s of %s: %w", service, m.address, err)
 	}
 
-	started, err := bounded(ctx, m, func(ctx context.Context) (*v1alpha1.Service, error) {
-		return serviceIn(ctx, s, service)
-	})
+	return nil
+}
 
-	switch {
-	case err == nil:
-		before = started.Metadata().Created()
-	case !errors.Is(err, ErrGone):
-		return before, err
+func (m *Machine) sendRestart(ctx context.Context, service string) error {
+	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	if err != nil {
+		return err
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, m.fleet.options.Timeouts.Change)
@@ -68,17 +64,33 @@ func (m *Machine) restartService(ctx context.Context, service string) (before ti
 
 	for _, refusal := range noRestart {
 		if err != nil && strings.Contains(err.Error(), refusal) {
-			return before, wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, plain(err)))
+			return wait.Permanent(fmt.Errorf("%w: %w", ErrRejected, plain(err)))
 		}
 	}
 
-	return before, s.failed(err)
+	return s.failed(err)
 }
 
-// serviceIn is a service as Talos shows it while it runs, made anew with each start (Talos 1.13,
-// v1alpha1/service.go/Run).
-func serviceIn(ctx context.Context, s *session, id string) (*v1alpha1.Service, error) {
-	return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, id)
+// startOf is when a service was started; zero where it does not run.
+func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, err error) {
+	err = m.read(ctx, func(ctx context.Context, s *session) error {
+		if err := s.expect(cluster.Member); err != nil {
+			return err
+		}
+
+		service, err := serviceIn(ctx, s, id)
+		if errors.Is(err, ErrGone) {
+			return nil
+		}
+
+		if err == nil {
+			started = service.Metadata().Created()
+		}
+
+		return err
+	})
+
+	return started, err
 }
 
 // runsAnew is nil once a service was started after a time, and works.
@@ -91,20 +103,39 @@ func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) err
 		service, err := serviceIn(ctx, s, id)
 
 		switch {
-		case errors.Is(err, ErrGone):
-			return fmt.Errorf("%w: it does not run", ErrInProgress)
 		case err != nil:
-			return err
+			return notRunning(err)
 		case service.Metadata().Created().Equal(before):
 			return fmt.Errorf("%w: Talos has not restarted it yet", ErrInProgress)
-		case !service.TypedSpec().Running, !service.TypedSpec().Healthy && (!service.TypedSpec().Unknown || checked(id)):
-			return fmt.Errorf("%w: it runs and is not healthy", ErrInProgress)
 		default:
-			return nil
+			return works(service, id)
 		}
 	})
 }
 
-// checked is whether Talos looks at the health of a service that it lets be restarted: until it did, that is unknown,
-// as it stays for those of extensions (Talos 1.13, services/kubelet.go/HealthFunc; extension.go has none).
-func checked(id string) bool { return id == kubeletServiceID }
+// serviceIn is a service as Talos shows it while it runs, made anew with each start (Talos 1.13,
+// v1alpha1/service.go/Run); ErrGone while it does not.
+func serviceIn(ctx context.Context, s *session, id string) (*v1alpha1.Service, error) {
+	return get[*v1alpha1.Service](ctx, s, v1alpha1.NamespaceName, v1alpha1.ServiceType, id)
+}
+
+// notRunning says of a service that Talos does not show that it may run later.
+func notRunning(err error) error {
+	if errors.Is(err, ErrGone) {
+		return fmt.Errorf("%w: it does not run", ErrInProgress)
+	}
+
+	return err
+}
+
+// works is nil for a service that runs and is healthy. Talos looks at the health of the kubelet: until it did, that is
+// unknown, as it stays for the services of extensions (Talos 1.13, services/kubelet.go/HealthFunc; extension.go has
+// none).
+func works(service *v1alpha1.Service, id string) error {
+	state := service.TypedSpec()
+	if !state.Running || !state.Healthy && (!state.Unknown || id == kubeletServiceID) {
+		return fmt.Errorf("%w: it runs and is not healthy", ErrInProgress)
+	}
+
+	return nil
+}

@@ -519,7 +519,7 @@ func TestHealth_machines(t *testing.T) {
 				w.have.Etcd = cluster.EtcdState{}
 				w.have.Peers = nil
 				w.have.Kubernetes.Nodes[0].Addresses = []string{"10.0.0.1"}
-				w.have.Kubernetes.Nodes[0].OSImage = "Talos (v1.12.0)"
+				w.have.Kubernetes.Nodes[0].TalosVersion = "v1.12.0"
 				w.have.Kubernetes.Nodes[2].ControlPlane = true
 			},
 			want: []string{"10.0.0.1 Unknown does not answer v1.12.0", "cp-2 (10.0.0.2) Unknown running ", "cp-3 True  ", w1},
@@ -543,7 +543,7 @@ func TestHealth_machines(t *testing.T) {
 		"a worker is cordoned, and runs something else": {
 			breaks: func(w *watched) {
 				w.have.Kubernetes.Nodes[3].Unschedulable = true
-				w.have.Kubernetes.Nodes[3].OSImage = "Debian"
+				w.have.Kubernetes.Nodes[3].TalosVersion = ""
 			},
 			want: []string{cp1, cp2, cp3, "w-1 (10.0.0.9) False  "},
 		},
@@ -556,7 +556,7 @@ func TestHealth_machines(t *testing.T) {
 	for what, test := range tests {
 		w := newWatched()
 		w.have.Kubernetes.Nodes[3].Addresses = []string{"10.0.0.9"}
-		w.have.Kubernetes.Nodes[3].OSImage = "Talos (v1.13.0)"
+		w.have.Kubernetes.Nodes[3].TalosVersion = "v1.13.0"
 		test.breaks(w)
 
 		var got []string

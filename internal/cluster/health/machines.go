@@ -54,7 +54,7 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 		}
 
 		out = append(out, Machine{Title: titled(n.Name, address), Role: roleOf(n), Status: statusOf(&n, true),
-			TalosVersion: talosOf(&n), Node: &n})
+			TalosVersion: n.TalosVersion, Node: &n})
 	}
 
 	return out
@@ -67,7 +67,10 @@ func (p plane) isOn(n cluster.Node) bool {
 
 func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Machine {
 	m := Machine{Title: p.title, Role: cluster.ControlPlane, Talos: string(p.state.Stage), Node: node,
-		TalosVersion: cmp.Or(p.state.TalosVersion, talosOf(node))}
+		TalosVersion: p.state.TalosVersion}
+	if node != nil {
+		m.TalosVersion = cmp.Or(m.TalosVersion, node.TalosVersion)
+	}
 
 	if i := slices.IndexFunc(etcd.Members, func(e Member) bool { return e.ID == p.member }); i >= 0 {
 		m.Member = &etcd.Members[i]
@@ -132,19 +135,4 @@ func roleOf(n cluster.Node) cluster.Role {
 	}
 
 	return cluster.Worker
-}
-
-// talosOf is the version that a node reports as its system, which Talos calls "Talos (v1.13.0)" (Talos 1.13,
-// pkg/machinery/version, OSRelease).
-func talosOf(n *cluster.Node) string {
-	if n == nil {
-		return ""
-	}
-
-	version, ok := strings.CutPrefix(n.OSImage, "Talos (")
-	if !ok {
-		return ""
-	}
-
-	return strings.TrimSuffix(version, ")")
 }

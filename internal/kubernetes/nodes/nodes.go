@@ -84,7 +84,7 @@ func Of(node *corev1.Node) cluster.Node {
 		Cordoned:       marked(node),
 		ControlPlane:   controlPlane,
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
-		OSImage:        node.Status.NodeInfo.OSImage,
+		TalosVersion:   talosOf(node.Status.NodeInfo.OSImage),
 		BootID:         node.Status.NodeInfo.BootID,
 		Keys:           rotation.ParseKeys(node.Annotations[rotation.Annotation]),
 	}
@@ -148,4 +148,15 @@ func (n *Nodes) unlisted(ctx context.Context, name string) error {
 	default:
 		return err
 	}
+}
+
+// talosOf is the version of a system that is called "Talos (v1.13.0)" (Talos 1.13, pkg/machinery/version, OSRelease);
+// empty for another one.
+func talosOf(system string) string {
+	version, ok := strings.CutPrefix(system, "Talos (")
+	if !ok {
+		return ""
+	}
+
+	return strings.TrimSuffix(version, ")")
 }

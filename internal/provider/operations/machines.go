@@ -35,7 +35,7 @@ func workersOf(nodes cluster.KubernetesState) []cluster.Machine {
 	var workers []cluster.Machine
 
 	for _, node := range nodes.Nodes {
-		if node.ControlPlane || len(node.Addresses) == 0 || !strings.HasPrefix(node.OSImage, "Talos") {
+		if node.ControlPlane || len(node.Addresses) == 0 || node.TalosVersion == "" {
 			continue
 		}
 

@@ -64,7 +64,7 @@ func newSeen() *seen {
 func (s *seen) addNode(name, address string, controlPlane bool) {
 	s.have.Kubernetes.Nodes = append(s.have.Kubernetes.Nodes, cluster.Node{Name: name, Addresses: []string{address},
 		Ready: true, ReadyReason: "KubeletReady", ControlPlane: controlPlane, KubeletVersion: "v1.36.3",
-		OSImage: "Talos (v1.13.0)"})
+		TalosVersion: "v1.13.0"})
 }
 
 // degrade takes a control plane away, raises an alarm, makes one a learner, and cordons workers.
@@ -194,7 +194,7 @@ func TestPicture_foreignTextIsNoMarkup(t *testing.T) {
 		s.have.Etcd.Members[1].Name = evil
 		s.have.Kubernetes.Nodes[4].Name = evil
 		s.have.Kubernetes.Nodes[4].KubeletVersion = evil
-		s.have.Kubernetes.Nodes[3].OSImage = "Talos (" + evil + ")"
+		s.have.Kubernetes.Nodes[3].TalosVersion = evil
 		s.have.Kubernetes.Nodes[2].ReadyReason = evil
 		s.have.Kubernetes.Nodes[4].Addresses = []string{evil}
 
