@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -159,4 +160,31 @@ func TestOperate_restartsAService(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "doesn't support restart operation via API") {
 		t.Error(err)
 	}
+}
+
+// A rollback that took the machine down after nobody waited for it any more is not sent once more, which would go
+// forward again.
+func TestOperate_rollsBackOnce(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.create()
+	s.upgrade("v1.13.2")
+	s.converge()
+
+	s.timeouts.Settle = time.Nanosecond
+
+	if _, err := s.operates(operation.Operation{Kind: operation.Rollback}, "w-1"); err != nil {
+		t.Fatal(err)
+	}
+
+	if sent := s.order("Rollback"); len(sent) != 1 {
+		t.Errorf("sent %d times", len(sent))
+	}
+
+	if version := s.sim.Machine("w-1").TalosVersion(); version != "v1.13.0" {
+		t.Errorf("w-1 runs %s", version)
+	}
+
+	s.schedulable()
 }

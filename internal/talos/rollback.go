@@ -14,10 +14,10 @@ import (
 )
 
 // Rollback makes a member start with the Talos of its other boot entry, which is the one before its last upgrade, after
-// the hardware UUID was compared on a new connection, and returns when the machine went down. Disruptive, and not safe
-// to repeat: a second one goes forward again. ErrInProgress is a machine in any other sequence, which Talos would
-// interrupt (Talos 1.13, MachineService.Rollback, WithTakeover). Permanent are ErrUnsupported (a container, or no
-// system disk), ErrRejected (no other entry) and ErrNotAuthorised.
+// the hardware UUID was compared on a new connection, and returns when the machine went down, or was not seen to in
+// time. Disruptive, and not safe to repeat: a second one goes forward again. ErrInProgress is a machine in any other
+// sequence, which Talos would interrupt (Talos 1.13, MachineService.Rollback, WithTakeover). Permanent are
+// ErrUnsupported (a container, or no system disk), ErrRejected (no other entry) and ErrNotAuthorised.
 func (m *Machine) Rollback(ctx context.Context, uuid string) error {
 	if err := m.rollback(ctx, usableUUID(uuid)); err != nil {
 		return fmt.Errorf("roll back Talos on %s: %w", m.address, err)
@@ -37,11 +37,18 @@ func (m *Machine) rollback(ctx context.Context, uuid string) error {
 		return err
 	}
 
-	if err := m.sendRollback(ctx, s); err != nil && !s.ambiguous(err) {
+	sent := m.sendRollback(ctx, s)
+	if sent != nil && !s.ambiguous(sent) {
+		return sent
+	}
+
+	// One that was accepted reverts the boot entry before it answers, and is done, however late the machine goes down
+	// (Talos 1.13, v1alpha1_server.go/Rollback).
+	if err := m.settle(ctx, m.leftIdle(boot)); sent != nil {
 		return err
 	}
 
-	return m.settle(ctx, m.leftIdle(boot))
+	return nil
 }
 
 func (m *Machine) sendRollback(ctx context.Context, s *session) error {

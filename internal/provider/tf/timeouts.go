@@ -47,6 +47,9 @@ func DeadlineOf(
 	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: op, Limit: timeout})
 }
 
+// opInvoke is the one operation of an action.
+const opInvoke = "invoke"
+
 // InvokeDeadline bounds an action by what timeouts says of it.
 func InvokeDeadline(
 	ctx context.Context, limits actiontimeouts.Value, diags *diag.Diagnostics,
@@ -107,8 +110,8 @@ func TimeoutsAttribute(ctx context.Context, change string, operations map[string
 	return describedTimeouts(timeouts.AttributesAll(ctx), change, operations)
 }
 
-// ChangeTimeouts is timeouts of a resource that asks nothing while it is refreshed or destroyed: description says what a
-// create and an update take.
+// ChangeTimeouts is timeouts of a resource that asks nothing while it is refreshed or destroyed: description says what
+// a create and an update take.
 func ChangeTimeouts(ctx context.Context, description string) schema.Attribute {
 	return describedTimeouts(timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true}), TerraformOnly,
 		map[string]string{string(OpCreate): description, string(OpUpdate): description})
@@ -141,9 +144,9 @@ func ActionTimeouts(ctx context.Context, description string) action.Attribute {
 
 	attribute.MarkdownDescription = timeoutsText
 
-	if operation, ok := attribute.Attributes[string(opInvoke)].(action.StringAttribute); ok {
+	if operation, ok := attribute.Attributes[opInvoke].(action.StringAttribute); ok {
 		operation.Description, operation.MarkdownDescription = "", description
-		attribute.Attributes[string(opInvoke)] = operation
+		attribute.Attributes[opInvoke] = operation
 	}
 
 	return attribute
@@ -159,7 +162,6 @@ const (
 	OpUpdate Operation = "update"
 	// OpDelete is the operation of a destroy.
 	OpDelete Operation = "delete"
-	opInvoke Operation = "invoke"
 )
 
 // The time of operations that timeouts says nothing about.
