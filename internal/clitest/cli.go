@@ -82,6 +82,17 @@ func Newest(tb testing.TB) CLI {
 	return CLI{Name: "terraform", Path: Asset(tb, filepath.Join("terraform-current", "terraform"))}
 }
 
+// Tofu returns OpenTofu, for what Terraform lacks: encryption of state. It skips or fails like Asset.
+func Tofu(tb testing.TB) CLI {
+	tb.Helper()
+
+	if os.Getenv("TF_ACC") == "" {
+		tb.Skip("acceptance test: set TF_ACC=1, or run `make testacc`")
+	}
+
+	return CLI{Name: "tofu", Path: Asset(tb, "tofu")}
+}
+
 // Asset returns the path of a program that tools/testbed/build makes: such as etcd, talosctl or tofu. Without it the
 // test is skipped, or fails when TALOSOP_REQUIRE_ASSETS is set.
 func Asset(tb testing.TB, name string) string {

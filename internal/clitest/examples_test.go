@@ -22,9 +22,21 @@ const requiredProviders = `terraform {
 }
 `
 
-// otherProviders is the example whose other providers are in registries alone: TestAccOtherProviders of internal/provider
-// applies it with what stands in for them.
-const otherProviders = "guides/other-providers"
+// otherProviders are the examples whose other providers are in registries alone: TestAccOtherProviders of internal/provider
+// applies the first with what stands in for them, and TestAccExamples_clouds validates the others.
+var otherProviders = []string{
+	"guides/other-providers", "stacks/vms/aws", "stacks/vms/hetzner", "stacks/vms/libvirt", "stacks/vms/proxmox",
+}
+
+// applied are examples that tests of internal/provider apply on every change, which shows more: TestAccExamples_appliedTogether,
+// TestAccExamples_testsOfTheModule.
+var applied = []string{
+	"modules/cluster", "stacks/air-gapped", "stacks/backup", "stacks/ha", "stacks/machines", "stacks/vms",
+	"stacks/vms/stand-in",
+}
+
+// passphrase is for the example that encrypts its state: OpenTofu asks for it in an init already.
+const passphrase = "TF_VAR_passphrase"
 
 // TestAccExamples_validate holds every example to what its reader will do with it: copy the folder and run a CLI in it.
 // Each runs under one of them, always the same; under every one in make test-all.
@@ -38,13 +50,18 @@ func TestAccExamples_validate(t *testing.T) {
 
 	for _, folder := range folders {
 		name := filepath.ToSlash(folder)
-		if name == otherProviders {
+		if slices.Contains(otherProviders, name) || slices.Contains(applied, name) && !testenv.Everything() {
 			continue
 		}
 
 		chosen := clis
 		if !testenv.Everything() {
 			chosen = clis[crc32.ChecksumIEEE([]byte(name))%uint32(len(clis)):][:1] //nolint:gosec // there are two
+		}
+
+		// Only OpenTofu reads these files.
+		if files, err := filepath.Glob(filepath.Join(examples, folder, "*.tofu")); err == nil && len(files) > 0 {
+			chosen = []clitest.CLI{clitest.Tofu(t)}
 		}
 
 		// No other one knows what an action is.
@@ -56,8 +73,8 @@ func TestAccExamples_validate(t *testing.T) {
 			t.Run(name+" "+cli.Name, func(t *testing.T) {
 				t.Parallel()
 
-				w := clitest.NewWorkspace(t, cli)
-				w.CopyFrom(filepath.Join(examples, folder))
+				w := clitest.NewWorkspace(t, cli).Example(examples, folder)
+				w.Setenv(passphrase, "of sixteen characters or more")
 				oneImport(t, w, cli)
 				addFormer(t, w)
 				// Examples of one type leave out what the page of the provider says once.

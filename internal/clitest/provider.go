@@ -20,7 +20,7 @@ func (w *Workspace) Provider() string { return w.provider }
 func (w *Workspace) AddProvider(source, version, program string) {
 	w.t.Helper()
 
-	mirror := filepath.Join(filepath.Dir(w.Dir), "mirror")
+	mirror := filepath.Join(w.home, "mirror")
 	if err := mirrored(mirror, source, version, program); err != nil {
 		w.t.Fatalf("place the provider %s: %v", source, err)
 	}

@@ -19,6 +19,8 @@ import (
 type Workspace struct {
 	Dir string
 
+	// home is the folder of what belongs to the workspace beside Dir.
+	home     string
 	t        testing.TB
 	cli      CLI
 	provider string
@@ -67,7 +69,7 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 		tb.Fatalf("place the provider: %v", err)
 	}
 
-	w := &Workspace{Dir: filepath.Join(dir, "work"), t: tb, cli: cli, provider: provider}
+	w := &Workspace{Dir: filepath.Join(dir, "work"), home: dir, t: tb, cli: cli, provider: provider}
 
 	config, err := writeMirror(filepath.Join(dir, "mirror"), provider)
 	if err != nil {
@@ -124,6 +126,34 @@ func (w *Workspace) CopyFrom(dir string) {
 
 		w.Write(entry.Name(), string(content))
 	}
+}
+
+// Example lays a folder below examples into the workspace where it is there, with the modules that examples share, and
+// returns the workspace of that folder.
+func (w *Workspace) Example(examples, folder string) *Workspace {
+	w.t.Helper()
+
+	for _, part := range []string{"modules", folder} {
+		to := filepath.Join(w.Dir, part)
+		if _, err := os.Stat(to); err == nil {
+			continue // by another one
+		}
+
+		if err := os.CopyFS(to, os.DirFS(filepath.Join(examples, part))); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+
+	return w.At(folder)
+}
+
+// At is the workspace of a folder of this one, such as that of the second of two root modules.
+func (w *Workspace) At(folder string) *Workspace {
+	at := *w
+	at.Dir, at.env = filepath.Join(w.Dir, folder), slices.Clone(w.env)
+	at.shown, at.shownOf = nil, nil
+
+	return &at
 }
 
 // Read returns the content of the files of the workspace whose names match a pattern, one after the other.
@@ -264,7 +294,7 @@ func (w *Workspace) Resources() []string {
 // KeepTrace lets every later command log at level TRACE. That costs a tenth of the processor time of a test of the CLIs
 // (40 s instead of 36 for five of them), so that only tests that read the log ask for it.
 func (w *Workspace) KeepTrace() *Workspace {
-	w.trace = filepath.Join(filepath.Dir(w.Dir), "trace.log")
+	w.trace = filepath.Join(w.home, "trace.log")
 	w.env = append(w.env, "TF_LOG=TRACE", "TF_LOG_PATH="+w.trace)
 
 	return w

@@ -14,6 +14,7 @@ import (
 	resourcepkg "github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,15 +181,29 @@ func standIns() []standIn {
 func serveStandIns(t *testing.T, w *clitest.Workspace, cli clitest.CLI) {
 	t.Helper()
 
+	served := map[string]func() tfprotov6.ProviderServer{}
+	for _, p := range standIns() {
+		served["hashicorp/"+p.name] = providerserver.NewProtocol6(p)
+	}
+
+	serveOthers(t, w, cli, served)
+}
+
+// serveOthers serves other providers, by namespace and name, to the commands of a workspace until the test ends.
+func serveOthers(
+	t *testing.T, w *clitest.Workspace, cli clitest.CLI, others map[string]func() tfprotov6.ProviderServer,
+) {
+	t.Helper()
+
 	host := map[string]string{"terraform": "registry.terraform.io", "tofu": "registry.opentofu.org"}[cli.Name]
 	attached := map[string]any{}
 
-	for _, p := range standIns() {
-		address := host + "/hashicorp/" + p.name
+	for name, server := range others {
+		address := host + "/" + name
 		served, closed := make(chan *plugin.ReattachConfig), make(chan struct{})
 
 		go func() {
-			if err := tf6server.Serve(address, providerserver.NewProtocol6(p),
+			if err := tf6server.Serve(address, server,
 				tf6server.WithDebug(t.Context(), served, closed), tf6server.WithoutLogStderrOverride()); err != nil {
 				t.Errorf("serve %s: %v", address, err)
 			}

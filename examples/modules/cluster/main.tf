@@ -1,0 +1,67 @@
+# A whole cluster behind a few variables: the module that the stacks beside it share. Copy it and change it as your clusters need it.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+locals {
+  # Control planes hold the address of the endpoint among themselves, where that is no load balancer's.
+  virtual_ip = var.virtual_ip == null ? [] : [yamlencode({
+    apiVersion = "v1alpha1"
+    kind       = "Layer2VIPConfig"
+    name       = var.virtual_ip.address
+    link       = var.virtual_ip.link
+  })]
+}
+
+resource "talosop_secrets" "this" {
+  deletion_protection = var.deletion_protection
+}
+
+resource "talosop_cluster" "this" {
+  mode                   = "metal"
+  name                   = var.name
+  endpoint               = var.virtual_ip == null ? var.endpoint : "https://${var.virtual_ip.address}:6443"
+  secrets                = talosop_secrets.this.bundle
+  talos_version          = var.versions.talos
+  kubernetes_version     = var.versions.kubernetes
+  cni                    = var.cni
+  air_gapped             = var.air_gapped
+  registries             = var.registries
+  cluster_config_patches = var.config_patches
+  deletion_protection    = var.deletion_protection
+
+  # An object of its own, because what opens the snapshot is in no state.
+  restore_from = var.restore_from == null ? null : {
+    file          = var.restore_from.file
+    s3            = var.restore_from.s3
+    sha256        = var.restore_from.sha256
+    identities_wo = var.restore_identities
+  }
+
+  control_plane = {
+    install        = var.install
+    platform       = var.platform
+    machines       = var.control_planes
+    config_patches = local.virtual_ip
+  }
+
+  workers = {
+    for pool, machines in var.workers : pool => {
+      install  = var.install
+      platform = var.platform
+      machines = machines
+    }
+  }
+
+  # A create that could not finish is stored and continued by the next apply. This makes the run fail all the same.
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The cluster is ${self.phase}. Apply again to continue."
+    }
+  }
+}

@@ -1,0 +1,50 @@
+# Pools of workers that join a cluster which another root module made and tells of by its handle.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "cluster" {
+  description = "Handle of the cluster: the output of the module that made it."
+  type        = any
+  sensitive   = true
+}
+
+variable "pools" {
+  description = "Addresses of the machines by pool and name."
+  type        = map(map(string))
+}
+
+variable "talos_version" {
+  description = "Talos version that the machines run."
+  type        = string
+  default     = "v1.13.0"
+}
+
+resource "talosop_worker" "this" {
+  for_each = var.pools
+
+  name          = each.key
+  cluster       = var.cluster
+  talos_version = var.talos_version
+  install       = { disk = "/dev/sda" }
+  machines      = { for name, address in each.value : name => { address = address } }
+
+  # A pool changes a quarter of its machines at a time.
+  max_unavailable = "25%"
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The pool ${self.name} is ${self.phase}. Apply again to continue."
+    }
+  }
+}
+
+output "phases" {
+  description = "How far each pool has come."
+  value       = { for name, pool in talosop_worker.this : name => pool.phase }
+}

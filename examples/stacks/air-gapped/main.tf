@@ -1,0 +1,61 @@
+# Machines that reach nothing but a registry and a time server of one's own. They pull every image, those of Talos and of its installer
+# included, from paths of the registry that have the names of their origins: registry.k8s.io/pause is mirror/registry.k8s.io/pause.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control planes by name; an odd number."
+  type        = map(string)
+}
+
+variable "registry" {
+  description = "Name of the registry, and the certificate in PEM of the authority that signed its own."
+  type        = object({ host = string, ca = string })
+}
+
+variable "time_server" {
+  description = "Time server in the machines' network. Without one they would trust their clocks."
+  type        = string
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+module "cluster" {
+  source = "../../modules/cluster"
+
+  name                = "air-gapped"
+  endpoint            = var.endpoint
+  control_planes      = { for name, address in var.control_planes : name => { address = address } }
+  deletion_protection = var.deletion_protection
+  air_gapped          = true
+
+  registries = {
+    mirrors = {
+      for origin in ["docker.io", "factory.talos.dev", "gcr.io", "ghcr.io", "quay.io", "registry.k8s.io"] : origin => {
+        endpoints     = [{ url = "https://${var.registry.host}/v2/mirror/${origin}", override_path = true }]
+        skip_fallback = true
+      }
+    }
+    tls = { (var.registry.host) = { ca = var.registry.ca } }
+  }
+
+  config_patches = [yamlencode({ machine = { time = { servers = [var.time_server] } } })]
+}
+
+output "nodes" {
+  value = module.cluster.nodes
+}

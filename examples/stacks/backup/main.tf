@@ -1,0 +1,75 @@
+# Snapshots of etcd, and the way back from one. When the control planes lost their disks and wait in maintenance mode again, apply with
+# the snapshot that they are to begin with:
+#
+#   terraform apply -var restore="$(terraform output -raw latest)"
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control planes by name; an odd number."
+  type        = map(string)
+}
+
+variable "recipient" {
+  description = "Public key of age (`age-keygen`) that the snapshots are encrypted for: they hold every Secret of the cluster."
+  type        = string
+}
+
+variable "restore" {
+  description = "Key of the snapshot that the cluster is to come back with; leave it alone as long as all is well."
+  type        = string
+  default     = null
+}
+
+variable "identity" {
+  description = "The secret key of age; to restore, and for nothing else."
+  type        = string
+  default     = null
+  ephemeral   = true
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+locals {
+  # A folder of this computer. In a bucket instead: s3 = { bucket = "prod-backups", region = "eu-central-1" }, here and in restore_from.
+  folder = "${path.root}/backups"
+}
+
+module "cluster" {
+  source = "../../modules/cluster"
+
+  name                = "backup"
+  endpoint            = var.endpoint
+  control_planes      = { for name, address in var.control_planes : name => { address = address } }
+  deletion_protection = var.deletion_protection
+
+  restore_from       = var.restore == null ? null : { file = { path = "${local.folder}/${var.restore}" } }
+  restore_identities = var.identity == null ? null : [var.identity]
+}
+
+resource "talosop_etcd_backup" "this" {
+  cluster     = module.cluster.cluster
+  file        = { path = local.folder }
+  encryption  = { recipients = [var.recipient] }
+  compression = "zstd"
+  schedule    = "0 3 * * *" # when a run of Terraform is the first after three o'clock
+  retain      = { count = 14, min_age = "168h" }
+}
+
+output "latest" {
+  value = talosop_etcd_backup.this.key
+}

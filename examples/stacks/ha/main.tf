@@ -1,0 +1,51 @@
+# A cluster that bears the loss of a control plane: three of them, behind a virtual IP that they hold among themselves, so that no
+# load balancer is needed. Pods reach the API by way of KubePrism, which needs neither.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "virtual_ip" {
+  description = "A free address in the network of the control planes. It is nobody's while etcd has no quorum: the Talos API has no use of it."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control planes by name; three, or five."
+  type        = map(string)
+}
+
+variable "workers" {
+  description = "Addresses of the workers by name."
+  type        = map(string)
+  default     = {}
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+module "cluster" {
+  source = "../../modules/cluster"
+
+  name                = "ha"
+  virtual_ip          = { address = var.virtual_ip, link = "eth0" }
+  control_planes      = { for name, address in var.control_planes : name => { address = address } }
+  workers             = { general = { for name, address in var.workers : name => { address = address } } }
+  deletion_protection = var.deletion_protection
+}
+
+# Credentials for kubectl, valid for a day. The next apply writes new ones when less than a third of it is left.
+resource "talosop_kubeconfig_file" "this" {
+  cluster = module.cluster.cluster
+  path    = "${path.root}/kubeconfig"
+}
+
+output "nodes" {
+  value = module.cluster.nodes
+}

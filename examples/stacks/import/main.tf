@@ -1,0 +1,59 @@
+# A cluster that another tool made, or whose state was lost, as a stack of its own. Beside this file lies secrets.yaml, the secrets of
+# the cluster as `talosctl gen secrets` writes them; what a configuration may be read from is in the guide to imports. The first plan
+# says by path what the machines have that this configuration has not; nothing is sent to them before it is applied.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "cluster_name" {
+  type = string
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control planes by name."
+  type        = map(string)
+}
+
+variable "workers" {
+  description = "Addresses of the workers, by pool and name."
+  type        = map(map(string))
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+import {
+  to = module.cluster.talosop_secrets.this
+  id = "secrets.yaml"
+}
+
+import {
+  to = module.cluster.talosop_cluster.this
+  id = jsonencode({ secrets = "secrets.yaml", control_plane = var.control_planes, workers = var.workers })
+}
+
+module "cluster" {
+  source = "../../modules/cluster"
+
+  name                = var.cluster_name
+  endpoint            = var.endpoint
+  control_planes      = { for name, address in var.control_planes : name => { address = address } }
+  workers             = { for pool, machines in var.workers : pool => { for name, address in machines : name => { address = address } } }
+  deletion_protection = var.deletion_protection
+}
+
+output "nodes" {
+  value = module.cluster.nodes
+}

@@ -1,0 +1,74 @@
+# A resource for each machine, from one map: machines that differ in disks, labels or versions, and a plan that shows each by itself.
+# Adding a line adds a machine; taking one out drains it, takes it out of etcd and resets it.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+variable "machines" {
+  description = "All machines by name."
+  type = map(object({
+    role          = string # controlplane or worker
+    address       = string
+    disk          = optional(string, "/dev/sda")
+    talos_version = optional(string, "v1.13.0")
+    labels        = optional(map(string), {})
+  }))
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+resource "talosop_secrets" "this" {
+  deletion_protection = var.deletion_protection
+}
+
+locals {
+  control_planes = { for name, machine in var.machines : name => machine.address if machine.role == "controlplane" }
+
+  # What the machines have to know of each other. talosop_cluster and talosop_control_plane export the same.
+  cluster = {
+    name               = "machines"
+    endpoint           = var.endpoint
+    secrets            = talosop_secrets.this.bundle
+    talos_endpoints    = values(local.control_planes) # all of them: they are asked before etcd begins, or ends
+    kubernetes_version = "v1.36.3"
+    version_contract   = "v1.13"
+  }
+}
+
+resource "talosop_machine" "this" {
+  for_each = var.machines
+
+  cluster             = local.cluster
+  name                = each.key
+  role                = each.value.role
+  address             = each.value.address
+  bootstrap           = each.key == sort(keys(local.control_planes))[0] # exactly one begins etcd, the others join it
+  talos_version       = each.value.talos_version
+  install             = { disk = each.value.disk }
+  config_patches      = [yamlencode({ machine = { nodeLabels = each.value.labels } })]
+  deletion_protection = var.deletion_protection
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "${self.name} is ${self.phase}. Apply again to continue."
+    }
+  }
+}
+
+output "phases" {
+  value = { for name, machine in talosop_machine.this : name => machine.phase }
+}

@@ -1,0 +1,40 @@
+# The first of two root modules: the control plane, which few people may change. Those beside it get the handle, an output.
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "endpoint" {
+  description = "URL of the Kubernetes API."
+  type        = string
+}
+
+variable "control_planes" {
+  description = "Addresses of the control planes by name; an odd number."
+  type        = map(string)
+}
+
+variable "deletion_protection" {
+  description = "Refuse to destroy the cluster and its secrets. Set it to false and apply before destroying."
+  type        = bool
+  default     = true
+}
+
+module "cluster" {
+  source = "../../../modules/cluster"
+
+  name                = "modular"
+  endpoint            = var.endpoint
+  control_planes      = { for name, address in var.control_planes : name => { address = address } }
+  deletion_protection = var.deletion_protection
+}
+
+# It has the secrets of the cluster in it: whoever reads this state is its administrator. With the secrets in `clusters` of the
+# provider, in both root modules, it has none.
+output "cluster" {
+  value     = module.cluster.cluster
+  sensitive = true
+}

@@ -1,0 +1,100 @@
+# VMs of Proxmox from the nocloud image of Talos: cloud-init gives each its address, and SMBIOS the UUID that it has to show.
+
+terraform {
+  required_providers {
+    proxmox = { source = "bpg/proxmox", version = ">= 0.70" }
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "vms" {
+  description = "address with its prefix, such as 10.0.0.11/24; node is the host of Proxmox."
+  type        = map(object({ role = string, node = string, address = string, gateway = string }))
+}
+
+data "talosop_image" "this" {
+  talos_version = "v1.13.0"
+  platform      = "nocloud"
+}
+
+resource "proxmox_virtual_environment_download_file" "talos" {
+  for_each = toset([for vm in values(var.vms) : vm.node])
+
+  node_name               = each.key
+  datastore_id            = "local"
+  content_type            = "iso"
+  file_name               = "talos-${data.talosop_image.this.schematic_id}.img"
+  url                     = data.talosop_image.this.disk_image
+  decompression_algorithm = "zst"
+  overwrite               = false
+}
+
+resource "proxmox_virtual_environment_vm" "this" {
+  for_each = var.vms
+
+  name            = each.key
+  node_name       = each.value.node
+  stop_on_destroy = true # the machine was reset by then, and does not listen to ACPI
+
+  smbios {
+    uuid = uuidv5("dns", "${each.key}.vms.example.internal")
+  }
+
+  cpu {
+    cores = 4
+    type  = "host"
+  }
+
+  memory {
+    dedicated = 8192
+  }
+
+  disk {
+    datastore_id = "local-lvm"
+    file_id      = proxmox_virtual_environment_download_file.talos[each.value.node].id
+    interface    = "scsi0"
+    size         = 40
+  }
+
+  network_device {
+    bridge = "vmbr0"
+  }
+
+  operating_system {
+    type = "l26"
+  }
+
+  initialization {
+    datastore_id = "local-lvm"
+
+    ip_config {
+      ipv4 {
+        address = each.value.address
+        gateway = each.value.gateway
+      }
+    }
+  }
+
+  # To replace a VM, give the new one another name and address in vms: for a while both are there.
+  lifecycle {
+    create_before_destroy = true
+    ignore_changes        = [disk[0].file_id] # another image is for new VMs: talosop upgrades those that run
+  }
+}
+
+output "machines" {
+  value = {
+    for name, vm in proxmox_virtual_environment_vm.this : name => {
+      address = split("/", var.vms[name].address)[0]
+      uuid    = vm.smbios[0].uuid
+    }
+  }
+}
+
+output "install" {
+  value = null # the disk is the image
+}
+
+output "platform" {
+  value = "nocloud"
+}

@@ -1,0 +1,522 @@
+package provider
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
+)
+
+// ground is what an example is applied on.
+type ground struct {
+	// variables are those of its root modules.
+	variables map[string]any
+	files     map[string]string
+	// created looks at what the first apply made; nil for what a plan without changes says.
+	created func(t *testing.T, w *clitest.Workspace)
+	// changes are what comes after it, each an apply with other variables; at is the module that the example is, "" for the
+	// root module.
+	changes []func(t *testing.T) (variables map[string]any, changed func(t *testing.T, at, output string))
+	// gone looks at what the destroy left.
+	gone func(t *testing.T)
+}
+
+// metal is machines that wait in maintenance mode.
+func metal(t *testing.T, opts sim.Options, controlPlanes, workers int) (*site, ground) {
+	t.Helper()
+
+	s := newSiteWith(t, opts, controlPlanes, workers)
+
+	return s, ground{
+		variables: map[string]any{
+			"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "deletion_protection": false,
+		},
+		gone: s.expectBlank,
+	}
+}
+
+// manyExamples are applied in one root module on every change, which costs a third of what it costs to apply each of them.
+func manyExamples() map[string]func(t *testing.T) ground {
+	return map[string]func(t *testing.T) ground{
+		"air-gapped": withoutNetwork, "backup": withBackups, "ha": onVirtualIP, "machines": onSingleMachines, "vms": onVMs,
+	}
+}
+
+// Examples are what their reader gets: applied as they are, with nothing to change afterwards, changed as their comments
+// say, and nothing left by their destroy. The quickstart is applied by the scenarios of internal/e2e.
+func TestAccExamples_appliedTogether(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		w := clitest.NewWorkspace(t, cli)
+		grounds, calls := map[string]ground{}, map[string]map[string]any{}
+
+		for name, begin := range manyExamples() {
+			w.Example("../../examples", "stacks/"+name)
+
+			grounds[name], calls[name] = begin(t), map[string]any{"source": "./stacks/" + name}
+			maps.Copy(calls[name], grounds[name].variables)
+		}
+
+		apply := func(when string) string {
+			w.Write("main.tf.json", encoded(t, map[string]any{"module": calls}))
+
+			output := w.MustRun("apply", "-auto-approve").Output()
+			expectNoChanges(t, w, when)
+
+			return output
+		}
+
+		w.Write("main.tf.json", encoded(t, map[string]any{"module": calls}))
+		w.Init()
+		apply("after the create")
+
+		var checks []func(output string)
+
+		for name, on := range grounds {
+			if on.created != nil {
+				on.created(t, w)
+			}
+
+			if len(on.changes) > 0 {
+				variables, changed := on.changes[0](t)
+				maps.Copy(calls[name], variables)
+
+				checks = append(checks, func(output string) { changed(t, "module."+name+".", output) })
+			}
+		}
+
+		output := apply("after the changes")
+		for _, check := range checks {
+			check(output)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+		expectEmptyState(t, w)
+
+		for _, on := range grounds {
+			on.gone(t)
+		}
+	})
+}
+
+// The same for each of them, with all its changes, and for those that cannot be modules of one root module.
+func TestAccExamples_applied(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccExamples_appliedTogether", "TestAccExamples_validate", "TestAccImport_plansNothing",
+		"TestAccContainer_stackOfModules", "TestAccAddon_lifecycle", "TestAccTalosUpgrade_twoMinorVersions")
+	t.Parallel()
+
+	examples := map[string]func(t *testing.T, cli clitest.CLI) ground{
+		"stacks/modular/cluster stacks/modular/workers": onTwoRootModules,
+		"stacks/cni":     withoutCNI,
+		"stacks/import":  onARunningCluster,
+		"stacks/upgrade": onOlderTalos,
+		"container":      onAHostCluster,
+	}
+	for name, begin := range manyExamples() {
+		examples["stacks/"+name] = func(t *testing.T, _ clitest.CLI) ground {
+			t.Helper()
+
+			return begin(t)
+		}
+	}
+
+	for folders, begin := range examples {
+		t.Run(folders, func(t *testing.T) {
+			t.Parallel()
+
+			inOneCLI(t, func(t *testing.T, cli clitest.CLI) { applyExample(t, cli, strings.Fields(folders), begin(t, cli)) })
+		})
+	}
+}
+
+// applyExample takes an example of one or more root modules, which are applied in their order, through its life.
+func applyExample(t *testing.T, cli clitest.CLI, folders []string, on ground) {
+	t.Helper()
+
+	base := clitest.NewWorkspace(t, cli)
+	setVariables(t, base, on.variables)
+
+	var roots []*clitest.Workspace
+
+	for _, folder := range folders {
+		w := base.Example("../../examples", folder)
+		roots = append(roots, w)
+
+		for name, content := range on.files {
+			w.Write(name, content)
+		}
+
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+	}
+
+	for _, w := range roots {
+		expectNoChanges(t, w, "after the create")
+	}
+
+	last := roots[len(roots)-1]
+	if on.created != nil {
+		on.created(t, last)
+	}
+
+	for _, change := range on.changes {
+		variables, changed := change(t)
+		last.Write("zz.auto.tfvars.json", encoded(t, variables)) // after those of the example
+
+		changed(t, "", last.MustRun("apply", "-auto-approve").Output())
+		expectNoChanges(t, last, "after a change")
+	}
+
+	for _, w := range slices.Backward(roots) {
+		w.MustRun("destroy", "-auto-approve")
+		expectEmptyState(t, w)
+	}
+
+	on.gone(t)
+}
+
+// setVariables sets variables by the environment, where those that a root module does not have are no matter.
+func setVariables(t *testing.T, w *clitest.Workspace, variables map[string]any) {
+	t.Helper()
+
+	for name, value := range variables {
+		text, ok := value.(string)
+		if !ok {
+			text = encoded(t, value)
+		}
+
+		w.Setenv("TF_VAR_"+name, text)
+	}
+}
+
+// expectEmptyState checks that nothing is left in state.
+func expectEmptyState(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	var state struct{ Resources []any }
+	must(t, json.Unmarshal([]byte(w.Read("terraform.tfstate")), &state))
+
+	if len(state.Resources) > 0 {
+		t.Errorf("the destroy left %v", state.Resources)
+	}
+}
+
+func onVirtualIP(t *testing.T) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 3, 0)
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.endpoint, "https://"), ":")
+	on.variables["virtual_ip"] = host
+	delete(on.variables, "endpoint")
+
+	on.created = func(t *testing.T, w *clitest.Workspace) {
+		t.Helper()
+
+		if s.EndpointHolder(s.endpoint) == nil {
+			t.Error("no control plane has the virtual IP")
+		}
+
+		for _, m := range s.controlPlane {
+			if !strings.Contains(string(m.Config()), "kind: Layer2VIPConfig\nname: "+host) {
+				t.Errorf("%s does not know of the virtual IP:\n%s", m.Name(), m.Config())
+			}
+		}
+
+		if !strings.Contains(w.Read("kubeconfig"), s.endpoint) {
+			t.Error("there is no kubeconfig")
+		}
+	}
+
+	return on
+}
+
+func onTwoRootModules(t *testing.T, _ clitest.CLI) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 2)
+	on.variables["pools"] = map[string]any{"batch": addresses(s.workers[:1]), "storage": addresses(s.workers[1:])}
+
+	return on
+}
+
+func onSingleMachines(t *testing.T) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 1)
+	on.variables["machines"] = map[string]any{
+		"cp-1": map[string]any{"role": "controlplane", "address": s.controlPlane[0].Address().String()},
+		"w-1": map[string]any{"role": "worker", "address": s.workers[0].Address().String(),
+			"labels": map[string]string{"rack": "b2"}},
+	}
+	delete(on.variables, "control_planes")
+
+	return on
+}
+
+// onVMs has VMs that come and go: one is taken out, and another one has other hardware in its place.
+func onVMs(t *testing.T) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 3)
+	delete(on.variables, "control_planes")
+
+	vm := func(role string, m *sim.Machine) map[string]string {
+		return map[string]string{"role": role, "address": m.Address().String(), "uuid": m.UUID()}
+	}
+	plane := vm("controlplane", s.controlPlane[0])
+	on.variables["vms"] = map[string]any{
+		"cp-1": plane, "w-1": vm("worker", s.workers[0]), "w-2": vm("worker", s.workers[1]),
+	}
+
+	changed := func(t *testing.T, at, output string) {
+		t.Helper()
+
+		done := strings.Index(output, at+"module.cluster.talosop_cluster.this: Modifications complete")
+
+		for _, gone := range []string{`vm["w-1"] (deposed object`, `vm["w-2"]: Destroying`} {
+			gone = at + "module.vms.terraform_data." + gone
+			if ended := strings.LastIndex(output, gone); done < 0 || ended < done {
+				t.Errorf("%s does not come after the change of the cluster:\n%s", gone, output)
+			}
+		}
+
+		expectWaiting(t, s.workers[:2]...)
+	}
+
+	on.changes = append(on.changes, func(*testing.T) (map[string]any, func(t *testing.T, at, output string)) {
+		return map[string]any{"vms": map[string]any{"cp-1": plane, "w-1": vm("worker", s.workers[2])}}, changed
+	})
+
+	return on
+}
+
+func withoutNetwork(t *testing.T) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 0)
+	registry := httptest.NewTLSServer(nil)
+	t.Cleanup(registry.Close)
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: registry.Certificate().Raw})
+	on.variables["registry"] = map[string]string{"host": "registry.test", "ca": string(ca)}
+	on.variables["time_server"] = "192.0.2.123"
+	on.created = func(t *testing.T, _ *clitest.Workspace) {
+		t.Helper()
+
+		config := string(s.controlPlane[0].Config())
+		for _, want := range []string{"registry.test/v2/mirror/ghcr.io", "192.0.2.123"} {
+			if !strings.Contains(config, want) {
+				t.Errorf("the machine does not know of %s:\n%s", want, config)
+			}
+		}
+	}
+
+	return on
+}
+
+func withoutCNI(t *testing.T, _ clitest.CLI) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)
+	kubetest.Attach(t, s.Simulator)
+
+	on.files = map[string]string{"cni-1.0.0.tgz": string(kubetest.CNI.Package("1.0.0"))}
+	on.variables["network"] = map[string]string{"chart": "./cni-1.0.0.tgz"}
+
+	return on
+}
+
+// withBackups loses the control plane's disk and comes back with what the snapshot has.
+func withBackups(t *testing.T) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 0)
+	identity, key := newIdentity(t), ""
+	on.variables["recipient"] = identity.Recipient().String()
+
+	on.created = func(t *testing.T, w *clitest.Workspace) {
+		t.Helper()
+
+		keys, err := filepath.Glob(filepath.Join(w.Dir, "backups", "backup", "*.db.zst.age"))
+		if err != nil || len(keys) != 1 {
+			t.Fatalf("snapshots are %v (%v), want one", keys, err)
+		}
+
+		key = "backup/" + filepath.Base(keys[0])
+	}
+
+	on.changes = append(on.changes, func(t *testing.T) (map[string]any, func(t *testing.T, at, output string)) {
+		t.Helper()
+
+		lost := restorable{site: s}
+		lost.wipe(t)
+
+		return map[string]any{"restore": key, "identity": identity.String()}, func(t *testing.T, _, _ string) {
+			t.Helper()
+
+			if uploads := s.CallsTo("EtcdRecover"); len(uploads) != 1 {
+				t.Errorf("a snapshot was uploaded %d times", len(uploads))
+			}
+		}
+	})
+	return on
+}
+
+// onOlderTalos raises the versions, one step after the other.
+func onOlderTalos(t *testing.T, _ clitest.CLI) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{TalosVersion: "v1.12.12"}, 1, 0)
+	for _, step := range [][2]string{{"v1.13.2", "v1.35.4"}, {"v1.13.2", "v1.36.3"}, {"v1.14.1", "v1.37.2"}} {
+		on.changes = append(on.changes, func(*testing.T) (map[string]any, func(t *testing.T, at, output string)) {
+			variables := map[string]any{"versions": map[string]string{"talos": step[0], "kubernetes": step[1]}}
+
+			return variables, func(t *testing.T, _, _ string) {
+				t.Helper()
+
+				m := s.controlPlane[0]
+				if m.TalosVersion() != step[0] || !strings.Contains(string(m.Config()), "kubelet:"+step[1]) {
+					t.Errorf("after %v it runs %s:\n%s", step, m.TalosVersion(), m.Config())
+				}
+			}
+		})
+	}
+
+	return on
+}
+
+// onARunningCluster is a cluster whose state is lost: that of the quickstart.
+func onARunningCluster(t *testing.T, cli clitest.CLI) ground {
+	t.Helper()
+
+	s, on := metal(t, sim.Options{}, 1, 1)
+	former := s.quickstart(t, cli, nil)
+	former.MustRun("apply", "-auto-approve")
+
+	bundle, _ := former.Attribute("talosop_secrets.this", "bundle").(string)
+
+	s.ForgetCalls()
+
+	on.files = map[string]string{"secrets.yaml": bundle}
+	on.variables["cluster_name"] = "quickstart"
+	on.variables["workers"] = map[string]any{"general": addresses(s.workers)}
+	on.created = func(t *testing.T, _ *clitest.Workspace) {
+		t.Helper()
+		s.nothingWasSent(t)
+	}
+
+	return on
+}
+
+func onAHostCluster(t *testing.T, _ clitest.CLI) ground {
+	t.Helper()
+
+	s := newHostSite(t)
+
+	return ground{
+		variables: map[string]any{"kubeconfig": s.Kubeconfig(), "namespace": s.namespace + "-example"},
+		files:     map[string]string{"context_override.tf": "variable \"context\" {\n  default = null\n}\n"},
+		gone: func(t *testing.T) {
+			t.Helper()
+			s.expectNothing(t, "dev")
+		},
+	}
+}
+
+// The module of the examples has tests of its own, in the language of the CLI, which pass: plans, and a cluster that is
+// made and destroyed.
+func TestAccExamples_testsOfTheModule(t *testing.T) {
+	t.Parallel()
+
+	s, on := metal(t, sim.Options{}, 1, 0)
+	w := clitest.NewWorkspace(t, clitest.Tofu(t)).Example("../../examples", "modules/cluster")
+	planes := map[string]any{"cp-1": map[string]string{"address": s.controlPlane[0].Address().String()}}
+
+	w.Init()
+	says(t, w.MustRun("test", "-var", "endpoint="+s.endpoint, "-var", "control_planes="+encoded(t, planes)),
+		"4 passed, 0 failed")
+
+	if len(s.CallsTo("Bootstrap")) != 1 {
+		t.Error("no cluster was made")
+	}
+
+	on.gone(t)
+}
+
+// State and plans that OpenTofu encrypts have no secret in clear text, are read with the passphrase, and with no other one.
+func TestAccExamples_encryptedState(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccExamples_validate", "TestAccSavedPlan_ofEveryResourceWithMachines")
+	t.Parallel()
+
+	_, on := metal(t, sim.Options{}, 1, 0)
+	w := clitest.NewWorkspace(t, clitest.Tofu(t)).Example("../../examples", "stacks/encrypted-state")
+
+	on.variables["passphrase"] = "correct horse battery staple"
+	setVariables(t, w, on.variables)
+
+	w.Init()
+	w.MustRun("plan", "-out", "create.tfplan")
+	w.MustRun("apply", "create.tfplan")
+	w.MustRun("plan", "-destroy", "-out", "destroy.tfplan")
+	expectNoChanges(t, w, "after the create")
+
+	shown := w.MustRun("show", "-json").Stdout
+	bundle := inModule(t, shown, "talosop_secrets")
+	texts := map[string]string{"the state": w.Read("terraform.tfstate"), "a plan": w.Read("destroy.tfplan")}
+	holdsNone(t, bundle, texts)
+
+	for where, text := range texts {
+		if !strings.Contains(text, `"encrypted_data"`) {
+			t.Errorf("%s is not encrypted:\n%.200s", where, text)
+		}
+	}
+
+	setVariables(t, w, map[string]any{"passphrase": "incorrect horse battery staple"})
+	says(t, fails(t, w, "plan"), "decryption failed for all provided methods")
+	setVariables(t, w, on.variables)
+
+	w.MustRun("apply", "destroy.tfplan")
+	on.gone(t)
+}
+
+// inModule is the bundle of secrets in the state of a module, as `show -json` has it.
+func inModule(t *testing.T, shown, kind string) string {
+	t.Helper()
+
+	var state struct {
+		Values struct {
+			RootModule struct {
+				ChildModules []struct {
+					Resources []struct {
+						Type   string
+						Values map[string]any
+					}
+				} `json:"child_modules"`
+			} `json:"root_module"`
+		}
+	}
+
+	must(t, json.Unmarshal([]byte(shown), &state))
+
+	for _, module := range state.Values.RootModule.ChildModules {
+		for _, r := range module.Resources {
+			if bundle, ok := r.Values["bundle"].(string); ok && r.Type == kind {
+				return bundle
+			}
+		}
+	}
+
+	t.Fatalf("there is no %s in %.200s", kind, shown)
+
+	return ""
+}
