@@ -64,8 +64,8 @@ func TestAccExamples_validate(t *testing.T) {
 			chosen = []clitest.CLI{clitest.Tofu(t)}
 		}
 
-		// No other one knows what an action is.
-		if strings.HasPrefix(name, "actions/") {
+		// No other one knows what an action or a list is.
+		if strings.HasPrefix(name, "actions/") || strings.HasPrefix(name, "list-resources/") {
 			chosen = []clitest.CLI{clitest.Newest(t)}
 		}
 
@@ -84,6 +84,10 @@ func TestAccExamples_validate(t *testing.T) {
 
 				w.Init()
 				w.MustRun("validate")
+
+				if w.Read("*.tfquery.hcl") != "" {
+					w.MustRun("validate", "-query")
+				}
 			})
 		}
 	}

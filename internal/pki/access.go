@@ -84,7 +84,7 @@ var (
 		Talos:     []string{RoleReader},
 	}
 	Inspecting = Access{
-		Operation: "`talosop_machine_info`",
+		Operation: "`talosop_machine_info`; a list of machines",
 		Talos:     []string{RoleReader}, Kubernetes: noKubernetes,
 	}
 	BackingUp = Access{

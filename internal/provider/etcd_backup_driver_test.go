@@ -297,7 +297,36 @@ func (d *driven) expectEmpty(t *testing.T, when string, config configuration) {
 func (d *driven) imports(t *testing.T, id string) outcome {
 	t.Helper()
 
-	resp, err := d.Server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: d.Name, ID: id})
+	return d.importsBy(t, &tfprotov6.ImportResourceStateRequest{TypeName: d.Name, ID: id})
+}
+
+// importsIdentity imports by an identity.
+func (d *driven) importsIdentity(t *testing.T, identity configuration) outcome {
+	t.Helper()
+
+	data := dynamic(t, valueOf(t, identityTypeOf(t, d.Name), identity))
+
+	return d.importsBy(t, &tfprotov6.ImportResourceStateRequest{
+		TypeName: d.Name, Identity: &tfprotov6.ResourceIdentityData{IdentityData: data}})
+}
+
+// identity is what a refresh stores as the identity.
+func (d *driven) identity(t *testing.T) tftypes.Value {
+	t.Helper()
+
+	resp, err := d.Server.ReadResource(t.Context(),
+		&tfprotov6.ReadResourceRequest{TypeName: d.Name, CurrentState: dynamic(t, d.state), Private: d.private})
+	if err != nil || resp.NewIdentity == nil {
+		t.Fatal(err, show(resp.Diagnostics))
+	}
+
+	return decoded(t, identityTypeOf(t, d.Name), resp.NewIdentity.IdentityData)
+}
+
+func (d *driven) importsBy(t *testing.T, req *tfprotov6.ImportResourceStateRequest) outcome {
+	t.Helper()
+
+	resp, err := d.Server.ImportResourceState(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
@@ -25,6 +28,8 @@ func testBackupImported(t *testing.T, b *backups) {
 	id := b.importOf(t, bucket, key)
 	d := drive(t, "talosop_etcd_backup", credentialed)
 	d.imports(t, encoded(t, id)).must(t)
+
+	b.importsByIdentity(t, d, bucket, key, id)
 
 	config["cluster"] = plain(t, fieldsOf(t, d.state)["cluster"])
 	d.expectEmpty(t, "after the import", config)
@@ -64,6 +69,48 @@ func testBackupImported(t *testing.T, b *backups) {
 	if done := drive(t, "talosop_etcd_backup", credentialed).imports(t, encoded(t, id)); !done.failed() ||
 		!strings.Contains(show(done.diagnostics), "no key of this cluster vouches") {
 		t.Errorf("a record without a key of the cluster: %s", show(done.diagnostics))
+	}
+}
+
+// importsByIdentity imports what was imported by an id once more, and looks at the identity that it has from then on.
+func (b *backups) importsByIdentity(t *testing.T, imported *driven, bucket configuration, key string, id map[string]any) {
+	t.Helper()
+
+	planes := []any{}
+	for _, m := range b.controlPlane {
+		planes = append(planes, m.Address().String())
+	}
+
+	identity := configuration{"secrets": id["secrets"], "control_plane": planes, "key": key,
+		"recipients": []any{testRecipient}}
+	maps.Copy(identity, bucket)
+
+	d := drive(t, "talosop_etcd_backup", credentialed)
+	if d.importsIdentity(t, identity).must(t); !d.state.Equal(imported.state) {
+		t.Errorf("by identity %s is imported, and by id %s", d.state, imported.state)
+	}
+
+	// A list of the bucket finds the same.
+	listed, said := query(t, credentialed, d.Name, configuration{"cluster": "test", "secrets_file": id["secrets"],
+		"control_plane": planes, "recipients": identity["recipients"], "s3": bucket}, true, 1)
+	if len(listed) != 1 || said != "" || !tftypes.NewValue(d.state.Type(), listed[0].resource).Equal(d.state) {
+		t.Errorf("the list has %s, and says %s", displays(listed), said)
+	}
+
+	delete(identity, "secrets")
+	identity["cluster"] = "test"
+
+	if got, want := d.identity(t), valueOf(t, identityTypeOf(t, d.Name), identity); !got.Equal(want) {
+		t.Errorf("the identity is %s, want %s", got, want)
+	}
+
+	for name, wrong := range map[string]any{"key": "other/x.db", "control_plane": nil, "cluster": nil} {
+		changed := maps.Clone(identity)
+		changed[name] = wrong
+
+		if done := drive(t, d.Name, credentialed).importsIdentity(t, changed); !done.failed() {
+			t.Errorf("an identity with %s %v is fine", name, wrong)
+		}
 	}
 }
 

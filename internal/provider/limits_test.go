@@ -120,7 +120,8 @@ func TestSchema_pagesAreShortAndInACategory(t *testing.T) {
 
 	categories := map[string]bool{}
 
-	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions", "actions"} {
+	for _, kind := range []string{"resources", "data-sources", "ephemeral-resources", "functions", "actions",
+		"list-resources"} {
 		pages, err := filepath.Glob("../../docs/" + kind + "/*.md")
 		must(t, err)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -24,6 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machineinfo"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/configdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/discovery"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
@@ -34,6 +36,7 @@ var (
 	_ provider.ProviderWithEphemeralResources = (*talosopProvider)(nil)
 	_ provider.ProviderWithFunctions          = (*talosopProvider)(nil)
 	_ provider.ProviderWithActions            = (*talosopProvider)(nil)
+	_ provider.ProviderWithListResources      = (*talosopProvider)(nil)
 )
 
 // New returns a constructor of the provider, as providerserver.Serve takes it.
@@ -106,6 +109,7 @@ func (p *talosopProvider) Configure(
 	m.Owners = providerdata.NewOwners() // a plan and its apply are each configured once
 
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData, resp.ActionData = &m, &m, &m, &m
+	resp.ListResourceData = &m
 }
 
 func (p *talosopProvider) Resources(context.Context) []func() resource.Resource {
@@ -129,6 +133,11 @@ func (p *talosopProvider) EphemeralResources(context.Context) []func() ephemeral
 // Actions implements the framework.
 func (p *talosopProvider) Actions(context.Context) []func() action.Action {
 	return operations.NewActions()
+}
+
+// ListResources implements the framework.
+func (p *talosopProvider) ListResources(context.Context) []func() list.ListResource {
+	return []func() list.ListResource{discovery.NewListResource, etcdbackup.NewListResource}
 }
 
 // Functions implements the framework.

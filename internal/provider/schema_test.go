@@ -49,6 +49,7 @@ func everyAttribute(t *testing.T, visit func(where string, a *tfprotov6.SchemaAt
 		schemas map[string]*tfprotov6.Schema
 	}{
 		{"resource ", resp.ResourceSchemas}, {"data ", resp.DataSourceSchemas}, {"ephemeral ", resp.EphemeralResourceSchemas},
+		{"list ", resp.ListResourceSchemas},
 	} {
 		for name, schema := range kind.schemas {
 			if schema.Block.Description == "" {

@@ -17,7 +17,7 @@ func NewServer(version string) func() tfprotov6.ProviderServer {
 	return func() tfprotov6.ProviderServer {
 		server, ok := providerserver.NewProtocol6(New(version)())().(served)
 		if !ok {
-			panic("provider: the framework serves no actions")
+			panic("provider: the framework serves no actions, or no lists")
 		}
 
 		return guarded{server}
@@ -31,13 +31,14 @@ func NewServer(version string) func() tfprotov6.ProviderServer {
 // it is as if the process had been killed, from which every operation goes on. The planned state would be no better:
 // of a create it makes an object that is tainted, and the next apply wipes its machines.
 //
-// List resources and state stores are interfaces of their own, which the provider has not.
+// State stores are an interface of their own, which the provider has not.
 type guarded struct{ served }
 
 // served is what the framework serves, and [tf6server] asks for.
 type served interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ActionServer
+	tfprotov6.ListResourceServer
 }
 
 // keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic.

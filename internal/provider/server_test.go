@@ -49,8 +49,11 @@ func TestServer_panics(t *testing.T) {
 		}
 
 		said := out[0].Interface()
-		if stream, ok := said.(*tfprotov6.InvokeActionServerStream); ok {
+		switch stream := said.(type) {
+		case *tfprotov6.InvokeActionServerStream:
 			said = slices.Collect(stream.Events)
+		case *tfprotov6.ListResourceServerStream:
+			said = slices.Collect(stream.Results)
 		}
 
 		text, err := json.Marshal(said)
@@ -113,6 +116,45 @@ func TestServer_panicShowsNoValues(t *testing.T) {
 	}
 }
 
+// listing finds something, and then panics.
+type listing struct {
+	served
+}
+
+func (listing) ListResource(
+	context.Context, *tfprotov6.ListResourceRequest,
+) (*tfprotov6.ListResourceServerStream, error) {
+	return &tfprotov6.ListResourceServerStream{Results: func(push func(tfprotov6.ListResourceResult) bool) {
+		if push(tfprotov6.ListResourceResult{DisplayName: "10.0.0.11"}) {
+			panic("swordfish")
+		}
+	}}, nil
+}
+
+// A list that panics half way says so after what it found, and without values.
+func TestServer_panicInAList(t *testing.T) {
+	t.Parallel()
+
+	stream, err := guarded{listing{}}.ListResource(t.Context(),
+		&tfprotov6.ListResourceRequest{TypeName: "talosop_machine"})
+	must(t, err)
+
+	results := slices.Collect(stream.Results)
+	if len(results) != 2 || results[0].DisplayName != "10.0.0.11" || len(results[1].Diagnostics) != 1 {
+		t.Fatalf("the results are %+v", results)
+	}
+
+	said := results[1].Diagnostics[0].Detail
+	if !strings.Contains(said, "The list of talosop_machine ended by a mistake") || strings.Contains(said, "swordfish") ||
+		!strings.Contains(said, "listing.ListResource") {
+		t.Errorf("it says %s", said)
+	}
+
+	for range stream.Results {
+		break // nobody listens any more
+	}
+}
+
 // What is served is guarded, and what the provider offers is all in it.
 func TestServer_guardsWhatIsServed(t *testing.T) {
 	t.Parallel()
@@ -124,12 +166,11 @@ func TestServer_guardsWhatIsServed(t *testing.T) {
 
 	// Their calls would not reach the provider through guarded.
 	told, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
-	if err != nil || len(told.ResourceSchemas) == 0 || len(told.ListResourceSchemas)+
-		len(told.StateStoreSchemas) > 0 {
+	if err != nil || len(told.ResourceSchemas) == 0 || len(told.StateStoreSchemas) > 0 {
 		t.Errorf("%d resources: %v", len(told.ResourceSchemas), err)
 	}
 
-	if len(told.EphemeralResourceSchemas) == 0 || len(told.ActionSchemas) == 0 {
-		t.Error("no ephemeral resources, or no actions")
+	if len(told.EphemeralResourceSchemas) == 0 || len(told.ActionSchemas) == 0 || len(told.ListResourceSchemas) == 0 {
+		t.Error("no ephemeral resources, no actions, or no lists")
 	}
 }

@@ -26,7 +26,7 @@ type peer struct {
 	// Talos prints it on the console in maintenance mode.
 	fingerprint string
 	// fqdn is the machine's host name and domain, after which Talos names its
-	// certificate (members only).
+	// certificate (members only; whoever belongs to another cluster says so without a proof).
 	fqdn string
 	// certificate is that of a member.
 	certificate cluster.Certificate
@@ -112,6 +112,11 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 
 	if leaf.Subject.CommonName == constants.MaintenanceServiceCommonName {
 		return g.admitMaintenance()
+	}
+
+	// That authority is called so in every cluster (machinery 1.14, config/generate/secrets/ca.go, NewTalosCA).
+	if slices.Contains(leaf.Issuer.Organization, "talos") {
+		g.peer.access, g.peer.fqdn = cluster.Foreign, leaf.Subject.CommonName
 	}
 
 	if g.identity.roots == nil {

@@ -19,8 +19,10 @@ import (
 type Info struct {
 	// Access is Maintenance or Member.
 	Access cluster.Access
-	Stage  cluster.Stage
-	Ready  bool
+	// Role is empty in maintenance mode.
+	Role  cluster.Role
+	Stage cluster.Stage
+	Ready bool
 	// TalosVersion such as v1.13.0; empty in maintenance mode before Talos 1.13.
 	TalosVersion string
 	// Platform such as metal or container.
@@ -72,7 +74,8 @@ type Extension struct {
 // Inspect asks the machine at an address about itself: authenticated when it is a
 // member of the cluster of the credentials, else in maintenance mode. It changes
 // nothing, needs no fleet and is bounded by Options.Timeouts.Observe. Fingerprints
-// of the options are looked up under the address. The error is of a class.
+// of the options are looked up under the address. The error is of a class. With ErrForeign, the access of what looks
+// like a member of another cluster is Foreign, and its host name and fingerprint are what it shows, without a proof.
 func Inspect(ctx context.Context, address string, o Options) (Info, error) {
 	id, err := o.Credentials.parse()
 	if err != nil {
@@ -85,9 +88,15 @@ func Inspect(ctx context.Context, address string, o Options) (Info, error) {
 		fmt.Errorf("%w: no complete answer within %s", ErrUnreachable, o.Timeouts.Observe))
 	defer cancel()
 
-	s, _, err := o.open(ctx, address, id, o.Fingerprints[address])
+	s, p, err := o.open(ctx, address, id, o.Fingerprints[address])
 	if err != nil {
-		return Info{}, fmt.Errorf("inspect the machine at %s: %w", address, err)
+		err = fmt.Errorf("inspect the machine at %s: %w", address, err)
+
+		if p.access == cluster.Foreign {
+			return Info{Access: p.access, Hostname: p.fqdn, Fingerprint: p.fingerprint}, err
+		}
+
+		return Info{}, err
 	}
 
 	defer s.close()
@@ -106,6 +115,13 @@ func (s *session) inspect(ctx context.Context, info *Info) error {
 
 	calls.Go(func() (err error) {
 		info.Stage, info.Ready, _, err = s.machineStatus(ctx)
+
+		return err
+	})
+	calls.Go(func() (err error) {
+		if s.peer.access == cluster.Member {
+			info.Role, err = s.machineType(ctx)
+		}
 
 		return err
 	})

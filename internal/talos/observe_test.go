@@ -231,9 +231,10 @@ func TestObserve_foreign(t *testing.T) {
 		}
 	}
 
-	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err,
-		talos.ErrForeign) {
-		t.Errorf("inspect without credentials: %v", err)
+	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
+	if !errors.Is(err, talos.ErrForeign) || info.Access != cluster.Foreign || info.Hostname == "" ||
+		info.Fingerprint == "" {
+		t.Errorf("inspect without credentials: %+v %v", info, err)
 	}
 
 	if calls := simulator.Calls(); len(calls) != 0 {
@@ -406,7 +407,8 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 	check := func(info talos.Info, access cluster.Access) {
 		t.Helper()
 
-		if info.Access != access || info.UUID != m.UUID() || info.Hostname != "rack-7" || info.Schematic != "376567988ad3" ||
+		role := map[cluster.Access]cluster.Role{cluster.Member: cluster.ControlPlane}[access]
+		if info.Access != access || info.Role != role || info.UUID != m.UUID() || info.Hostname != "rack-7" || info.Schematic != "376567988ad3" ||
 			info.TalosVersion != "v1.13.0" || info.Platform != "metal" || info.Fingerprint == "" {
 			t.Errorf("info %+v", info)
 		}

@@ -76,15 +76,7 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 
 // SetIdentity stores the identity of machines; CLIs without identities have none to store.
 func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kind, p machineset.Set) diag.Diagnostics {
-	if identity == nil {
-		return nil
-	}
-
-	values := map[string]attr.Value{
-		identityCluster: tf.TextOrNull(p.Settings.Name), identitySecrets: types.StringNull(),
-		identityName: types.StringNull(), identityWorkers: types.ListNull(types.StringType),
-		identityMachines: types.ListNull(types.StringType), identityControlPlane: types.ListNull(types.StringType),
-	}
+	values := map[string]attr.Value{identityCluster: tf.TextOrNull(p.Settings.Name)}
 
 	if p.Host == nil {
 		planes, workers := machinesOf(p, cluster.ControlPlane), machinesOf(p, cluster.Worker)
@@ -101,18 +93,42 @@ func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kin
 		values[identityName] = tf.TextOrNull(p.Groups[0].Pool)
 	}
 
+	return StoreIdentity(ctx, identity, IdentitySchema(kind), values)
+}
+
+// SetIdentityOf stores the identity of one machine as an import of it takes it: from is where the secrets of its
+// cluster are, and the zero value for a machine of no cluster that is known.
+func SetIdentityOf(
+	ctx context.Context, identity *tfsdk.ResourceIdentity, from Source, planes []string, name, address string,
+) diag.Diagnostics {
+	return StoreIdentity(ctx, identity, IdentitySchema(OfMachine), map[string]attr.Value{
+		identityCluster: tf.TextOrNull(from.Cluster), identitySecrets: tf.TextOrNull(from.Secrets),
+		identityControlPlane: tf.ListOrNull(planes), identityMachines: tf.TextList([]string{name + "=" + address}),
+	})
+}
+
+// StoreIdentity stores those of the values that an identity has; the others are null in it.
+func StoreIdentity(
+	ctx context.Context, identity *tfsdk.ResourceIdentity, schema identityschema.Schema, values map[string]attr.Value,
+) diag.Diagnostics {
+	if identity == nil {
+		return nil // a CLI without identities
+	}
+
 	typed := map[string]attr.Type{}
-	for name, attribute := range IdentitySchema(kind).Attributes {
+	for name, attribute := range schema.Attributes {
 		typed[name] = attribute.GetType()
 	}
 
-	for name := range values {
-		if _, there := typed[name]; !there {
-			delete(values, name)
+	stored := tf.NullValues(typed)
+
+	for name, value := range values {
+		if _, there := typed[name]; there {
+			stored[name] = value
 		}
 	}
 
-	object, diags := types.ObjectValue(typed, values)
+	object, diags := types.ObjectValue(typed, stored)
 	diags.Append(identity.Set(ctx, object)...)
 
 	return diags

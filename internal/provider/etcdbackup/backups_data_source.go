@@ -90,8 +90,7 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	at := store.PlaceOf(config.S3, config.File)
 
-	entries, err := d.list(ctx, at,
-		ownerOf(handle.Name.ValueString(), bundle).Archive(nil, at))
+	entries, err := listed(ctx, d.ProviderData, at, ownerOf(handle.Name.ValueString(), bundle))
 	if err != nil {
 		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
 
@@ -106,20 +105,18 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
 }
 
-// list asks the store of a place.
-func (d *etcdBackupsDataSource) list(ctx context.Context, at store.Place, of backup.Archive) ([]backup.Entry, error) {
-	if d.Stores.Unknown && at.Bucket.Bucket != "" && at.Bucket.Credentials.Profile == "" {
+// listed asks the store of a place for the snapshots of a cluster.
+func listed(ctx context.Context, m *providerdata.ProviderData, at store.Place, of owner) ([]backup.Entry, error) {
+	if m.Stores.Unknown && at.Bucket.Bucket != "" && at.Bucket.Credentials.Profile == "" {
 		return nil, fmt.Errorf("the credentials in s3 of the provider are not known before an apply")
 	}
 
-	ctx, from, err := at.Open(ctx, d.Stores)
+	ctx, from, err := at.Open(ctx, m.Stores)
 	if err != nil {
 		return nil, err
 	}
 
-	of.Store = from
-
-	return of.List(ctx)
+	return of.Archive(from, at).List(ctx)
 }
 
 // unlisted is the error of a store that could not be asked.

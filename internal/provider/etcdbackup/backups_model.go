@@ -165,7 +165,7 @@ func (m *EtcdBackupsModel) Fill(backups []judged) {
 }
 
 // Value is a snapshot as state has it.
-func (j judged) Value() attr.Value {
+func (j judged) Value() types.Object {
 	values := map[string]attr.Value{
 		"key": types.StringValue(j.Key), "time": timetypes.NewRFC3339TimeValue(j.Name.At), "size": types.Int64Value(j.Size),
 		"sha256": types.StringNull(), "database_size": types.Int64Null(), "revision": types.Int64Null(),

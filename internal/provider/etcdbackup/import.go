@@ -48,16 +48,20 @@ func parseBackupImport(id string) (backupImport, error) {
 		return request, err
 	}
 
+	return request, request.check()
+}
+
+func (r backupImport) check() error {
 	switch {
-	case request.Check() != nil:
-		return request, request.Check()
-	case len(request.ControlPlane) == 0:
-		return request, errors.New("control_plane is missing")
-	case request.Key == "":
-		return request, errors.New("key is missing")
+	case r.Check() != nil:
+		return r.Check()
+	case len(r.ControlPlane) == 0:
+		return errors.New("control_plane is missing")
+	case r.Key == "":
+		return errors.New("key is missing")
 	}
 
-	return request, nil
+	return nil
 }
 
 // location is `s3` and `file` of the configuration.
@@ -162,6 +166,10 @@ func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
 	request, err := parseBackupImport(req.ID)
+	if req.ID == "" && req.Identity != nil {
+		request, err = readIdentity(ctx, req.Identity)
+	}
+
 	if err != nil {
 		resp.Diagnostics.Append(backupNotImported("read the import id", err,
 			"Give a JSON object such as "+importOfBackup+"."))
@@ -186,6 +194,7 @@ func (r *Resource) ImportState(
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	resp.Diagnostics.Append(r.setIdentity(ctx, resp.Identity, model)...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, true)...)
 }
 

@@ -21,6 +21,7 @@ var (
 	_ resource.ResourceWithValidateConfig = (*Resource)(nil)
 	_ resource.ResourceWithModifyPlan     = (*Resource)(nil)
 	_ resource.ResourceWithImportState    = (*Resource)(nil)
+	_ resource.ResourceWithIdentity       = (*Resource)(nil)
 )
 
 // NewResource is talosop_etcd_backup.
@@ -35,6 +36,7 @@ type Resource struct {
 // Metadata implements the framework.
 func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
+	resp.ResourceBehavior.MutableIdentity = true // a further snapshot is an update
 }
 
 // Schema implements the framework.
@@ -84,6 +86,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 
 	// What was given and not planned is write-only, and not for state.
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(r.setIdentity(ctx, resp.Identity, plan)...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, ownKeyKey, given.place().OwnKey())...)
 }
 
@@ -117,6 +120,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	resp.Diagnostics.Append(r.setIdentity(ctx, resp.Identity, state)...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, observedKey, observed)...)
 }
 
@@ -174,6 +178,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(r.setIdentity(ctx, resp.Identity, plan)...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, ownKeyKey, given.place().OwnKey())...)
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, false)...)
 }

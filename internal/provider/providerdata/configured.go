@@ -51,6 +51,9 @@ func (c *ConfiguredAction) Configure(_ context.Context, req action.ConfigureRequ
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
+// ConfiguredList is a list resource's hold of the provider data; the framework configures it as a resource.
+type ConfiguredList = ConfiguredResource
+
 // providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before
 // the provider is.
 func providerDataOf(data any, diags *diag.Diagnostics) *ProviderData {

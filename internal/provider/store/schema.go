@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	list "github.com/hashicorp/terraform-plugin-framework/list/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -51,8 +52,13 @@ func KeepsBackups() map[string]schema.Attribute {
 
 // ListsBackups are the attributes of a data source that reads what a store holds. It has
 // no credentials of its own: data sources cannot keep them out of state.
-func ListsBackups() map[string]datasource.Attribute {
-	return tf.DataSourceAttributes(map[string]schema.Attribute{
+func ListsBackups() map[string]datasource.Attribute { return tf.DataSourceAttributes(listedPlace()) }
+
+// QueriesBackups are the same attributes of a list resource.
+func QueriesBackups() map[string]list.Attribute { return tf.ListAttributes(listedPlace()) }
+
+func listedPlace() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "The bucket that is read. Exactly one of `s3` and `file` is given. Its credentials are those " +
@@ -71,7 +77,7 @@ func ListsBackups() map[string]datasource.Attribute {
 				},
 			},
 		},
-	})
+	}
 }
 
 // RestoresBackup are the attributes that name one snapshot. change is what a change of the

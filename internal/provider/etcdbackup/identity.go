@@ -1,0 +1,183 @@
+package etcdbackup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// An identity says what an import id says, in the types that identities may have: what is in `s3` and `file` is beside
+// the rest, and what is nested deeper there is for import ids alone.
+
+// The attributes of identities that are no attributes of `s3`.
+const (
+	identityCluster      = "cluster"
+	identitySecrets      = "secrets"
+	identityControlPlane = "control_plane"
+	identityKey          = "key"
+	identityPath         = "path"
+	identityRecipients   = "recipients"
+)
+
+// identitySchema describes the identity of a backup: the snapshot that the resource took last.
+func identitySchema() identityschema.Schema {
+	attributes := map[string]identityschema.Attribute{
+		identityCluster: identityschema.StringAttribute{
+			OptionalForImport: true,
+			Description: "Name of the cluster. An import takes the secrets of this name in `clusters` of the provider, " +
+				"and state gets none.",
+		},
+		identitySecrets: identityschema.StringAttribute{
+			OptionalForImport: true,
+			Description: "For imports, in the place of `cluster`: path of a file written by `talosctl gen secrets`, or " +
+				"of the configuration of a control-plane machine.",
+		},
+		identityControlPlane: identityschema.ListAttribute{
+			RequiredForImport: true, ElementType: types.StringType,
+			Description: "Addresses of all control planes; they are in the handle.",
+		},
+		identityKey: identityschema.StringAttribute{
+			RequiredForImport: true, Description: "Key of the snapshot in the bucket, or its path below the folder.",
+		},
+		identityPath: identityschema.StringAttribute{
+			OptionalForImport: true, Description: "`file.path`: the folder that keeps the snapshot.",
+		},
+		identityRecipients: identityschema.ListAttribute{
+			OptionalForImport: true, ElementType: types.StringType,
+			Description: "`encryption.recipients`, which no snapshot tells.",
+		},
+	}
+
+	for name, attribute := range store.BucketAttributes("", "") {
+		said := "`s3." + name + "`."
+
+		switch attribute.(type) {
+		case schema.StringAttribute:
+			attributes[name] = identityschema.StringAttribute{OptionalForImport: true, Description: said}
+		case schema.BoolAttribute:
+			attributes[name] = identityschema.BoolAttribute{OptionalForImport: true, Description: said}
+		default: // what is nested
+		}
+	}
+
+	return identityschema.Schema{Attributes: attributes}
+}
+
+// IdentitySchema implements resource.ResourceWithIdentity.
+func (r *Resource) IdentitySchema(
+	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
+) {
+	resp.IdentitySchema = identitySchema()
+}
+
+// setIdentity stores the identity of the snapshot that was taken last; CLIs without identities have none to store.
+func (r *Resource) setIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, m Model) diag.Diagnostics {
+	// The secrets are not asked for: they are in no identity.
+	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+
+	diags.Append(storeIdentity(ctx, identity, clusterimport.Source{Cluster: handle.Name.ValueString()},
+		handle.TalosEndpoints, m)...)
+
+	return diags
+}
+
+// storeIdentity stores what an import of a snapshot goes by.
+func storeIdentity(
+	ctx context.Context, identity *tfsdk.ResourceIdentity, from clusterimport.Source, planes types.List, m Model,
+) diag.Diagnostics {
+	values := map[string]attr.Value{
+		identityCluster: tf.TextOrNull(from.Cluster), identitySecrets: tf.TextOrNull(from.Secrets), identityKey: m.Key,
+		identityControlPlane: types.ListNull(types.StringType), identityRecipients: types.ListNull(types.StringType),
+	}
+
+	if texts, known := tf.KnownStrings(planes); known {
+		values[identityControlPlane] = tf.ListOrNull(texts)
+	}
+
+	if recipients, ok := m.Encryption.Attributes()["recipients"].(types.List); ok {
+		values[identityRecipients] = recipients
+	}
+
+	if path, ok := m.File.Attributes()[identityPath]; ok {
+		values[identityPath] = path
+	}
+
+	for name, value := range m.S3.Attributes() {
+		switch value.(type) {
+		case types.String, types.Bool:
+			values[name] = value
+		default: // what is nested
+		}
+	}
+
+	return clusterimport.StoreIdentity(ctx, identity, identitySchema(), values)
+}
+
+// readIdentity reads an identity as an import id.
+func readIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity) (backupImport, error) {
+	var object types.Object
+
+	if identity.Get(ctx, &object).HasError() {
+		return backupImport{}, errors.New("the identity is not of the type that its schema has")
+	}
+
+	f := tf.Fields{Reader: &tf.Reader{}, Attributes: object}
+	list := func(name string) []string {
+		value, _ := object.Attributes()[name].(types.List)
+
+		return f.Texts(value)
+	}
+
+	request := backupImport{
+		Source:       clusterimport.Source{Cluster: f.Text(identityCluster), Secrets: f.Text(identitySecrets)},
+		ControlPlane: map[string]string{}, Key: f.Text(identityKey), Recipients: list(identityRecipients),
+	}
+
+	for _, address := range list(identityControlPlane) {
+		request.ControlPlane[address] = address
+	}
+
+	if folder, given := f.Value(identityPath); given {
+		request.File = map[string]any{identityPath: folder}
+	}
+
+	for name := range store.BucketAttributes("", "") {
+		var value any
+
+		switch v := object.Attributes()[name].(type) {
+		case types.String:
+			value = v.ValueString()
+		case types.Bool:
+			value = v.ValueBool()
+		}
+
+		if value == nil || f.Absent(name) {
+			continue
+		}
+
+		if request.S3 == nil {
+			request.S3 = map[string]any{}
+		}
+
+		request.S3[name] = value
+	}
+
+	if err := request.check(); err != nil {
+		return request, fmt.Errorf("the identity: %w", err)
+	}
+
+	return request, nil
+}

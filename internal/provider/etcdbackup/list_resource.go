@@ -1,0 +1,241 @@
+package etcdbackup
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
+	"github.com/hashicorp/terraform-plugin-framework/list/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+var (
+	_ list.ListResourceWithConfigure      = (*listResource)(nil)
+	_ list.ListResourceWithValidateConfig = (*listResource)(nil)
+)
+
+// NewListResource is the list resource talosop_etcd_backup.
+func NewListResource() list.ListResource { return &listResource{} }
+
+// listResource lists what a store holds for a cluster. It changes nothing.
+type listResource struct {
+	providerdata.ConfiguredList
+}
+
+// queryModel is the configuration of a list of backups.
+type queryModel struct {
+	Cluster      types.String `tfsdk:"cluster"`
+	SecretsFile  types.String `tfsdk:"secrets_file"`
+	ControlPlane types.List   `tfsdk:"control_plane"`
+	Recipients   types.List   `tfsdk:"recipients"`
+	S3           types.Object `tfsdk:"s3"`
+	File         types.Object `tfsdk:"file"`
+}
+
+// queryTimeout is how long a store may take, however many records it has. Whoever waits can interrupt it.
+const queryTimeout = 10 * time.Minute
+
+// Metadata implements the framework.
+func (l *listResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_etcd_backup"
+}
+
+// ListResourceConfigSchema implements the framework.
+func (l *listResource) ListResourceConfigSchema(
+	_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse,
+) {
+	attributes := map[string]schema.Attribute{
+		"cluster": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Name of the cluster whose snapshots are listed. Its secrets are those of this name in " +
+				"`clusters` of the provider, unless `secrets_file` is given.",
+		},
+		"secrets_file": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Path of a file with the secrets of the cluster: written by `talosctl gen secrets`, the " +
+				"configuration of a control-plane machine, or the state Secret of talos-operator.",
+		},
+		"control_plane": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Addresses of all control planes, for imports: the handle in the resource is read from them. " +
+				"No machine is asked unless the list includes resources.",
+		},
+		"recipients": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "`encryption.recipients` of snapshots that are encrypted, for imports: no snapshot tells them.",
+		},
+	}
+	maps.Copy(attributes, store.QueriesBackups())
+
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The snapshots of a cluster's etcd in a bucket or a folder, newest first, for `terraform " +
+			"query` (Terraform 1.14); `talosop_etcd_backups` tells the same to configurations. A snapshot that a key of the " +
+			"cluster recorded is imported by the identity that it is listed with, and needs `control_plane` for it.",
+		Attributes: attributes,
+	}
+}
+
+// ValidateListResourceConfig implements list.ListResourceWithValidateConfig.
+func (l *listResource) ValidateListResourceConfig(
+	ctx context.Context, req list.ValidateConfigRequest, resp *list.ValidateConfigResponse,
+) {
+	var config queryModel
+
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(store.ValidateStore(path.Empty(), config.S3, config.File)...)
+	}
+}
+
+// List implements list.ListResource.
+func (l *listResource) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
+	var config queryModel
+
+	diags := req.Config.Get(ctx, &config)
+	if diags.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diags)
+
+		return
+	}
+
+	ctx, backups, file, diags := l.snapshots(ctx, config)
+	if diags.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diags)
+
+		return
+	}
+
+	stream.Results = func(push func(list.ListResult) bool) {
+		if len(diags) > 0 && !push(list.ListResult{Diagnostics: diags}) {
+			return
+		}
+
+		for i, b := range backups {
+			if req.Limit > 0 && int64(i) >= req.Limit || !push(l.result(ctx, req, config, file, b)) {
+				return
+			}
+		}
+	}
+}
+
+// snapshots are those of the cluster, and its secrets, which the context hides from logs.
+func (l *listResource) snapshots(ctx context.Context, config queryModel) (
+	context.Context, []judged, clusterimport.SecretsFile, diag.Diagnostics,
+) {
+	name, at := config.Cluster.ValueString(), store.PlaceOf(config.S3, config.File)
+
+	file, err := config.source().Read(l.ProviderData)
+	if err != nil {
+		return ctx, nil, file, diag.Diagnostics{tf.Unable("list", "backups of etcd", finding.Report{
+			Attempted: "read the secrets of the cluster", Cause: strings.Split(err.Error(), "\n"),
+			Next: "Give secrets_file, or the secrets in `clusters` of the provider.",
+		})}
+	}
+
+	ctx = tf.MaskSecrets(ctx, file.Text)
+
+	asking, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+
+	entries, err := listed(asking, l.ProviderData, at, ownerOf(name, file.Bundle))
+	if err != nil {
+		return ctx, nil, file, diag.Diagnostics{unlisted(name, at, err)}
+	}
+
+	backups := Judge(entries, clusterhandle.HandleModel{})
+
+	return ctx, backups, file, append(missingFolder(at), unreadable(backups)...)
+}
+
+// source is where the secrets of the cluster are.
+func (m queryModel) source() clusterimport.Source {
+	if !m.SecretsFile.IsNull() {
+		return clusterimport.Source{Secrets: m.SecretsFile.ValueString()}
+	}
+
+	return clusterimport.Source{Cluster: m.Cluster.ValueString()}
+}
+
+// result is a snapshot in a list. That an import of it is not possible is a warning: the others are listed all the
+// same.
+func (l *listResource) result(
+	ctx context.Context, req list.ListRequest, config queryModel, file clusterimport.SecretsFile, b judged,
+) list.ListResult {
+	result := req.NewListResult(ctx)
+	result.DisplayName = b.String()
+
+	known := Model{S3: config.S3, File: config.File, storedModel: storedModel{Key: types.StringValue(b.Key)}}
+	if b.Name.Encrypted {
+		known.Encryption = types.ObjectValueMust(map[string]attr.Type{"recipients": config.Recipients.Type(ctx)},
+			map[string]attr.Value{"recipients": config.Recipients})
+	}
+
+	result.Diagnostics.Append(storeIdentity(ctx, result.Identity, config.source(), config.ControlPlane, known)...)
+
+	if req.IncludeResource {
+		l.describe(ctx, file, b, &result)
+	}
+
+	return result
+}
+
+// describe fills in the resource: all that an import reads, or what the store tells.
+func (l *listResource) describe(
+	ctx context.Context, file clusterimport.SecretsFile, b judged, result *list.ListResult,
+) {
+	request, err := readIdentity(ctx, result.Identity)
+	if err == nil {
+		model, diags := (&Resource{ConfiguredResource: l.ConfiguredList}).backupFrom(ctx, request, file)
+
+		for _, d := range diags {
+			result.Diagnostics.AddWarning(d.Summary(), d.Detail())
+		}
+
+		if !diags.HasError() {
+			result.Diagnostics.Append(result.Resource.Set(ctx, &model)...)
+
+			return
+		}
+	}
+
+	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("key"), b.Key)...)
+	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("size"), b.Size)...)
+	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, path.Root("time"), b.Value().Attributes()["time"])...)
+}
+
+// String says which snapshot it is, to people.
+func (j judged) String() string {
+	parts := []string{j.Name.At.UTC().Format(time.RFC3339), fmt.Sprintf("%d bytes", j.Size)}
+
+	if j.Name.Encrypted {
+		parts = append(parts, "encrypted")
+	}
+
+	if r := j.Record; r != nil {
+		parts = append(parts, finding.NonEmpty(prefixed("Talos ", r.TalosVersion),
+			prefixed("Kubernetes ", r.KubernetesVersion), prefixed("from ", r.Member))...)
+	}
+
+	return strings.Join(append(parts, finding.NonEmpty(prefixed("not restorable: ", j.Reason))...), ", ")
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return prefix + text
+}

@@ -1,0 +1,193 @@
+package discovery
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// model is the configuration of a list of machines.
+type model struct {
+	Addresses      types.List   `tfsdk:"addresses"`
+	Networks       types.List   `tfsdk:"networks"`
+	MaxAddresses   types.Int64  `tfsdk:"max_addresses"`
+	Connections    types.Int64  `tfsdk:"connections"`
+	ConnectTimeout tf.Duration  `tfsdk:"connect_timeout"`
+	Cluster        types.String `tfsdk:"cluster"`
+	SecretsFile    types.String `tfsdk:"secrets_file"`
+	Maintenance    types.Bool   `tfsdk:"maintenance"`
+}
+
+const (
+	defaultMaxAddresses   = 1024
+	mostAddresses         = 65536
+	defaultConnections    = 64
+	mostConnections       = 1024
+	defaultConnectTimeout = 2 * time.Second
+)
+
+func attributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"addresses": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "IP addresses (v4 or v6, without brackets) or host names that are asked, at port 50000. " +
+				"Where no machine answers is a warning.",
+		},
+		"networks": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Networks whose addresses are asked, in CIDR notation, such as `10.0.0.0/24`. At least one of " +
+				"`addresses` and `networks` is given.",
+		},
+		"max_addresses": schema.Int64Attribute{
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, mostAddresses)},
+			MarkdownDescription: "How many addresses `networks` may have together; more are refused before any is asked " +
+				"(default 1024, at most 65536).",
+		},
+		"connections": schema.Int64Attribute{
+			Optional: true, Validators: []validator.Int64{int64validator.Between(1, mostConnections)},
+			MarkdownDescription: "How many addresses are asked side by side (default 64, at most 1024).",
+		},
+		"connect_timeout": schema.StringAttribute{
+			Optional: true, CustomType: tf.DurationType{},
+			MarkdownDescription: "How long an address may take to answer a connection, after which nobody is there (default `2s`).",
+		},
+		"cluster": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Name of the one of `clusters` of the provider whose members are recognised. By default those " +
+				"of all `clusters` that have `secrets` are.",
+		},
+		"secrets_file": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Path of a file with the secrets of a further cluster whose members are recognised: written " +
+				"by `talosctl gen secrets`, the configuration of a control-plane machine, or the state Secret of talos-operator.",
+		},
+		"maintenance": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether machines in maintenance mode alone are listed (`true`), or all others (`false`). By " +
+				"default both are.",
+		},
+	}
+}
+
+// targets are the addresses that are asked, as far as they are known.
+func (m model) targets() ([]target, diag.Diagnostics) {
+	r := &tf.Reader{}
+	addresses, networks := r.Texts(m.Addresses), r.Texts(m.Networks)
+
+	if len(addresses)+len(networks) == 0 && !r.Unknown {
+		return nil, diag.Diagnostics{tf.Invalid(path.Root("addresses"), "addresses", "found neither addresses nor networks",
+			"allowed is at least one of them", "say where machines are looked for")}
+	}
+
+	return targetsOf(addresses, networks, orDefault(m.MaxAddresses, defaultMaxAddresses))
+}
+
+func orDefault(v types.Int64, fallback int64) int64 {
+	if v.IsNull() || v.IsUnknown() {
+		return fallback
+	}
+
+	return v.ValueInt64()
+}
+
+// scan asks with the credentials of the clusters.
+func (m model) scan(options talos.Options, sources []source) scan {
+	options.Timeouts.Connect = defaultConnectTimeout
+
+	if timeout := (&tf.Reader{}).Duration(m.ConnectTimeout); timeout > 0 {
+		options.Timeouts.Connect = timeout
+	}
+
+	return scan{options: options, sources: sources, atOnce: orDefault(m.Connections, defaultConnections)}
+}
+
+// sources are the clusters whose members are recognised. The context hides their secrets from logs.
+func (m model) sources(ctx context.Context, data *providerdata.ProviderData) (
+	context.Context, []source, diag.Diagnostics,
+) {
+	var sources []source
+
+	given, diags := m.given(data)
+
+	for _, from := range given {
+		file, err := from.Read(data)
+		if err != nil {
+			diags.Append(secretsUnread(err))
+
+			continue
+		}
+
+		ctx = tf.MaskSecrets(ctx, file.Text) //nolint:fatcontext // the secrets of each are hidden
+
+		credentials, err := providerdata.TalosCredentials(ctx, file.Bundle, pki.Inspecting.Talos)
+		if err != nil {
+			diags.Append(secretsUnread(err))
+		}
+
+		sources = append(sources, source{from, credentials})
+	}
+
+	return ctx, sources, diags
+}
+
+// secretsUnread is the error of a list that asked nobody.
+func secretsUnread(err error) diag.Diagnostic {
+	return tf.Unable("list", "machines", finding.Report{
+		Attempted: "read the secrets of a cluster", Cause: strings.Split(err.Error(), "\n"),
+		Now: []string{"no machine was asked"}, Next: "cluster is the name of one of `clusters` of the provider, and " +
+			"secrets_file the path of a file. Without them machines in maintenance mode are listed, and members as those " +
+			"of other clusters.",
+	})
+}
+
+// given says where the secrets of clusters are.
+func (m model) given(data *providerdata.ProviderData) ([]clusterimport.Source, diag.Diagnostics) {
+	var given []clusterimport.Source
+
+	switch {
+	case !m.Cluster.IsNull():
+		given = append(given, clusterimport.Source{Cluster: m.Cluster.ValueString()})
+	case data.Clusters.Unknown:
+		return nil, diag.Diagnostics{secretsUnread(errUnknownClusters)}
+	default:
+		for _, name := range slices.Sorted(maps.Keys(data.Clusters.By)) {
+			if !data.Clusters.By[name].Secrets.IsNull() {
+				given = append(given, clusterimport.Source{Cluster: name})
+			}
+		}
+	}
+
+	if !m.SecretsFile.IsNull() {
+		given = append(given, clusterimport.Source{Secrets: m.SecretsFile.ValueString()})
+	}
+
+	return given, nil
+}
+
+// chosen are the machines that are to be listed.
+func (m model) chosen(found []machine) []machine {
+	if m.Maintenance.IsNull() {
+		return found
+	}
+
+	return slices.DeleteFunc(slices.Clone(found), func(one machine) bool {
+		return (one.Access == cluster.Maintenance) != m.Maintenance.ValueBool()
+	})
+}

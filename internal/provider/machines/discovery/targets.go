@@ -1,0 +1,124 @@
+package discovery
+
+import (
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// target is an address that is asked. Whoever named it wants to know when nobody answers there.
+type target struct {
+	address string
+	named   bool
+}
+
+// targetsOf are the addresses, and those of networks, each once: the ones that are named first.
+func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnostics) {
+	var (
+		targets []target
+		diags   diag.Diagnostics
+		seen    = map[string]bool{}
+	)
+
+	add := func(address string, named bool) {
+		if !seen[address] {
+			seen[address] = true
+			targets = append(targets, target{address, named})
+		}
+	}
+
+	for i, address := range addresses {
+		host, err := machineset.CanonicalHost(address)
+		if err != nil {
+			diags.Append(tf.Invalid(path.Root("addresses").AtListIndex(i), "address", "found "+finding.Quote(address),
+				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+
+			continue
+		}
+
+		add(host, true)
+	}
+
+	parsed, invalid := networksOf(networks, most)
+	diags.Append(invalid...)
+
+	for _, network := range parsed {
+		for _, address := range network.hosts() {
+			add(address.String(), false)
+		}
+	}
+
+	return targets, diags
+}
+
+// network is a prefix of addresses.
+type network struct{ netip.Prefix }
+
+// networksOf reads networks, in the order of their addresses, and refuses more addresses than are to be asked.
+func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
+	var (
+		networks []network
+		diags    diag.Diagnostics
+		total    = new(big.Int)
+	)
+
+	for i, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			diags.Append(tf.Invalid(path.Root("networks").AtListIndex(i), "network", "found "+finding.Quote(text),
+				"allowed is a network in CIDR notation", "write it as 10.0.0.0/24 or fd00::/120"))
+
+			continue
+		}
+
+		one := network{prefix.Masked()}
+		networks = append(networks, one)
+		total.Add(total, one.size())
+	}
+
+	if total.Cmp(big.NewInt(most)) > 0 {
+		diags.Append(tf.Invalid(path.Root("networks"), "networks", fmt.Sprintf("found %s addresses in them", total),
+			fmt.Sprintf("allowed are %d, which is max_addresses", most), "name smaller networks, or raise max_addresses"))
+
+		return nil, diags
+	}
+
+	slices.SortFunc(networks, func(a, b network) int { return a.Addr().Compare(b.Addr()) })
+
+	return networks, diags
+}
+
+// reserves is whether the first and the last address name the network and all that is in it.
+func (n network) reserves() bool { return n.Addr().Is4() && n.Bits() < 31 }
+
+// size is how many addresses a network has for machines.
+func (n network) size() *big.Int {
+	size := new(big.Int).Lsh(big.NewInt(1), uint(n.Addr().BitLen()-n.Bits())) //nolint:gosec // a prefix is no longer than its address
+	if n.reserves() {
+		size.Sub(size, big.NewInt(2))
+	}
+
+	return size
+}
+
+func (n network) hosts() []netip.Addr {
+	var hosts []netip.Addr
+
+	for address := n.Addr(); address.IsValid() && n.Contains(address); address = address.Next() {
+		hosts = append(hosts, address)
+	}
+
+	if n.reserves() {
+		return hosts[1 : len(hosts)-1]
+	}
+
+	return hosts
+}

@@ -1,0 +1,70 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// Terraform lists who answers in a network, and writes down what it finds: the first plan of that imports it and changes
+// nothing. Secrets are in none of it.
+func TestAccQuery_listsAndWritesDown(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	s.made(t, "machine: {sysctls: {net.core.somaxconn: \"1024\"}}")
+	member, waiting := s.controlPlane[0], s.workers[0]
+
+	w := clitest.NewWorkspace(t, clitest.Newest(t))
+	w.Write("main.tf", talosopRequired+`
+provider "talosop" {
+  clusters = { test = { secrets = file("secrets.yaml") } }
+}
+`)
+	w.Write("secrets.yaml", bundleOnce())
+	w.Write("site.tfquery.hcl", fmt.Sprintf(`
+list "talosop_machine" "site" {
+  provider = talosop
+
+  config {
+    networks        = [%q]
+    connect_timeout = "10s"
+  }
+}
+`, s.rack()))
+	w.Init()
+
+	said := w.MustRun("query").Stdout
+	for _, m := range []string{
+		fmt.Sprintf("%s: control plane of test, running, Talos v1.13.0, cp-1", member.Address()),
+		fmt.Sprintf("%s: maintenance, Talos v1.13.0", waiting.Address()),
+	} {
+		if !strings.Contains(said, m) {
+			t.Errorf("%q is not listed:\n%s", m, said)
+		}
+	}
+
+	w.Write("site.tfquery.hcl", strings.Replace(w.Read("site.tfquery.hcl"), "connect_timeout", "maintenance     = false\n"+
+		"    connect_timeout", 1))
+	s.ForgetCalls()
+
+	said += w.MustRun("query", "-generate-config-out=generated.tf").Output()
+
+	plan := w.MustRun("plan").Stdout
+	if !strings.Contains(plan, "1 to import, 0 to add, 0 to change, 0 to destroy") {
+		t.Errorf("the plan of what was written is:\n%s\nwith:\n%s", plan, w.Read("generated.tf"))
+	}
+
+	w.MustRun("apply", "-auto-approve")
+	s.nothingWasSent(t)
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the second plan is not empty:\n%s", output)
+	}
+
+	holdsNone(t, bundleOnce(), map[string]string{
+		"output": said + plan, "configuration": w.Read("generated.tf"), "state": w.Read("terraform.tfstate"),
+	})
+}
