@@ -1,5 +1,6 @@
 // Command terraform-provider-talosop is the Terraform and OpenTofu provider for Talos Linux clusters. The CLI starts
-// it; with -debug it waits for a debugger and prints the TF_REATTACH_PROVIDERS line to start the CLI with.
+// it; with -debug it waits for a debugger and prints the TF_REATTACH_PROVIDERS line to start the CLI with, and with
+// -version it prints its version.
 package main
 
 import (
@@ -19,7 +20,14 @@ var version = "dev"
 
 func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger instead of a CLI")
+	asked := flag.Bool("version", false, "print the version and end")
 	flag.Parse()
+
+	if *asked {
+		fmt.Println(version)
+
+		return
+	}
 
 	// The CLIs store what a provider writes to its standard error in their logs. Helm writes values there, which may be
 	// secret: those of a table that meets something else (Helm 3.21, chartutil.coalesceTablesFullKey). Our own log is

@@ -12,10 +12,9 @@ import (
 )
 
 // convert turns the answers of the protocol into the JSON format of `terraform providers schema -json`.
-func convert(
+func (c *converter) convert(
 	in *tfprotov6.GetProviderSchemaResponse, identities *tfprotov6.GetResourceIdentitySchemasResponse,
 ) (*tfjson.ProviderSchemas, error) {
-	c := &converter{}
 	out := &tfjson.ProviderSchema{
 		ConfigSchema:             c.schema(in.Provider),
 		ResourceSchemas:          each(in.ResourceSchemas, c.schema),
@@ -51,7 +50,19 @@ func each[In, Out any](in map[string]In, f func(In) Out) map[string]Out {
 
 // converter keeps the first type that could not be converted, so that the tree can be walked without an error at every
 // node.
-type converter struct{ err error }
+type converter struct {
+	bare bool
+	err  error
+}
+
+// text is a description, unless those are left out.
+func (c *converter) text(description string) string {
+	if c.bare {
+		return ""
+	}
+
+	return description
+}
 
 func (c *converter) schema(in *tfprotov6.Schema) *tfjson.Schema {
 	return &tfjson.Schema{Version: uint64(in.Version), Block: c.block(in.Block)}
@@ -61,8 +72,8 @@ func (c *converter) block(in *tfprotov6.SchemaBlock) *tfjson.SchemaBlock {
 	out := &tfjson.SchemaBlock{
 		Attributes:      c.attributes(in.Attributes),
 		NestedBlocks:    map[string]*tfjson.SchemaBlockType{},
-		Description:     in.Description,
-		DescriptionKind: kind(in.DescriptionKind),
+		Description:     c.text(in.Description),
+		DescriptionKind: c.kind(in.DescriptionKind),
 		Deprecated:      in.Deprecated,
 	}
 
@@ -83,8 +94,8 @@ func (c *converter) attributes(in []*tfprotov6.SchemaAttribute) map[string]*tfjs
 
 	for _, a := range in {
 		attribute := &tfjson.SchemaAttribute{
-			Description:     a.Description,
-			DescriptionKind: kind(a.DescriptionKind),
+			Description:     c.text(a.Description),
+			DescriptionKind: c.kind(a.DescriptionKind),
 			Deprecated:      a.Deprecated,
 			Required:        a.Required,
 			Optional:        a.Optional,
@@ -114,7 +125,7 @@ func (c *converter) identity(in *tfprotov6.ResourceIdentitySchema) *tfjson.Ident
 	for _, a := range in.IdentityAttributes {
 		out.Attributes[a.Name] = &tfjson.IdentityAttribute{
 			IdentityType:      c.typ(a.Name, a.Type),
-			Description:       a.Description,
+			Description:       c.text(a.Description),
 			RequiredForImport: a.RequiredForImport,
 			OptionalForImport: a.OptionalForImport,
 		}
@@ -125,8 +136,8 @@ func (c *converter) identity(in *tfprotov6.ResourceIdentitySchema) *tfjson.Ident
 
 func (c *converter) function(in *tfprotov6.Function) *tfjson.FunctionSignature {
 	out := &tfjson.FunctionSignature{
-		Description:        in.Description,
-		Summary:            in.Summary,
+		Description:        c.text(in.Description),
+		Summary:            c.text(in.Summary),
 		DeprecationMessage: in.DeprecationMessage,
 		ReturnType:         c.typ("the result", in.Return.Type),
 	}
@@ -145,7 +156,7 @@ func (c *converter) function(in *tfprotov6.Function) *tfjson.FunctionSignature {
 func (c *converter) parameter(in *tfprotov6.FunctionParameter) *tfjson.FunctionParameter {
 	return &tfjson.FunctionParameter{
 		Name:        in.Name,
-		Description: in.Description,
+		Description: c.text(in.Description),
 		IsNullable:  in.AllowNullValue,
 		Type:        c.typ(in.Name, in.Type),
 	}
@@ -168,7 +179,11 @@ func (c *converter) typ(name string, in tftypes.Type) cty.Type {
 	return cty.DynamicPseudoType
 }
 
-func kind(in tfprotov6.StringKind) tfjson.SchemaDescriptionKind {
+func (c *converter) kind(in tfprotov6.StringKind) tfjson.SchemaDescriptionKind {
+	if c.bare {
+		return ""
+	}
+
 	if in == tfprotov6.StringKindMarkdown {
 		return tfjson.SchemaDescriptionKindMarkdown
 	}

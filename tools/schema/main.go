@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -24,13 +25,17 @@ const address = "talosop"
 
 func main() {
 	log.SetFlags(0)
-	if err := write(context.Background(), os.Stdout); err != nil {
+
+	bare := flag.Bool("bare", false, "leave out descriptions, for a schema that is kept")
+	flag.Parse()
+
+	if err := write(context.Background(), os.Stdout, *bare); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// write prints the schema of the provider to w.
-func write(ctx context.Context, w io.Writer) error {
+// write prints the schema of the provider to w; bare is without what is for people.
+func write(ctx context.Context, w io.Writer, bare bool) error {
 	server, err := providerserver.NewProtocol6WithError(provider.New("dev")())()
 	if err != nil {
 		return fmt.Errorf("start provider: %w", err)
@@ -46,13 +51,13 @@ func write(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("read identity schemas: %w", err)
 	}
 
-	converted, err := convert(schemas, identities)
+	converted, err := (&converter{bare: bare}).convert(schemas, identities)
 	if err != nil {
 		return err
 	}
 
 	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", map[bool]string{false: "  ", true: " "}[bare])
 
 	return encoder.Encode(converted)
 }

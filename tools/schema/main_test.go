@@ -15,7 +15,7 @@ import (
 // too, value for value. The other way round there may be more, since older CLIs leave out kinds that they do not know.
 func TestAccSchema_agreesWithTheCLIs(t *testing.T) {
 	var out bytes.Buffer
-	if err := write(t.Context(), &out); err != nil {
+	if err := write(t.Context(), &out, false); err != nil {
 		t.Fatal(err)
 	}
 
