@@ -14,10 +14,8 @@ import (
 // then and an earlier one recorded, as a plan does, and lets it happen: machines that were on their way are waited for,
 // and what is done after that is what was forecast.
 func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
-	const (
-		clusters = 800
-		enough   = clusters / 10
-	)
+	clusters := sample(800)
+	enough := clusters / 10
 
 	compared, waited := 0, 0
 

@@ -17,10 +17,8 @@ import (
 // clusters of the model in which nothing is wrong and nothing goes wrong: upgrades,
 // reboots and removals are the same, however differently they interleave.
 func TestForecast_isWhatHappens(t *testing.T) {
-	const (
-		clusters = 1000
-		enough   = clusters / 8
-	)
+	clusters := sample(1000)
+	enough := clusters / 8
 
 	compared := 0
 

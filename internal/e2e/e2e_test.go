@@ -71,7 +71,7 @@ func TestAccSimulated_killed(t *testing.T) {
 
 func TestAccSimulated_changes(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccScale_up", "TestAccScale_downTouchesNothingElse", "TestAccUpdate_withoutAReboot",
-		"TestAccReboot_onlyWhereNeeded", "TestAccDrift_isRepaired", "TestAccTalosUpgrade_twoMinorVersions")
+		"TestAccReboot_onlyWhereNeeded", "TestAccDrift_isRepaired", "TestUpgrade_inSeveralHops")
 	simulate(t, realParts(t), site.changes)
 }
 

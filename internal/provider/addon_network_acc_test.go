@@ -20,7 +20,7 @@ import (
 // One apply makes a cluster without a pod network and the addon that brings it, and the next one
 // has nothing to do.
 func TestAccAddon_bringsThePodNetwork(t *testing.T) {
-	testenv.BeforeRelease(t, "TestAttach_cniMakesNodesReady", "TestAccCreate_withoutCNI", "TestAccAddon_lifecycle")
+	testenv.BeforeRelease(t, "TestAccCreate_withoutCNI", "TestAccAddon_lifecycle")
 	t.Parallel()
 
 	s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)

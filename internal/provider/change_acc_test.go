@@ -91,6 +91,7 @@ func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change f
 // then to another schematic.
 func TestAccTalosUpgrade_twoMinorVersions(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestUpgrade_inSeveralHops", "TestUpgrade_rollsMachineByMachine")
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"

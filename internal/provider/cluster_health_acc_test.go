@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // healthHCL looks at the cluster of the quickstart with both data sources. The outputs
@@ -75,6 +76,7 @@ func expectConditions(t *testing.T, w *clitest.Workspace, want map[string]string
 // plan; as long as nothing happens to it, looking again changes nothing.
 func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestHealth_conditionsThatAreNotTrue", "TestClusterHealth_silentClusterIsAResult")
 
 	s := newSite(t, 3, 1)
 	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // listNodes names the file with a kubeconfig for a process of this test binary that only lists the nodes of that
@@ -85,6 +86,7 @@ resource "talosop_worker" "this" {
 // kubeconfig which works from here, keep secrets out of logs, and leave nothing behind.
 func TestAccContainer_stackOfModules(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestAccContainer_addonAndBackup")
 
 	self, err := os.Executable()
 	must(t, err)

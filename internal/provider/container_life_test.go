@@ -98,6 +98,7 @@ func (s *hostSite) vandalise(t *testing.T) {
 // A cluster grows and shrinks, and its Talos is upgraded pod by pod, while pods are killed.
 func TestContainerCluster_scalesAndUpgrades(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestContainerPlan_ofReplacements", "TestPods_lifecycle")
 
 	s := newHostSite(t)
 	d := s.drive(t, "talosop_cluster")

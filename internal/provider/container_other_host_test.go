@@ -85,7 +85,7 @@ func (c *contexts) refused(t *testing.T, what string, done outcome) {
 // there, and nothing in state changes by trying. The same host by another context is the same.
 func TestContainer_otherHostIsRefused(t *testing.T) {
 	testenv.BeforeRelease(t, "TestContainer_otherHostIsRefusedWithoutPrivateState", "TestRecorded_refusesAnotherHost",
-		"TestAccContainer_contextIsSwitched")
+		"TestContainer_otherHostIsRefusedWithoutPrivateState")
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -151,7 +151,7 @@ func TestContainer_otherHostIsRefused(t *testing.T) {
 
 // Machines that are gone from their host are named by a refresh, by an apply and by a destroy.
 func TestContainer_goneMachinesAreNamed(t *testing.T) {
-	testenv.BeforeRelease(t, "TestContainer_isGoneOnlyIfTheHostSaysSo", "TestAccContainer_contextIsSwitched")
+	testenv.BeforeRelease(t, "TestContainer_isGoneOnlyIfTheHostSaysSo", "TestContainer_otherHostIsRefusedWithoutPrivateState")
 	t.Parallel()
 
 	s := newHostSite(t)
@@ -215,6 +215,7 @@ func (s *hostSite) removeAll(t *testing.T, selector string) {
 // until it is switched back.
 func TestAccContainer_contextIsSwitched(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainer_otherHostIsRefusedWithoutPrivateState", "TestRecorded_refusesAnotherHost")
 
 	s := newHostSite(t)
 	k := newContexts(t, s)

@@ -11,7 +11,7 @@ import (
 // Pods die while a cluster grows, is upgraded and shrinks, in the middle of steps: that run or the next one finishes,
 // and etcd is one cluster of the machines that are there.
 func TestContainer_podsDieDuringSteps(t *testing.T) {
-	testenv.BeforeRelease(t, "TestContainerCluster_scalesAndUpgrades", "TestContainer_survivesKilledRuns")
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestContainer_survivesKilledRuns")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -19,7 +19,7 @@ import (
 // What pods are made of is changed pod by pod, what Talos restarts for in the pods that are there, and another
 // Kubernetes without either: never with two control planes down, and all with the volumes that there are.
 func TestContainer_changesOneByOne(t *testing.T) {
-	testenv.BeforeRelease(t, "TestContainerCluster_scalesAndUpgrades", "TestPods_lifecycle")
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle", "TestPods_lifecycle")
 	t.Parallel()
 
 	s := newHostSite(t)

@@ -142,6 +142,7 @@ func TestContainer_statefulSetEditedByHand(t *testing.T) {
 // given an empty one beside that: it begins anew with neither, and joins the others again.
 func TestContainer_losesOneOfItsVolumes(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestClaims_lostInPart", "TestContainer_lostVolumesAreReplaced", "TestPods_oneWhoseVolumesAreLost")
 
 	s := newHostSite(t)
 	m := momentsOf(t, s)

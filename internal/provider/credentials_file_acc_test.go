@@ -80,6 +80,7 @@ func filesWork(t *testing.T, w *clitest.Workspace, elsewhere ...string) {
 // next applies until the destroy takes them away.
 func TestAccCredentialsFile_forAPerson(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestCredentialsFile_isKeptInOrder", "TestCredentialsFile_followsItsArguments", "TestAccCredentials_workAfterTheCreate")
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSiteWith(t, sim.Options{Assets: filepath.Dir(clitest.Asset(t, "kube-apiserver"))}, 1, 0)

@@ -117,6 +117,7 @@ func TestAccDocuments_planAfterImportIsEmpty(t *testing.T) {
 // configuration says so, by a plan that names what changes.
 func TestAccDocuments_movedOnPurpose(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestAccDocuments_ofANewCluster", "TestDocuments_onOlderTalos", "TestDocuments_withoutAReboot")
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 1)

@@ -112,7 +112,7 @@ func TestAccExamples_appliedTogether(t *testing.T) {
 // The same for each of them, with all its changes, and for those that cannot be modules of one root module.
 func TestAccExamples_applied(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccExamples_appliedTogether", "TestAccExamples_validate", "TestAccImport_plansNothing",
-		"TestAccContainer_stackOfModules", "TestAccAddon_lifecycle", "TestAccTalosUpgrade_twoMinorVersions")
+		"TestAccContainer_addonAndBackup", "TestAccAddon_lifecycle", "TestUpgrade_inSeveralHops")
 	t.Parallel()
 
 	examples := map[string]func(t *testing.T, cli clitest.CLI) ground{

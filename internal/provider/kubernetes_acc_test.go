@@ -147,7 +147,7 @@ func upgradeSteps(s *site) []string {
 // A control plane, two pools of workers and a machine of its own are one cluster: all follow
 // its version in one apply, and none undoes what another did.
 func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
-	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_machinesTakeTurns", "TestAccKubernetesUpgrade_ofAWholeCluster")
+	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster")
 	t.Parallel()
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
@@ -218,6 +218,7 @@ func updates(addresses ...string) []plancheck.PlanCheck {
 // take turns, none leaves the others behind, and all are content afterwards.
 func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestAccKubernetesUpgrade_ofAWholeCluster", "TestAccMachines_takeTurns")
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 1)

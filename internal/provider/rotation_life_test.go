@@ -339,7 +339,7 @@ func TestRotation_goesOnWhereverAnApplyEnds(t *testing.T) {
 		layout          lifeLayout
 		planes, workers int
 		ends            int
-	}{{wholeLayout, 3, 1, 4}, {pairLayout, 1, 1, 2}, {machinesLayout, 2, 1, 2}} {
+	}{{wholeLayout, 3, 1, 2}, {pairLayout, 1, 1, 1}, {machinesLayout, 2, 1, 1}} {
 		t.Run(string(c.layout), func(t *testing.T) {
 			t.Parallel()
 

@@ -300,6 +300,7 @@ func TestAccLife_movedAndRemoved(t *testing.T) {
 // else.
 func TestAccLife_countAndTarget(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestAccLife_movedAndRemoved", "TestLife_randomSequences")
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 1, 2)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // The versions of Kubernetes that tools/testbed builds.
@@ -126,6 +127,7 @@ func (p *poller) run(ctx context.Context, namespace, name string) {
 // and so is one behind a load balancer.
 func TestRealAPIServer_isReplacedOneByOne(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestCluster_withRealEtcdAndKubernetes", "TestKubernetesUpgrade_inTwoHops")
 
 	log := &siteLog{t: t}
 	simulator := sim.ForTest(t, sim.Options{Assets: kubernetesAssets(t), Log: log.logf})
@@ -211,6 +213,7 @@ func TestRealAPIServer_isReplacedOneByOne(t *testing.T) {
 // Real parts run what was built; any other version is an API server that never starts.
 func TestRealAPIServer_ofAVersionThatWasNotBuilt(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestCluster_withRealEtcdAndKubernetes")
 
 	log := &siteLog{t: t}
 	simulator := sim.ForTest(t, sim.Options{Assets: kubernetesAssets(t), Log: log.logf})

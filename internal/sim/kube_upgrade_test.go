@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // watchError begins what talosctl says of a list or watch of pods that failed and that it repeats (Talos 1.13,
@@ -22,6 +23,7 @@ const watchError = "kubernetes endpoint watch error: "
 // and brings the bootstrap manifests up to date.
 func TestTalosctl_upgradesKubernetes(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestTalosctl_lifecycle", "TestKubernetesUpgrade_inTwoHops", "TestAccKubernetesUpgrade_ofAWholeCluster")
 
 	ctl := newTalosctl(t)
 	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})

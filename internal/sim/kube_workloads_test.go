@@ -17,6 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // template is that of pods which run everywhere, with an image.
@@ -95,6 +96,7 @@ func TestWorkloads_followNodesAndImages(t *testing.T) {
 
 func TestWorkloads_followNodesAndImagesWithRealParts(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestWorkloads_followNodesAndImages")
 
 	rollsOut(t, sim.Options{Assets: kubernetesAssets(t)})
 }

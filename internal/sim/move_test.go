@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 func TestMove_toAnotherAddress(t *testing.T) {
@@ -27,6 +28,7 @@ func TestMove_toAnotherAddress(t *testing.T) {
 
 func TestMove_withRealParts(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestCluster_withRealEtcdAndKubernetes")
 
 	folder := filepath.Dir(asset(t, "kube-apiserver"))
 	cluster, cps := upgradeSite(t, 1, sim.Options{Assets: folder})

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // talosctl runs Talos's own client in a folder of the test.
@@ -251,6 +252,7 @@ func (c *talosctl) away(cps []*sim.Machine, worker *sim.Machine) {
 // follows every reboot by events and checks that the boot id changed.
 func TestTalosctl_upgradesAndRollsBack(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestTalosctl_lifecycle", "TestUpgrade_rollsMachineByMachine")
 
 	ctl := newTalosctl(t)
 	delays := timing.TestDelays()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) { hosttest.Run(m) }
 // TestPod_isAMachine is the life of a machine in a pod: it has what its volumes have, whatever pod runs it.
 func TestPod_isAMachine(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle")
 
 	s, c := newSite(t, hosttest.Shared(t)), newCluster(t)
 	s.probe = 6443 // only after etcd was bootstrapped
@@ -178,6 +180,7 @@ func TestVolumes_ephemeralOnesGoWithThePod(t *testing.T) {
 // TestPod_withRealParts: the etcd and the kube-apiserver in the pods can be real ones, whose data stays, too.
 func TestPod_withRealParts(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestAccContainer_addonAndBackup")
 
 	s, c := newSite(t, hosttest.New(t, hosttest.Options{Assets: filepath.Dir(clitest.Asset(t, "etcd"))})), newCluster(t)
 	s.probe = 6443

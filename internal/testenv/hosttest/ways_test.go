@@ -21,6 +21,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
@@ -28,6 +29,7 @@ import (
 // Services' selectors find.
 func TestServices_reachTheirMachines(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainer_impostorAtItsAddress")
 
 	s := newSite(t, hosttest.Shared(t))
 	s.make("dev-cp-0", "v1.13.1")
@@ -202,6 +204,7 @@ func (s *site) warned(ctx context.Context, reason, text string) error {
 // TestNodes_thatAreLost keep their pods, and take their volumes along when they go for good.
 func TestNodes_thatAreLost(t *testing.T) {
 	t.Parallel()
+	testenv.BeforeRelease(t, "TestContainerCluster_lifecycle")
 
 	s := newSite(t, hosttest.New(t, hosttest.Options{Nodes: 2}))
 	s.class = hosttest.LocalClass

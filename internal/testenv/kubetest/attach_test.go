@@ -10,11 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // TestAttach_cniMakesNodesReady is the story of a cluster whose pod network is a chart: the stand-ins are attached
 // before there is a cluster, nothing is scheduled before the network runs, and all is well then.
 func TestAttach_cniMakesNodesReady(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccAddon_onACluster")
+
 	Require(t)
 
 	simulator := sim.ForTest(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -93,6 +94,8 @@ func unscheduled(pod *corev1.Pod) bool {
 }
 
 func TestDeployment_getsReadyAndGoes(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_lifeOfRelease")
+
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	deploy(t, c, namespace, template(map[string]string{DelayAnnotation: "300ms"}))
@@ -119,6 +122,8 @@ func TestDeployment_getsReadyAndGoes(t *testing.T) {
 }
 
 func TestPods_failingOnesSayWhy(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_namesWhatIsNotReady")
+
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	deploy(t, c, namespace, template(map[string]string{FailAnnotation: "exit code 3: no such table"}))
@@ -148,6 +153,8 @@ func TestPods_failingOnesSayWhy(t *testing.T) {
 }
 
 func TestPods_thatDoNotGetReady(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_namesWhatIsNotReady")
+
 	for annotation, fits := range map[string]func(*corev1.Pod) bool{
 		HangAnnotation:         waitsFor("ContainerCreating"),
 		MissingImageAnnotation: waitsFor("ImagePullBackOff"),
@@ -180,6 +187,8 @@ func TestPods_thatDoNotGetReady(t *testing.T) {
 }
 
 func TestJobs_completeOrFail(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_namesFailedHook")
+
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        batchv1.JobConditionType
@@ -217,6 +226,8 @@ func TestJobs_completeOrFail(t *testing.T) {
 }
 
 func TestClaims_areBound(t *testing.T) {
+	testenv.BeforeRelease(t, "TestEnsure_makesWhatMachinesNeedOnce")
+
 	c := Shared(t)
 	namespace := c.Namespace(t)
 	pods := template(nil)
@@ -244,6 +255,8 @@ func TestClaims_areBound(t *testing.T) {
 }
 
 func TestCluster_talosopReachesIt(t *testing.T) {
+	testenv.BeforeRelease(t, "TestApply_lifeOfRelease")
+
 	c := NewCluster(t)
 
 	if err := c.Client(t, kubernetes.Options{}).Ready(t.Context()); err != nil {

@@ -14,9 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 func TestHelm_installsFromARepository(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccAddon_onACluster")
+
 	c := Shared(t)
 	namespace, helm := c.Namespace(t), Helm(t, c)
 	charts := NewRepository(t, ServerOptions{Username: "reader", Password: "secret"})
@@ -52,6 +55,8 @@ func TestHelm_installsFromARepository(t *testing.T) {
 }
 
 func TestHelm_installsFromARegistry(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccAddon_onACluster")
+
 	c := Shared(t)
 	namespace, helm := c.Namespace(t), Helm(t, c)
 	charts := NewRegistry(t, ServerOptions{Username: "reader", Password: "secret"})
@@ -102,6 +107,8 @@ func TestSamples_render(t *testing.T) {
 }
 
 func TestSamples_onACluster(t *testing.T) {
+	testenv.BeforeRelease(t, "TestSamples_render", "TestApply_lifeOfRelease")
+
 	c := Shared(t)
 	helm := Helm(t, c)
 
