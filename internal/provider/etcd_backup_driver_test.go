@@ -407,7 +407,7 @@ func plain(t *testing.T, v tftypes.Value) any {
 		return b
 	case typ.Is(tftypes.Number):
 		return number(t, v)
-	case typ.Is(tftypes.List{}):
+	case typ.Is(tftypes.List{}), typ.Is(tftypes.Set{}):
 		var list []tftypes.Value
 		must(t, v.As(&list))
 

@@ -57,7 +57,9 @@ func write(ctx context.Context, w io.Writer, bare bool) error {
 	}
 
 	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", map[bool]string{false: "  ", true: " "}[bare])
+	if !bare {
+		encoder.SetIndent("", "  ")
+	}
 
 	return encoder.Encode(converted)
 }

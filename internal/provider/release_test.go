@@ -1,0 +1,337 @@
+package provider
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// What releases stored is read by later ones: below testdata/release there is, for each, the state that it wrote of
+// main.tf, with the files that belong to it, and its schema (tools/schema compares that). What differs from site to site
+// has a name between two @ there. `make record-release VERSION=v1.2.3` writes them.
+const releases = "testdata/release"
+
+// recordRelease is the environment variable with the version that is written.
+const recordRelease = "TALOSOP_RECORD_RELEASE"
+
+// keptState is what these tests need of a state file.
+type keptState struct {
+	Resources []struct {
+		Type, Name string
+		Instances  []struct {
+			Version    int64           `json:"schema_version"`
+			Attributes json.RawMessage `json:"attributes"`
+		}
+	}
+}
+
+func stateIn(t *testing.T, text string) keptState {
+	t.Helper()
+
+	var state keptState
+
+	must(t, json.Unmarshal([]byte(text), &state))
+
+	return state
+}
+
+// Each attribute of each kept state is read as what it was.
+func TestRelease_statesAreRead(t *testing.T) {
+	t.Parallel()
+
+	server := providerServer(t)
+	read := map[string]bool{}
+
+	for _, file := range releaseFiles(t, "state.json") {
+		content, err := os.ReadFile(file)
+		must(t, err)
+
+		for _, r := range stateIn(t, string(content)).Resources {
+			for _, one := range r.Instances {
+				read[r.Type] = true
+
+				resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
+					TypeName: r.Type, Version: one.Version, RawState: &tfprotov6.RawState{JSON: one.Attributes},
+				})
+				if err != nil || len(resp.Diagnostics) > 0 {
+					t.Errorf("%s: %s.%s: %v %s", file, r.Type, r.Name, err, show(resp.Diagnostics))
+
+					continue
+				}
+
+				keepsAll(t, file+": "+r.Type+"."+r.Name, one.Attributes, plain(t, decoded(t, typeOf(t, r.Type), resp.UpgradedState)))
+			}
+		}
+	}
+
+	// The others need a Kubernetes API that the machines of this state have not.
+	for name := range schemas(t).ResourceSchemas {
+		if !read[name] && !strings.HasPrefix(name, "talosop_addon") && name != "talosop_etcd_backup_schedule" &&
+			!slices.Contains(operationNames, name) {
+			t.Errorf("no state has a %s: put it into %s/main.tf", name, releases)
+		}
+	}
+}
+
+// operationNames are resources whose type one of them stands for.
+var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_etcd_defragment",
+	"talosop_service_restart", "talosop_bootstrap_manifests_sync"}
+
+// keepsAll says what of kept attributes is not in a state any more. Nothing is the same as null.
+func keepsAll(t *testing.T, where string, attributes []byte, now any) {
+	t.Helper()
+
+	var kept any
+
+	must(t, json.Unmarshal(attributes, &kept))
+
+	encoded, err := json.Marshal(now)
+	must(t, err)
+	must(t, json.Unmarshal(encoded, &now))
+
+	var walk func(at string, kept, now any)
+
+	walk = func(at string, kept, now any) {
+		was, object := kept.(map[string]any)
+		is, _ := now.(map[string]any)
+
+		if !object {
+			if !reflect.DeepEqual(kept, now) {
+				t.Errorf("%s%s was %v, and is read as %v", where, at, kept, now)
+			}
+
+			return
+		}
+
+		for name, value := range was {
+			if value != nil {
+				walk(at+"."+name, value, is[name])
+			}
+		}
+	}
+
+	walk("", kept, now)
+}
+
+// releaseFiles are the files of a name of all releases.
+func releaseFiles(t *testing.T, name string) []string {
+	t.Helper()
+
+	files, err := filepath.Glob(filepath.Join(releases, "*", name))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no release keeps a %s: %v", name, err)
+	}
+
+	return files
+}
+
+// releaseSite is the machines of main.tf, and what is theirs by the names that a kept state has for it.
+func releaseSite(t *testing.T) (s *site, places map[string]string) {
+	t.Helper()
+
+	s = newSite(t, 2, 3)
+
+	other, err := s.Endpoint()
+	must(t, err)
+
+	places = map[string]string{"@endpoint@": s.endpoint, "@other-endpoint@": other}
+	for _, m := range slices.Concat(s.controlPlane, s.workers) {
+		places["@"+m.Name()+"@"], places["@uuid:"+m.Name()+"@"] = m.Address().String(), m.UUID()
+	}
+
+	return s, places
+}
+
+// owners adds the marks of the resources in a state to places.
+func owners(t *testing.T, places map[string]string, state string) {
+	t.Helper()
+
+	for _, r := range stateIn(t, state).Resources {
+		var attributes struct {
+			Owner string `json:"owner_id"`
+		}
+
+		must(t, json.Unmarshal(r.Instances[0].Attributes, &attributes))
+
+		if attributes.Owner != "" {
+			places["@owner:"+r.Type+"@"] = attributes.Owner
+		}
+	}
+}
+
+// placed puts the places of a site into a text, and named takes them out. An address may begin another one.
+func placed(text string, places map[string]string) string {
+	for name, value := range places {
+		text = strings.ReplaceAll(text, name, value)
+	}
+
+	return text
+}
+
+func named(text string, places map[string]string) string {
+	names := map[string]string{}
+	for name, value := range places {
+		names[value] = name
+	}
+
+	values := make([]string, 0, len(names))
+	for value := range names {
+		values = append(values, value)
+	}
+
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+
+	for _, value := range values {
+		text = regexp.MustCompile(regexp.QuoteMeta(value)+`\b`).ReplaceAllString(text, names[value])
+	}
+
+	return text
+}
+
+// registry is how the addresses of providers begin in the states of a CLI.
+var registry = regexp.MustCompile(`registry\.(terraform\.io|opentofu\.org)`)
+
+// Writes down what this build stores.
+func TestAccRelease_recorded(t *testing.T) {
+	version := os.Getenv(recordRelease)
+	if version == "" {
+		t.Skip("writes the state of a release down: make record-release VERSION=v1.2.3")
+	}
+
+	_, places := releaseSite(t)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	folder := filepath.Join(releases, version)
+
+	config, err := os.ReadFile(filepath.Join(releases, "main.tf"))
+	must(t, err)
+
+	w.Write("main.tf", placed(string(config), places))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Fatalf("the plan of this build is not empty:\n%s", output)
+	}
+
+	state := w.Read("terraform.tfstate")
+	owners(t, places, state)
+
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.WriteFile(filepath.Join(folder, "main.tf"), config, 0o644))
+	must(t, os.WriteFile(filepath.Join(folder, "state.json"),
+		[]byte(named(registry.ReplaceAllString(state, "@registry@"), places)), 0o644))
+
+	copied(t, filepath.Join(w.Dir, "backups"), filepath.Join(folder, "backups"))
+}
+
+// copied copies a file, or a folder with all that is in it.
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+
+	must(t, filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		inside, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+
+		target := filepath.Join(to, inside)
+
+		return errors.Join(os.MkdirAll(filepath.Dir(target), 0o700), os.WriteFile(target, content, 0o600))
+	}))
+}
+
+// A cluster as a release left it, in the state and the files that it wrote, has nothing to be changed by this build.
+func TestAccRelease_plansNothing(t *testing.T) {
+	testenv.BeforeRelease(t, "TestRelease_statesAreRead")
+	t.Parallel()
+
+	for _, file := range releaseFiles(t, "state.json") {
+		folder := filepath.Dir(file)
+
+		kept, err := os.ReadFile(file)
+		must(t, err)
+
+		config, err := os.ReadFile(filepath.Join(folder, "main.tf"))
+		must(t, err)
+
+		clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+			_, places := releaseSite(t)
+			places["@registry@"] = map[string]string{"terraform": "registry.terraform.io", "tofu": "registry.opentofu.org"}[cli.Name]
+
+			w := clitest.NewWorkspace(t, cli)
+			w.Write("main.tf", placed(string(config), places))
+			w.Write("terraform.tfstate", mixed(t, placed(string(kept), places), "", secretTypes))
+			w.Init()
+			w.MustRun("apply", "-auto-approve")
+
+			// From here on it is the cluster of the release.
+			now := w.Read("terraform.tfstate")
+			owners(t, places, now)
+			w.Write("terraform.tfstate", mixed(t, now, placed(string(kept), places), passingTypes))
+			copied(t, filepath.Join(folder, "backups"), filepath.Join(w.Dir, "backups"))
+
+			if empty, output := w.PlanIsEmpty(); !empty {
+				t.Errorf("%s: the plan is not empty:\n%s", folder, output)
+			}
+		})
+	}
+}
+
+// secretTypes are what the cluster of a release is made of once more, and passingTypes what ends before the next release.
+var (
+	secretTypes  = []string{"talosop_secrets"}
+	passingTypes = []string{"talosop_kubeconfig_file", "talosop_talosconfig_file"}
+)
+
+// mixed is a state with the resources of some types, and all others of another one.
+func mixed(t *testing.T, text, others string, types []string) string {
+	t.Helper()
+
+	resources := func(text string, chosen bool) (state map[string]any, found []any) {
+		if text == "" {
+			return nil, nil
+		}
+
+		must(t, json.Unmarshal([]byte(text), &state))
+
+		all, _ := state["resources"].([]any)
+		for _, r := range all {
+			if one, _ := r.(map[string]any); slices.Contains(types, fmt.Sprint(one["type"])) == chosen {
+				found = append(found, r)
+			}
+		}
+
+		return state, found
+	}
+
+	state, found := resources(text, true)
+	_, more := resources(others, false)
+	state["resources"] = append(found, more...)
+
+	encoded, err := json.Marshal(state)
+	must(t, err)
+
+	return string(encoded)
+}
