@@ -24,8 +24,8 @@ resource "proxmox_virtual_environment_download_file" "talos" {
   datastore_id            = "local"
   content_type            = "iso"
   file_name               = "talos-${data.talosop_image.this.schematic_id}.img"
-  url                     = data.talosop_image.this.disk_image
-  decompression_algorithm = "zst"
+  url                     = replace(data.talosop_image.this.disk_image, ".raw.xz", ".raw.gz") # Proxmox unpacks no xz
+  decompression_algorithm = "gz"
   overwrite               = false
 }
 
