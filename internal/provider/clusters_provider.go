@@ -21,7 +21,7 @@ func providerClusters() schema.MapNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "What of clusters is to be in neither state nor plan, by their names: it is there whenever a " +
 			"resource of the cluster is planned, read, applied or destroyed, stored nowhere, and may come from ephemeral " +
-			"resources and variables ([guide](guides/credentials.md)).",
+			"resources and variables ([guide](guides/secrets-and-state.md)).",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"secrets": schema.StringAttribute{
 				Optional: true, Sensitive: true,

@@ -20,7 +20,7 @@ func providerProgress() schema.StringAttribute {
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		MarkdownDescription: "File that applies write to while they run, such as `progress.jsonl`, one JSON object a line " +
 			"(`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with `.txt` " +
-			"after its name is for people and `tail -f`. See the [guide](../guides/observing).",
+			"after its name is for people and `tail -f`. See the [guide](guides/observing.md).",
 	}
 }
 

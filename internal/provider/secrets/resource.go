@@ -59,7 +59,7 @@ func (r *secretsResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 			"single keys over. Only replacing the resource generates others, and the machines of the old ones then refuse " +
 			"to talk to talosop: `deletion_protection` refuses it, and so does the plan of a resource whose machines run. The bundle is in " +
 			"state for the life of the cluster: protect the state, and keep a copy of the bundle " +
-			"([guide](../guides/credentials.md)).",
+			"([guide](../guides/secrets-and-state.md)).",
 		Attributes: map[string]schema.Attribute{
 			"deletion_protection": schema.BoolAttribute{
 				Optional: true,

@@ -48,7 +48,7 @@ func rotateAttribute() schema.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "Turns keys over: where a text is set, or changed, on secrets that are there, the next apply " +
 			"makes that key anew, and machines accept it. The apply after that lets them work with it, and a third one drops " +
-			"the former key. See the [guide](../guides/credentials.md#turn-keys-over).",
+			"the former key. See the [guide](../guides/secrets-and-state.md#turn-keys-over).",
 		Attributes: map[string]schema.Attribute{
 			"talos_ca":      trigger("authority of the Talos API", ""),
 			"kubernetes_ca": trigger("authority of Kubernetes", ""),

@@ -1,0 +1,6 @@
+removed {
+  from = talosop_control_plane.this
+  lifecycle {
+    destroy = false
+  }
+}

@@ -1,0 +1,34 @@
+# Control planes with public addresses that are one-to-one NAT, beside a private network that nodes and etcd use.
+terraform {
+  required_providers {
+    talosop = { source = "talosop/talosop" }
+  }
+}
+
+variable "public_addresses" {
+  description = "Public addresses of the control planes by name, as Terraform reaches them."
+  type        = map(string)
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_control_plane" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://kube.example.com:6443" # a load balancer in front of the control planes
+  cert_sans          = ["10.0.0.2"]                    # its address in the private network
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.36.3"
+  install            = { disk = "/dev/sda" }
+
+  machines = { for name, address in var.public_addresses : name => { address = address } }
+
+  # Kubelets and etcd announce the address that a machine has in this network.
+  cluster_config_patches = [yamlencode({
+    machine = { kubelet = { nodeIP = { validSubnets = ["10.0.0.0/16"] } } }
+  })]
+  config_patches = [yamlencode({
+    cluster = { etcd = { advertisedSubnets = ["10.0.0.0/16"] } }
+  })]
+}

@@ -1,0 +1,228 @@
+package provider
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"go.yaml.in/yaml/v4"
+)
+
+const repository = "../.."
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	codeSpan  = regexp.MustCompile("`([^`\n]+)`")
+	// snakeCase is what attributes, types and functions are called, with a path below them or without one.
+	snakeCase = regexp.MustCompile(`^[a-z0-9]+(_[a-z0-9]+)+(\.[a-z0-9_]+)*$`)
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	anchor    = regexp.MustCompile(`<a id="([^"]+)">`)
+	// inAnchors are the characters that a heading keeps in its anchor.
+	inAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
+
+// notOurs are names in the pages that belong to others, and keys of maps.
+var notOurs = strings.Fields(`
+	create_before_destroy depends_on error_message for_each ignore_changes policy_check terraform_remote_state
+	firewall_ids mock_outputs preserve_client_ip user_data
+	download_url machine_token user_1 user_3 uuid_override
+	https_proxy
+	disable_crd_hooks disable_webhooks force_update helm_release recreate_pods render_subchart_notes
+	repository_ca_file repository_cert_file repository_key_file repository_password repository_username
+	reset_values set_list set_wo set_wo_revision upgrade_install
+	talos_cluster talos_cluster_kubeconfig talos_machine talos_machine_bootstrap talos_machine_configuration
+	talos_machine_configuration_apply talos_machine_secrets
+`)
+
+// pages are all texts for users by their paths from the root of the repository.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+
+	found := map[string]string{}
+
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", ".github/SECURITY.md"} {
+		found[name] = read(t, filepath.Join(repository, name))
+	}
+
+	must(t, filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found[strings.TrimPrefix(filepath.ToSlash(path), repository+"/")] = read(t, path)
+		}
+
+		return err
+	}))
+
+	return found
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+
+	text, err := os.ReadFile(path)
+	must(t, err)
+
+	return string(text)
+}
+
+// Configuration in a guide is a file below examples, which both CLIs validate; commands and YAML are parsed.
+func TestGuides_codeBlocksAreValid(t *testing.T) {
+	t.Parallel()
+
+	templates, err := filepath.Glob(filepath.Join(repository, "templates/guides/*.tmpl"))
+	must(t, err)
+
+	checks := map[string]func(string) error{
+		"shell": parseShell, "sh": parseShell, "text": func(string) error { return nil },
+		"yaml": func(code string) error { return yaml.Unmarshal([]byte(code), new(any)) },
+	}
+
+	for _, file := range templates {
+		for _, block := range codeBlock.FindAllStringSubmatch(read(t, file), -1) {
+			language, code := block[1], block[2]
+
+			check, known := checks[language]
+			if !known {
+				t.Errorf("%s has a block of %q: put configuration into a file below examples, and show it with tffile "+
+					"or codefile:\n%s", filepath.Base(file), language, code)
+
+				continue
+			}
+
+			if err := check(code); err != nil {
+				t.Errorf("%s: %v:\n%s", filepath.Base(file), err, code)
+			}
+		}
+	}
+}
+
+// parseShell parses commands whose <placeholders> are words.
+func parseShell(code string) error {
+	placeholder := regexp.MustCompile(`<[a-z ]+>`)
+	command := exec.Command("bash", "-n")
+	command.Stdin = strings.NewReader(placeholder.ReplaceAllString(code, "word"))
+
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+
+	return nil
+}
+
+// What a page calls by a name is there.
+func TestGuides_namesExist(t *testing.T) {
+	t.Parallel()
+
+	known, used := schemaNames(t), map[string]bool{}
+
+	for page, text := range pages(t) {
+		for _, span := range codeSpan.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+			name := span[1]
+			if !snakeCase.MatchString(name) {
+				continue
+			}
+
+			for _, part := range strings.Split(name, ".") {
+				used[part] = true
+
+				if strings.Contains(part, "_") && !known[part] && !slices.Contains(notOurs, part) {
+					t.Errorf("%s: nothing is called %s", page, name)
+				}
+			}
+		}
+	}
+
+	for _, name := range notOurs {
+		if !used[name] {
+			t.Errorf("no page names %s", name)
+		}
+	}
+}
+
+// schemaNames are those of all types, functions and attributes of the provider.
+func schemaNames(t *testing.T) map[string]bool {
+	t.Helper()
+
+	names, all := map[string]bool{}, schemas(t)
+	of := func(name string, attributes []*tfprotov6.SchemaAttribute) {
+		names[name] = true
+		walkAttributes(name, attributes, func(_ string, a *tfprotov6.SchemaAttribute) { names[a.Name] = true })
+	}
+
+	of("", all.Provider.Block.Attributes)
+
+	for _, kind := range []map[string]*tfprotov6.Schema{
+		all.ResourceSchemas, all.DataSourceSchemas, all.EphemeralResourceSchemas,
+	} {
+		for name, schema := range kind {
+			of(name, schema.Block.Attributes)
+		}
+	}
+
+	for name, action := range all.ActionSchemas {
+		of(name, action.Schema.Block.Attributes)
+	}
+
+	for name, function := range all.Functions {
+		names[name] = true
+
+		for _, parameter := range function.Parameters {
+			names[parameter.Name] = true
+		}
+	}
+
+	return names
+}
+
+// Every link inside the repository leads to a page that is there, and to a heading of it.
+func TestGuides_linksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+
+	all := pages(t)
+
+	for page, text := range all {
+		for _, found := range link.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+			target, heading, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, ":") {
+				continue
+			}
+
+			at := page
+			if target != "" {
+				at = filepath.ToSlash(filepath.Join(filepath.Dir(page), target))
+			}
+
+			if _, isPage := all[at+".md"]; isPage {
+				at += ".md"
+			}
+
+			if _, err := os.Stat(filepath.Join(repository, at)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, found[1])
+			} else if heading != "" && !anchors(all[at])[heading] {
+				t.Errorf("%s links to %s, which %s does not have", page, found[1], at)
+			}
+		}
+	}
+}
+
+// anchors are those of a page's headings, as GitHub and the registries make them, and its own.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+
+	for _, own := range anchor.FindAllStringSubmatch(page, -1) {
+		found[own[1]] = true
+	}
+
+	for _, title := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
+		found[strings.ReplaceAll(inAnchors.ReplaceAllString(strings.ToLower(title[1]), ""), " ", "-")] = true
+	}
+
+	return found
+}
