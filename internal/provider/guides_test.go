@@ -31,7 +31,7 @@ var (
 
 // notOurs are names in the pages that belong to others, and keys of maps.
 var notOurs = strings.Fields(`
-	create_before_destroy depends_on error_message for_each ignore_changes policy_check terraform_remote_state
+	create_before_destroy depends_on error_message for_each ignore_changes policy_check terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
 	https_proxy
@@ -159,7 +159,7 @@ func schemaNames(t *testing.T) map[string]bool {
 	of("", all.Provider.Block.Attributes)
 
 	for _, kind := range []map[string]*tfprotov6.Schema{
-		all.ResourceSchemas, all.DataSourceSchemas, all.EphemeralResourceSchemas,
+		all.ResourceSchemas, all.DataSourceSchemas, all.EphemeralResourceSchemas, all.ListResourceSchemas,
 	} {
 		for name, schema := range kind {
 			of(name, schema.Block.Attributes)
