@@ -26,6 +26,32 @@ func (w *Workspace) AddProvider(source, version, program string) {
 	}
 }
 
+// UseArchive has the CLI of a workspace install the provider from the archive of a release, in place of the one that was
+// built for the tests.
+func (w *Workspace) UseArchive(archive string) {
+	w.t.Helper()
+
+	content, err := os.ReadFile(archive)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for _, host := range hosts {
+		folder := filepath.Join(filepath.Dir(w.Dir), "mirror", host, source)
+		if err := os.RemoveAll(folder); err != nil {
+			w.t.Fatal(err)
+		}
+
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(archive)), content, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // Version is the version under which the provider lies in the mirror.
 const Version = "0.0.1"
 

@@ -43,10 +43,12 @@ type job struct {
 	Needs       string            `yaml:"needs"`
 	Environment string            `yaml:"environment"`
 	Permissions map[string]string `yaml:"permissions"`
-	Steps       []struct {
-		Uses string         `yaml:"uses"`
-		With map[string]any `yaml:"with"`
-	} `yaml:"steps"`
+	Steps       []step            `yaml:"steps"`
+}
+
+type step struct {
+	Uses string         `yaml:"uses"`
+	With map[string]any `yaml:"with"`
 }
 
 func workflows(t *testing.T) map[string]workflow {
@@ -229,6 +231,69 @@ func TestRelease_comesAfterTheTestsAndWithProvenance(t *testing.T) {
 	if built < 0 || attested < built || attested == len(build.Steps)-1 || !config.Release.Draft {
 		t.Errorf("built in step %d, attested in %d of %d, a draft until then: %t", built, attested, len(build.Steps),
 			config.Release.Draft)
+	}
+}
+
+// What is built is for every system that licences are looked at for, the same wherever it is built, with checksums that are
+// signed and a list of what is in it; each push builds it, unsigned. TestAccSnapshot_installsAndRuns builds it twice.
+func TestRelease_isWholeAndReproducible(t *testing.T) {
+	t.Parallel()
+
+	var config struct {
+		Builds []struct {
+			Env, Flags, Goos, Goarch []string
+			Modified                 string `yaml:"mod_timestamp"`
+		}
+		Archives []struct {
+			Formats []string
+			Files   []struct {
+				Src  string
+				Info struct{ Mtime string }
+			}
+		}
+		Checksum struct{ Algorithm string }
+		Signs    []struct{ Artifacts string }
+		Sboms    []struct{ Artifacts string }
+		Snapshot struct {
+			Version string `yaml:"version_template"`
+		}
+	}
+
+	read(t, ".goreleaser.yml", &config)
+
+	if len(config.Builds) != 1 || len(config.Archives) != 1 || len(config.Signs) != 1 || len(config.Sboms) != 1 {
+		t.Fatalf("the configuration is %+v", config)
+	}
+
+	build, archive := config.Builds[0], config.Archives[0]
+	if !slices.Equal(build.Goos, released) || !slices.Equal(build.Goarch, []string{"amd64", "arm64"}) ||
+		!slices.Contains(build.Env, "CGO_ENABLED=0") {
+		t.Errorf("it builds %v for %v with %v", build.Goos, build.Goarch, build.Env)
+	}
+
+	if !slices.Contains(build.Flags, "-trimpath") || build.Modified != "{{ .CommitTimestamp }}" {
+		t.Errorf("programs depend on where and when they are built: %v, %s", build.Flags, build.Modified)
+	}
+
+	// Without a list goreleaser takes what it finds, with the times of the checkout.
+	if !slices.Equal(archive.Formats, []string{"zip"}) || len(archive.Files) == 0 {
+		t.Errorf("archives are %v of %v", archive.Formats, archive.Files)
+	}
+
+	for _, file := range archive.Files {
+		if file.Info.Mtime != "{{ .CommitDate }}" {
+			t.Errorf("%s has the time %s", file.Src, file.Info.Mtime)
+		}
+	}
+
+	if config.Checksum.Algorithm != "sha256" || config.Signs[0].Artifacts != "checksum" ||
+		config.Sboms[0].Artifacts != "archive" || !strings.HasPrefix(config.Snapshot.Version, "0.0.0-snapshot-") {
+		t.Errorf("checksums, signatures, SBOMs and snapshots are %+v", config)
+	}
+
+	const args = "release --snapshot --clean --skip=sign"
+	if !slices.ContainsFunc(workflows(t)["test.yml"].Jobs["snapshot"].Steps, func(s step) bool { return s.With["args"] == args }) {
+		t.Error("no push builds what a release does")
 	}
 }
 

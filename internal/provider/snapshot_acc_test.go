@@ -1,0 +1,171 @@
+package provider
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// snapshot is what goreleaser built of a commit for this platform.
+type snapshot struct {
+	archive, version string
+	content          []byte
+}
+
+// What a release builds of a commit is the same wherever it is built, both CLIs install its archive from a filesystem
+// mirror, and the quickstart comes up with it.
+func TestAccSnapshot_installsAndRuns(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccImport_plansNothing")
+	t.Parallel()
+
+	first, second := snapshotOf(t, os.Getenv("GOCACHE")), snapshotOf(t, t.TempDir())
+	if filepath.Base(first.archive) != filepath.Base(second.archive) || !bytes.Equal(first.content, second.content) {
+		t.Errorf("two builds of one commit differ: %s with %x, %s with %x", first.archive, sha256.Sum256(first.content),
+			second.archive, sha256.Sum256(second.content))
+	}
+
+	if got := strings.TrimSpace(output(t, "", unpacked(t, first), "-version")); got != first.version {
+		t.Errorf("the program says that it is %s, and was built as %s", got, first.version)
+	}
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+
+		w := clitest.NewWorkspace(t, cli)
+		w.UseArchive(first.archive)
+		w.CopyFrom("../../examples/quickstart")
+		w.Write("site.auto.tfvars.json", encoded(t, map[string]any{"endpoint": s.endpoint, "deletion_protection": false,
+			"control_planes": addresses(s.controlPlane), "workers": addresses(s.workers)}))
+		// A version before the first one is installed by its name alone.
+		w.Write("override.tf", fmt.Sprintf("terraform {\n  required_providers {\n    talosop = {\n"+
+			"      source  = \"talosop/talosop\"\n      version = %q\n    }\n  }\n}\n", first.version))
+		w.Init()
+
+		if told := w.MustRun("version").Stdout; !strings.Contains(told, "/talosop/talosop v"+first.version) {
+			t.Errorf("the CLI has installed:\n%s", told)
+		}
+
+		w.MustRun("apply", "-auto-approve")
+
+		if empty, output := w.PlanIsEmpty(); !empty {
+			t.Errorf("the second plan is not empty:\n%s", output)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+var (
+	systems       = regexp.MustCompile(`(?m)^    goos: .*$`)
+	architectures = regexp.MustCompile(`(?m)^    goarch: .*$`)
+)
+
+// snapshotOf clones the commit that is checked out, and has goreleaser build this platform of it with a build cache of
+// its own; "" for that of everybody.
+func snapshotOf(t *testing.T, cache string) snapshot {
+	t.Helper()
+
+	folder := filepath.Join(t.TempDir(), "source")
+	output(t, "../..", "git", "clone", "--quiet", ".", folder)
+
+	config := filepath.Join(folder, ".goreleaser.yml")
+
+	content, err := os.ReadFile(config)
+	must(t, err)
+
+	one := systems.ReplaceAll(content, []byte("    goos: ["+runtime.GOOS+"]"))
+	one = architectures.ReplaceAll(one, []byte("    goarch: ["+runtime.GOARCH+"]"))
+
+	if bytes.Equal(one, content) {
+		t.Fatalf("%s names no systems", config)
+	}
+
+	// Beside the clone, whose tree stays as it was committed.
+	config = filepath.Join(t.TempDir(), "goreleaser.yml")
+	must(t, os.WriteFile(config, one, 0o600))
+
+	build := exec.CommandContext(t.Context(), clitest.Asset(t, "goreleaser"), "release", "--snapshot", "--config", config,
+		"--skip=sign,sbom")
+	build.Dir, build.Env = folder, os.Environ()
+
+	if cache != "" {
+		build.Env = append(build.Env, "GOCACHE="+cache)
+	}
+
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("goreleaser: %v\n%s", err, said)
+	}
+
+	var built struct{ Version string }
+
+	content, err = os.ReadFile(filepath.Join(folder, "dist", "metadata.json"))
+	must(t, err)
+	must(t, json.Unmarshal(content, &built))
+
+	s := snapshot{version: built.Version, archive: filepath.Join(folder, "dist",
+		fmt.Sprintf("terraform-provider-talosop_%s_%s_%s.zip", built.Version, runtime.GOOS, runtime.GOARCH))}
+	s.content, err = os.ReadFile(s.archive)
+	must(t, err)
+
+	sums, err := os.ReadFile(filepath.Join(folder, "dist", "terraform-provider-talosop_"+built.Version+"_SHA256SUMS"))
+	must(t, err)
+
+	if sum := fmt.Sprintf("%x  %s\n", sha256.Sum256(s.content), filepath.Base(s.archive)); !strings.Contains(string(sums), sum) {
+		t.Errorf("the checksums are\n%s", sums)
+	}
+
+	return s
+}
+
+// unpacked is the program in the archive, which has the licence beside it.
+func unpacked(t *testing.T, s snapshot) string {
+	t.Helper()
+
+	archive, err := zip.NewReader(bytes.NewReader(s.content), int64(len(s.content)))
+	must(t, err)
+
+	var names []string
+	for _, f := range archive.File {
+		names = append(names, f.Name)
+	}
+
+	slices.Sort(names)
+
+	program := "terraform-provider-talosop_v" + s.version
+	if !slices.Equal(names, []string{"LICENSE", program}) {
+		t.Fatalf("the archive has %v", names)
+	}
+
+	folder := t.TempDir()
+	must(t, os.CopyFS(folder, archive))
+
+	return filepath.Join(folder, program)
+}
+
+// output runs a program in a folder.
+func output(t *testing.T, folder, program string, args ...string) string {
+	t.Helper()
+
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Dir = folder
+
+	said, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, said)
+	}
+
+	return string(said)
+}
