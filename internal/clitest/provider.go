@@ -26,8 +26,8 @@ func (w *Workspace) AddProvider(source, version, program string) {
 	}
 }
 
-// UseArchive has the CLI of a workspace install the provider from the archive of a release, in place of the one that was
-// built for the tests.
+// UseArchive has the CLI of a workspace install the provider from the archive of a release, in place of the one that
+// was built for the tests.
 func (w *Workspace) UseArchive(archive string) {
 	w.t.Helper()
 
