@@ -61,8 +61,11 @@ func TestAccSimulated_create(t *testing.T) {
 	simulate(t, assets, site.create)
 }
 
-// The CLIs are asked to stop as a person does, which no other test does.
-func TestAccSimulated_interrupted(t *testing.T) { simulate(t, "", site.interrupted) }
+// The CLI is asked to stop as a person does, which no other test does.
+func TestAccSimulated_interrupted(t *testing.T) {
+	t.Parallel()
+	simulated(t, "", 1, 1).interrupted(t, clitest.One(t))
+}
 
 func TestAccSimulated_killed(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccCreateAndDestroy_killedAtEveryChange")
