@@ -3,6 +3,7 @@ package provider
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -31,13 +32,14 @@ func TestAccSnapshot_installsAndRuns(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_plansNothing")
 	t.Parallel()
 
-	first, second := snapshotOf(t, os.Getenv("GOCACHE")), snapshotOf(t, t.TempDir())
+	key := signingKey(t)
+	first, second := snapshotOf(t, key, os.Getenv("GOCACHE")), snapshotOf(t, key, t.TempDir())
 	if filepath.Base(first.archive) != filepath.Base(second.archive) || !bytes.Equal(first.content, second.content) {
 		t.Errorf("two builds of one commit differ: %s with %x, %s with %x", first.archive, sha256.Sum256(first.content),
 			second.archive, sha256.Sum256(second.content))
 	}
 
-	if got := strings.TrimSpace(output(t, "", unpacked(t, first), "-version")); got != first.version {
+	if got := strings.TrimSpace(output(t, "", nil, unpacked(t, first), "-version")); got != first.version {
 		t.Errorf("the program says that it is %s, and was built as %s", got, first.version)
 	}
 
@@ -73,13 +75,43 @@ var (
 	architectures = regexp.MustCompile(`(?m)^    goarch: .*$`)
 )
 
+// signingKey makes a key as the release environment has one, and returns the variables by which it is found.
+func signingKey(t *testing.T) []string {
+	t.Helper()
+
+	gpg, err := exec.LookPath("gpg")
+	if err != nil {
+		t.Skip("gpg, which signs releases, is not on the PATH")
+	}
+
+	home, err := os.MkdirTemp("", "gpg") // its agent wants a short path
+	must(t, err)
+
+	environment := []string{"GNUPGHOME=" + home}
+
+	t.Cleanup(func() {
+		output(t, "", environment, "gpgconf", "--kill", "all")
+		must(t, os.RemoveAll(home))
+	})
+
+	output(t, "", environment, gpg, "--batch", "--passphrase", "", "--quick-gen-key", "test", "rsa3072", "sign", "never")
+
+	fingerprint := regexp.MustCompile(`(?m)^fpr:+([0-9A-F]{40}):`).FindStringSubmatch(
+		output(t, "", environment, gpg, "--list-keys", "--with-colons"))
+	if fingerprint == nil {
+		t.Fatal("gpg has no key")
+	}
+
+	return append(environment, "GPG_FINGERPRINT="+fingerprint[1])
+}
+
 // snapshotOf clones the commit that is checked out, and has goreleaser build this platform of it with a build cache of
 // its own; "" for that of everybody.
-func snapshotOf(t *testing.T, cache string) snapshot {
+func snapshotOf(t *testing.T, key []string, cache string) snapshot {
 	t.Helper()
 
 	folder := filepath.Join(t.TempDir(), "source")
-	output(t, "../..", "git", "clone", "--quiet", ".", folder)
+	output(t, "../..", nil, "git", "clone", "--quiet", ".", folder)
 
 	config := filepath.Join(folder, ".goreleaser.yml")
 
@@ -98,8 +130,8 @@ func snapshotOf(t *testing.T, cache string) snapshot {
 	must(t, os.WriteFile(config, one, 0o600))
 
 	build := exec.CommandContext(t.Context(), clitest.Asset(t, "goreleaser"), "release", "--snapshot", "--config", config,
-		"--skip=sign,sbom")
-	build.Dir, build.Env = folder, os.Environ()
+		"--skip=sbom")
+	build.Dir, build.Env = folder, append(os.Environ(), key...)
 
 	if cache != "" {
 		build.Env = append(build.Env, "GOCACHE="+cache)
@@ -120,7 +152,10 @@ func snapshotOf(t *testing.T, cache string) snapshot {
 	s.content, err = os.ReadFile(s.archive)
 	must(t, err)
 
-	sums, err := os.ReadFile(filepath.Join(folder, "dist", "terraform-provider-talosop_"+built.Version+"_SHA256SUMS"))
+	list := filepath.Join(folder, "dist", "terraform-provider-talosop_"+built.Version+"_SHA256SUMS")
+	output(t, "", key, "gpg", "--verify", list+".sig", list)
+
+	sums, err := os.ReadFile(list)
 	must(t, err)
 
 	if sum := fmt.Sprintf("%x  %s\n", sha256.Sum256(s.content), filepath.Base(s.archive)); !strings.Contains(string(sums), sum) {
@@ -155,12 +190,12 @@ func unpacked(t *testing.T, s snapshot) string {
 	return filepath.Join(folder, program)
 }
 
-// output runs a program in a folder.
-func output(t *testing.T, folder, program string, args ...string) string {
+// output runs a program in a folder, with further variables.
+func output(t *testing.T, folder string, environment []string, program string, args ...string) string {
 	t.Helper()
 
-	command := exec.CommandContext(t.Context(), program, args...)
-	command.Dir = folder
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
+	command.Dir, command.Env = folder, append(os.Environ(), environment...)
 
 	said, err := command.CombinedOutput()
 	if err != nil {

@@ -251,8 +251,14 @@ func TestRelease_isWholeAndReproducible(t *testing.T) {
 				Info struct{ Mtime string }
 			}
 		}
-		Checksum struct{ Algorithm string }
-		Signs    []struct{ Artifacts string }
+		Checksum struct {
+			Algorithm string
+			IDs       []string `yaml:"ids"`
+		}
+		Signs []struct {
+			Artifacts string
+			ID        string `yaml:"id"`
+		}
 		Sboms    []struct{ Artifacts string }
 		Snapshot struct {
 			Version string `yaml:"version_template"`
@@ -289,6 +295,11 @@ func TestRelease_isWholeAndReproducible(t *testing.T) {
 	if config.Checksum.Algorithm != "sha256" || config.Signs[0].Artifacts != "checksum" ||
 		config.Sboms[0].Artifacts != "archive" || !strings.HasPrefix(config.Snapshot.Version, "0.0.0-snapshot-") {
 		t.Errorf("checksums, signatures, SBOMs and snapshots are %+v", config)
+	}
+
+	// What is added to a file after it was signed makes the signature a bad one.
+	if ids := config.Checksum.IDs; len(ids) == 0 || slices.Contains(ids, config.Signs[0].ID) || config.Signs[0].ID == "" {
+		t.Errorf("checksums are those of %v, and the signature is %q", ids, config.Signs[0].ID)
 	}
 
 	const args = "release --snapshot --clean --skip=sign"
