@@ -96,6 +96,9 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 // Setenv sets a variable of later commands, such as TF_VAR_patch.
 func (w *Workspace) Setenv(name, value string) { w.env = append(w.env, name+"="+value) }
 
+// Environ is the environment of its commands, for programs that run the CLI themselves.
+func (w *Workspace) Environ() []string { return slices.Clone(w.env) }
+
 // Write puts a file into the workspace.
 func (w *Workspace) Write(name, content string) {
 	w.t.Helper()
