@@ -84,7 +84,7 @@ func signingKey(t *testing.T) []string {
 		t.Skip("gpg, which signs releases, is not on the PATH")
 	}
 
-	home, err := os.MkdirTemp("", "gpg") // its agent wants a short path
+	home, err := os.MkdirTemp("", "gpg") //nolint:usetesting // its agent wants a short path
 	must(t, err)
 
 	environment := []string{"GNUPGHOME=" + home}
