@@ -37,7 +37,7 @@ func (w *Workspace) UseArchive(archive string) {
 	}
 
 	for _, host := range hosts {
-		folder := filepath.Join(filepath.Dir(w.Dir), "mirror", host, source)
+		folder := filepath.Join(w.home, "mirror", host, source)
 		if err := os.RemoveAll(folder); err != nil {
 			w.t.Fatal(err)
 		}
