@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-var randomClusters = sample(10_000)
+const randomClusters = 10_000
 
 // TestPlan_keepsInvariantsOnRandomClusters checks, on clusters of 1 to 50 machines in any
 // mix of states, what must never happen.
@@ -57,7 +57,7 @@ func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 		}
 	}
 
-	if upgraded < randomClusters/100 {
+	if upgraded < randomClusters/50 {
 		t.Errorf("only %d components were upgraded", upgraded)
 	}
 }
