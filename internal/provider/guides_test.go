@@ -49,27 +49,18 @@ func pages(t *testing.T) map[string]string {
 	found := map[string]string{}
 
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", ".github/SECURITY.md"} {
-		found[name] = read(t, filepath.Join(repository, name))
+		found[name] = readFile(t, filepath.Join(repository, name))
 	}
 
 	must(t, filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			found[strings.TrimPrefix(filepath.ToSlash(path), repository+"/")] = read(t, path)
+			found[strings.TrimPrefix(filepath.ToSlash(path), repository+"/")] = readFile(t, path)
 		}
 
 		return err
 	}))
 
 	return found
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-
-	text, err := os.ReadFile(path)
-	must(t, err)
-
-	return string(text)
 }
 
 // Configuration in a guide is a file below examples, which both CLIs validate; commands and YAML are parsed.
@@ -85,7 +76,7 @@ func TestGuides_codeBlocksAreValid(t *testing.T) {
 	}
 
 	for _, file := range templates {
-		for _, block := range codeBlock.FindAllStringSubmatch(read(t, file), -1) {
+		for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, file), -1) {
 			language, code := block[1], block[2]
 
 			check, known := checks[language]
@@ -151,23 +142,16 @@ func schemaNames(t *testing.T) map[string]bool {
 	t.Helper()
 
 	names, all := map[string]bool{}, schemas(t)
-	of := func(name string, attributes []*tfprotov6.SchemaAttribute) {
-		names[name] = true
-		walkAttributes(name, attributes, func(_ string, a *tfprotov6.SchemaAttribute) { names[a.Name] = true })
+	visit := func(where string, a *tfprotov6.SchemaAttribute) {
+		_, name, _ := strings.Cut(strings.Split(where, ".")[0], " ") // of the type
+		names[name], names[a.Name] = true, true
 	}
 
-	of("", all.Provider.Block.Attributes)
-
-	for _, kind := range []map[string]*tfprotov6.Schema{
-		all.ResourceSchemas, all.DataSourceSchemas, all.EphemeralResourceSchemas, all.ListResourceSchemas,
-	} {
-		for name, schema := range kind {
-			of(name, schema.Block.Attributes)
-		}
-	}
+	everyAttribute(t, visit)
+	walkAttributes("", all.Provider.Block.Attributes, visit)
 
 	for name, action := range all.ActionSchemas {
-		of(name, action.Schema.Block.Attributes)
+		walkAttributes("action "+name, action.Schema.Block.Attributes, visit)
 	}
 
 	for name, function := range all.Functions {

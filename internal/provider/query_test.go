@@ -328,3 +328,35 @@ func TestQuery_backupsOfAFolder(t *testing.T) {
 		}
 	}
 }
+
+// All snapshots are of one cluster, whose control planes are asked once for all of them.
+func TestQuery_backupsAskTheClusterOnce(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0)
+	s.made(t, "")
+
+	folder, mark := t.TempDir(), markOf(t, bundleOnce())
+	for _, day := range []string{"02", "03"} {
+		key := "test/etcd-snapshot-2026-01-" + day + "T03-00-00Z-" + mark + "-abcdef.db"
+		_, err := file.Store{Path: folder}.Put(t.Context(), key, bytes.NewReader([]byte("what is stored")))
+		must(t, err)
+	}
+
+	provider := configuration{"clusters": configuration{"test": configuration{"secrets": bundleOnce()}}}
+	config := configuration{"cluster": "test", "file": configuration{"path": folder},
+		"control_plane": []any{s.controlPlane[0].Address().String()}}
+	reads := func(most int64) int {
+		s.ForgetCalls()
+
+		if found, said := query(t, provider, "talosop_etcd_backup", config, true, most); len(found) != int(most) {
+			t.Errorf("it found %s, and says %s", displays(found), said)
+		}
+
+		return len(s.CallsTo("Version"))
+	}
+
+	if one, both := reads(1), reads(2); one == 0 || both != one {
+		t.Errorf("the control plane is asked for its version %d times for one snapshot, and %d times for two", one, both)
+	}
+}

@@ -56,10 +56,7 @@ func TestRelease_statesAreRead(t *testing.T) {
 	read := map[string]bool{}
 
 	for _, file := range releaseFiles(t, "state.json") {
-		content, err := os.ReadFile(file)
-		must(t, err)
-
-		for _, r := range stateIn(t, string(content)).Resources {
+		for _, r := range stateIn(t, readFile(t, file)).Resources {
 			for _, one := range r.Instances {
 				read[r.Type] = true
 
@@ -215,10 +212,8 @@ func TestAccRelease_recorded(t *testing.T) {
 	w := clitest.NewWorkspace(t, clitest.Any(t))
 	folder := filepath.Join(releases, version)
 
-	config, err := os.ReadFile(filepath.Join(releases, "main.tf"))
-	must(t, err)
-
-	w.Write("main.tf", placed(string(config), places))
+	config := readFile(t, filepath.Join(releases, "main.tf"))
+	w.Write("main.tf", placed(config, places))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
@@ -230,7 +225,7 @@ func TestAccRelease_recorded(t *testing.T) {
 	owners(t, places, state)
 
 	must(t, os.MkdirAll(folder, 0o755))
-	must(t, os.WriteFile(filepath.Join(folder, "main.tf"), config, 0o644))
+	must(t, os.WriteFile(filepath.Join(folder, "main.tf"), []byte(config), 0o644))
 	must(t, os.WriteFile(filepath.Join(folder, "state.json"),
 		[]byte(named(registry.ReplaceAllString(state, "@registry@"), places)), 0o644))
 
@@ -269,27 +264,22 @@ func TestAccRelease_plansNothing(t *testing.T) {
 
 	for _, file := range releaseFiles(t, "state.json") {
 		folder := filepath.Dir(file)
-
-		kept, err := os.ReadFile(file)
-		must(t, err)
-
-		config, err := os.ReadFile(filepath.Join(folder, "main.tf"))
-		must(t, err)
+		kept, config := readFile(t, file), readFile(t, filepath.Join(folder, "main.tf"))
 
 		clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
 			_, places := releaseSite(t)
 			places["@registry@"] = map[string]string{"terraform": "registry.terraform.io", "tofu": "registry.opentofu.org"}[cli.Name]
 
 			w := clitest.NewWorkspace(t, cli)
-			w.Write("main.tf", placed(string(config), places))
-			w.Write("terraform.tfstate", mixed(t, placed(string(kept), places), "", secretTypes))
+			w.Write("main.tf", placed(config, places))
+			w.Write("terraform.tfstate", mixed(t, placed(kept, places), "", secretTypes))
 			w.Init()
 			w.MustRun("apply", "-auto-approve")
 
 			// From here on it is the cluster of the release.
 			now := w.Read("terraform.tfstate")
 			owners(t, places, now)
-			w.Write("terraform.tfstate", mixed(t, now, placed(string(kept), places), passingTypes))
+			w.Write("terraform.tfstate", mixed(t, now, placed(kept, places), passingTypes))
 			copied(t, filepath.Join(folder, "backups"), filepath.Join(w.Dir, "backups"))
 
 			if empty, output := w.PlanIsEmpty(); !empty {

@@ -30,9 +30,9 @@ const (
 	identityWorkers      = "workers"
 )
 
-// IdentitySchema describes the identity of a resource with machines.
-func IdentitySchema(kind Kind) identityschema.Schema {
-	attributes := map[string]identityschema.Attribute{
+// SourceIdentity is the part of an identity that says where the secrets of the cluster are.
+func SourceIdentity() map[string]identityschema.Attribute {
+	return map[string]identityschema.Attribute{
 		identityCluster: identityschema.StringAttribute{
 			OptionalForImport: true,
 			Description: "Name of the cluster. An import takes the secrets of this name in `clusters` of the provider, " +
@@ -44,6 +44,29 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 				"of the configuration of a control-plane machine.",
 		},
 	}
+}
+
+// Identity are the values of a source in an identity.
+func (s Source) Identity() map[string]attr.Value {
+	return map[string]attr.Value{
+		identityCluster: tf.TextOrNull(s.Cluster), identitySecrets: tf.TextOrNull(s.Secrets),
+	}
+}
+
+// SourceIn is the source in an identity.
+func SourceIn(identity types.Object) Source {
+	text := func(name string) string {
+		value, _ := identity.Attributes()[name].(types.String)
+
+		return value.ValueString()
+	}
+
+	return Source{Cluster: text(identityCluster), Secrets: text(identitySecrets)}
+}
+
+// IdentitySchema describes the identity of a resource with machines.
+func IdentitySchema(kind Kind) identityschema.Schema {
+	attributes := SourceIdentity()
 
 	machines := func(what string) identityschema.Attribute {
 		return identityschema.ListAttribute{RequiredForImport: true, ElementType: types.StringType, Description: what}
@@ -101,10 +124,11 @@ func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kin
 func SetIdentityOf(
 	ctx context.Context, identity *tfsdk.ResourceIdentity, from Source, planes []string, name, address string,
 ) diag.Diagnostics {
-	return StoreIdentity(ctx, identity, IdentitySchema(OfMachine), map[string]attr.Value{
-		identityCluster: tf.TextOrNull(from.Cluster), identitySecrets: tf.TextOrNull(from.Secrets),
-		identityControlPlane: tf.ListOrNull(planes), identityMachines: tf.TextList([]string{name + "=" + address}),
-	})
+	values := from.Identity()
+	values[identityControlPlane] = tf.ListOrNull(planes)
+	values[identityMachines] = tf.TextList([]string{name + "=" + address})
+
+	return StoreIdentity(ctx, identity, IdentitySchema(OfMachine), values)
 }
 
 // StoreIdentity stores those of the values that an identity has; the others are null in it.
@@ -155,11 +179,6 @@ func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Ki
 	}
 
 	r := &tf.Reader{}
-	text := func(name string) string {
-		value, _ := object.Attributes()[name].(types.String)
-
-		return value.ValueString()
-	}
 	list := func(name string) []string {
 		value, given := object.Attributes()[name].(types.List)
 		if !given {
@@ -169,8 +188,8 @@ func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Ki
 		return r.Texts(value)
 	}
 
-	request := Request{Source: Source{Cluster: text(identityCluster), Secrets: text(identitySecrets)},
-		Name: text(identityName)}
+	name, _ := object.Attributes()[identityName].(types.String)
+	request := Request{Source: SourceIn(object), Name: name.ValueString()}
 
 	var machines, planes, workers error
 

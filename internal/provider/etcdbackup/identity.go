@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
@@ -24,8 +23,6 @@ import (
 
 // The attributes of identities that are no attributes of `s3`.
 const (
-	identityCluster      = "cluster"
-	identitySecrets      = "secrets"
 	identityControlPlane = "control_plane"
 	identityKey          = "key"
 	identityPath         = "path"
@@ -34,31 +31,20 @@ const (
 
 // identitySchema describes the identity of a backup: the snapshot that the resource took last.
 func identitySchema() identityschema.Schema {
-	attributes := map[string]identityschema.Attribute{
-		identityCluster: identityschema.StringAttribute{
-			OptionalForImport: true,
-			Description: "Name of the cluster. An import takes the secrets of this name in `clusters` of the provider, " +
-				"and state gets none.",
-		},
-		identitySecrets: identityschema.StringAttribute{
-			OptionalForImport: true,
-			Description: "For imports, in the place of `cluster`: path of a file written by `talosctl gen secrets`, or " +
-				"of the configuration of a control-plane machine.",
-		},
-		identityControlPlane: identityschema.ListAttribute{
-			RequiredForImport: true, ElementType: types.StringType,
-			Description: "Addresses of all control planes; they are in the handle.",
-		},
-		identityKey: identityschema.StringAttribute{
-			RequiredForImport: true, Description: "Key of the snapshot in the bucket, or its path below the folder.",
-		},
-		identityPath: identityschema.StringAttribute{
-			OptionalForImport: true, Description: "`file.path`: the folder that keeps the snapshot.",
-		},
-		identityRecipients: identityschema.ListAttribute{
-			OptionalForImport: true, ElementType: types.StringType,
-			Description: "`encryption.recipients`, which no snapshot tells.",
-		},
+	attributes := clusterimport.SourceIdentity()
+	attributes[identityControlPlane] = identityschema.ListAttribute{
+		RequiredForImport: true, ElementType: types.StringType,
+		Description: "Addresses of all control planes; they are in the handle.",
+	}
+	attributes[identityKey] = identityschema.StringAttribute{
+		RequiredForImport: true, Description: "Key of the snapshot in the bucket, or its path below the folder.",
+	}
+	attributes[identityPath] = identityschema.StringAttribute{
+		OptionalForImport: true, Description: "`file.path`: the folder that keeps the snapshot.",
+	}
+	attributes[identityRecipients] = identityschema.ListAttribute{
+		OptionalForImport: true, ElementType: types.StringType,
+		Description: "`encryption.recipients`, which no snapshot tells.",
 	}
 
 	for name, attribute := range store.BucketAttributes("", "") {
@@ -98,10 +84,8 @@ func (r *Resource) setIdentity(ctx context.Context, identity *tfsdk.ResourceIden
 func storeIdentity(
 	ctx context.Context, identity *tfsdk.ResourceIdentity, from clusterimport.Source, planes types.List, m Model,
 ) diag.Diagnostics {
-	values := map[string]attr.Value{
-		identityCluster: tf.TextOrNull(from.Cluster), identitySecrets: tf.TextOrNull(from.Secrets), identityKey: m.Key,
-		identityControlPlane: types.ListNull(types.StringType), identityRecipients: types.ListNull(types.StringType),
-	}
+	values := from.Identity()
+	values[identityKey] = m.Key
 
 	if texts, known := tf.KnownStrings(planes); known {
 		values[identityControlPlane] = tf.ListOrNull(texts)
@@ -142,12 +126,8 @@ func readIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity) (backup
 	}
 
 	request := backupImport{
-		Source:       clusterimport.Source{Cluster: f.Text(identityCluster), Secrets: f.Text(identitySecrets)},
-		ControlPlane: map[string]string{}, Key: f.Text(identityKey), Recipients: list(identityRecipients),
-	}
-
-	for _, address := range list(identityControlPlane) {
-		request.ControlPlane[address] = address
+		Source: clusterimport.SourceIn(object), ControlPlane: byAddress(list(identityControlPlane)),
+		Key: f.Text(identityKey), Recipients: list(identityRecipients),
 	}
 
 	if folder, given := f.Value(identityPath); given {
@@ -180,4 +160,14 @@ func readIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity) (backup
 	}
 
 	return request, nil
+}
+
+// byAddress are machines whose names do not matter.
+func byAddress(addresses []string) map[string]string {
+	machines := map[string]string{}
+	for _, address := range addresses {
+		machines[address] = address
+	}
+
+	return machines
 }

@@ -186,7 +186,9 @@ func (r *Resource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	model, diags := r.backupFrom(ctx, request, file)
+	model, diags := r.backupFrom(ctx, request, file, func() (seenCluster, diag.Diagnostics) {
+		return r.see(ctx, request.ControlPlane, file)
+	})
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -198,10 +200,35 @@ func (r *Resource) ImportState(
 	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, importedKey, true)...)
 }
 
+// seenCluster is a cluster as its control planes tell.
+type seenCluster struct {
+	name   string
+	handle types.Object
+}
+
+// see asks the control planes what their cluster is.
+func (r *Resource) see(
+	ctx context.Context, addresses map[string]string, file clusterimport.SecretsFile,
+) (seenCluster, diag.Diagnostics) {
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, addresses, file, cluster.ControlPlane)
+	if diags.HasError() {
+		return seenCluster{}, diags
+	}
+
+	settings, _, err := clusterimport.SettingsOfAll(planes, file)
+	if err != nil {
+		return seenCluster{}, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
+	}
+
+	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
+
+	return seenCluster{settings.Name, handle}, append(diags, more...)
+}
+
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its
 // control planes tell.
 func (r *Resource) backupFrom(
-	ctx context.Context, request backupImport, file clusterimport.SecretsFile,
+	ctx context.Context, request backupImport, file clusterimport.SecretsFile, see func() (seenCluster, diag.Diagnostics),
 ) (Model, diag.Diagnostics) {
 	model := Model{
 		Retain: types.ObjectNull(retainType()), Triggers: types.MapNull(types.StringType), Timeouts: tf.NoTimeouts(ctx),
@@ -219,21 +246,14 @@ func (r *Resource) backupFrom(
 		return model, diags
 	}
 
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	seen, diags := see()
 	if diags.HasError() {
 		return model, diags
 	}
 
-	settings, _, err := clusterimport.SettingsOfAll(planes, file)
-	if err != nil {
-		return model, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
-	}
+	model.Cluster = seen.handle
 
-	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
-	model.Cluster = handle
-	diags.Append(more...)
-
-	if err := r.adoptBackup(ctx, &model, request, ownerOf(settings.Name, file.Bundle)); err != nil {
+	if err := r.adoptBackup(ctx, &model, request, ownerOf(seen.name, file.Bundle)); err != nil {
 		diags.Append(backupNotImported("read the record of "+request.Key+" in "+model.place().String(), err,
 			"Only a snapshot that this resource stored, with its record, can be imported. Credentials are those of s3 of the "+
 				"provider."))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -118,13 +119,20 @@ func (l *listResource) List(ctx context.Context, req list.ListRequest, stream *l
 		return
 	}
 
+	// All snapshots are of one cluster, which is asked once, and only where resources are wanted.
+	seen := sync.OnceValues(func() (seenCluster, diag.Diagnostics) {
+		planes, _ := tf.KnownStrings(config.ControlPlane)
+
+		return l.resource().see(ctx, byAddress(planes), file)
+	})
+
 	stream.Results = func(push func(list.ListResult) bool) {
 		if len(diags) > 0 && !push(list.ListResult{Diagnostics: diags}) {
 			return
 		}
 
 		for i, b := range backups {
-			if req.Limit > 0 && int64(i) >= req.Limit || !push(l.result(ctx, req, config, file, b)) {
+			if req.Limit > 0 && int64(i) >= req.Limit || !push(l.result(ctx, req, config, file, seen, b)) {
 				return
 			}
 		}
@@ -160,6 +168,9 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 	return ctx, backups, file, append(missingFolder(at), unreadable(backups)...)
 }
 
+// resource is what imports a snapshot.
+func (l *listResource) resource() *Resource { return &Resource{ConfiguredResource: l.ConfiguredList} }
+
 // source is where the secrets of the cluster are.
 func (m queryModel) source() clusterimport.Source {
 	if !m.SecretsFile.IsNull() {
@@ -172,7 +183,8 @@ func (m queryModel) source() clusterimport.Source {
 // result is a snapshot in a list. That an import of it is not possible is a warning: the others are listed all the
 // same.
 func (l *listResource) result(
-	ctx context.Context, req list.ListRequest, config queryModel, file clusterimport.SecretsFile, b judged,
+	ctx context.Context, req list.ListRequest, config queryModel, file clusterimport.SecretsFile,
+	seen func() (seenCluster, diag.Diagnostics), b judged,
 ) list.ListResult {
 	result := req.NewListResult(ctx)
 	result.DisplayName = b.String()
@@ -186,7 +198,7 @@ func (l *listResource) result(
 	result.Diagnostics.Append(storeIdentity(ctx, result.Identity, config.source(), config.ControlPlane, known)...)
 
 	if req.IncludeResource {
-		l.describe(ctx, file, b, &result)
+		l.describe(ctx, file, seen, b, &result)
 	}
 
 	return result
@@ -194,11 +206,12 @@ func (l *listResource) result(
 
 // describe fills in the resource: all that an import reads, or what the store tells.
 func (l *listResource) describe(
-	ctx context.Context, file clusterimport.SecretsFile, b judged, result *list.ListResult,
+	ctx context.Context, file clusterimport.SecretsFile, seen func() (seenCluster, diag.Diagnostics), b judged,
+	result *list.ListResult,
 ) {
 	request, err := readIdentity(ctx, result.Identity)
 	if err == nil {
-		model, diags := (&Resource{ConfiguredResource: l.ConfiguredList}).backupFrom(ctx, request, file)
+		model, diags := l.resource().backupFrom(ctx, request, file, seen)
 
 		for _, d := range diags {
 			result.Diagnostics.AddWarning(d.Summary(), d.Detail())
@@ -225,17 +238,11 @@ func (j judged) String() string {
 	}
 
 	if r := j.Record; r != nil {
-		parts = append(parts, finding.NonEmpty(prefixed("Talos ", r.TalosVersion),
-			prefixed("Kubernetes ", r.KubernetesVersion), prefixed("from ", r.Member))...)
+		parts = append(parts, finding.Prefixed("Talos ", r.TalosVersion),
+			finding.Prefixed("Kubernetes ", r.KubernetesVersion), finding.Prefixed("from ", r.Member))
 	}
 
-	return strings.Join(append(parts, finding.NonEmpty(prefixed("not restorable: ", j.Reason))...), ", ")
-}
+	parts = append(parts, finding.Prefixed("not restorable: ", j.Reason))
 
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-
-	return prefix + text
+	return strings.Join(finding.NonEmpty(parts...), ", ")
 }

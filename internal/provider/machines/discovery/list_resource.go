@@ -223,16 +223,8 @@ func (m machine) String() string {
 	default:
 	}
 
-	parts := []string{m.address + ": " + who}
-
-	for _, part := range [][2]string{{"Talos ", m.TalosVersion}, {"", m.Hostname}, {"UUID ", m.UUID},
-		{"also at ", strings.Join(m.also, " ")}} {
-		if part[1] != "" {
-			parts = append(parts, part[0]+part[1])
-		}
-	}
-
-	return strings.Join(parts, ", ")
+	return strings.Join(finding.NonEmpty(m.address+": "+who, finding.Prefixed("Talos ", m.TalosVersion), m.Hostname,
+		finding.Prefixed("UUID ", m.UUID), finding.Prefixed("also at ", strings.Join(m.also, " "))), ", ")
 }
 
 var errUnknownClusters = errors.New("`clusters` of the provider are not known before an apply")
