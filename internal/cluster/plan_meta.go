@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
@@ -24,7 +23,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 
 		step := WriteMeta{Machine: m.Name, Keys: metakey.Texts(missing)}
 
-		if step.changesNetwork() {
+		if step.ChangesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
 				d.hold(m.Name, "keeps its network (META %s) for now: %s", metakey.Text(metakey.Network), reason)
 
@@ -79,9 +78,5 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 func changesNetwork(s Step) bool {
 	write, ok := s.(WriteMeta)
 
-	return ok && write.changesNetwork()
-}
-
-func (s WriteMeta) changesNetwork() bool {
-	return strings.Contains(s.Keys, metakey.Text(metakey.Network))
+	return ok && write.ChangesNetwork()
 }

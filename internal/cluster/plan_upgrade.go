@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -238,7 +239,5 @@ func described(version, schematic string) string {
 		return "Talos " + version
 	}
 
-	return fmt.Sprintf("Talos %s (schematic %s)", version, ShortID(schematic))
+	return fmt.Sprintf("Talos %s (schematic %s)", version, step.ShortID(schematic))
 }
-
-// reasons joins what a machine reboots for.

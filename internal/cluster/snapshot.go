@@ -45,25 +45,6 @@ func (s Snapshot) indexed() Snapshot {
 	return s
 }
 
-// Access is how a machine answers, which decides what may be sent to it.
-type Access string
-
-const (
-	// Unobserved is the zero value: nothing was learned yet.
-	Unobserved Access = ""
-	// Unreachable machines gave no answer. Nothing follows from that: least of all that they are gone.
-	Unreachable Access = "unreachable"
-	// Maintenance machines wait for a configuration and belong to no cluster.
-	Maintenance Access = "maintenance"
-	// Member machines answered over a connection authenticated by this cluster's CA in both directions.
-	Member Access = "member"
-	// Foreign machines are configured and do not answer to this cluster's CA.
-	Foreign Access = "foreign"
-	// Gone machines do not exist, by the word of the host cluster that their pods would run
-	// on: there is no pod, no volume and nothing that would make one. No silence says so.
-	Gone Access = "gone"
-)
-
 // Stage is a stage of Talos's MachineStatus resource.
 type Stage string
 

@@ -8,25 +8,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// Role is what a machine does in its cluster. The values are those of Talos's
-// machine.type.
-type Role string
-
-// The two roles of a Talos machine.
-const (
-	ControlPlane Role = "controlplane"
-	Worker       Role = "worker"
-)
-
-// String names the role as people do.
-func (r Role) String() string {
-	if r == ControlPlane {
-		return "control plane"
-	}
-
-	return string(r)
-}
-
 // Spec is what the user wants of the machines that one resource owns.
 type Spec struct {
 	// Name of the cluster.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
@@ -155,7 +156,7 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) Drift {
 
 	if m.Schematic != "" && s.Schematic != m.Schematic {
 		drift = append(drift, Difference{Text: fmt.Sprintf("schematic: %s runs, not %s",
-			cluster.ShortID(cmp.Or(s.Schematic, "none")), cluster.ShortID(m.Schematic))})
+			step.ShortID(cmp.Or(s.Schematic, "none")), step.ShortID(m.Schematic))})
 	}
 
 	return drift

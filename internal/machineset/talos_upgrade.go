@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
@@ -96,7 +97,7 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 		return v.String()
 	}
 
-	return fmt.Sprintf("%s with schematic %s", v, cluster.ShortID(schematic))
+	return fmt.Sprintf("%s with schematic %s", v, step.ShortID(schematic))
 }
 
 func (p Set) downgradeObstacle(

@@ -1,4 +1,4 @@
-package cluster
+package step
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func (s PullImages) String() string {
 type UpgradeComponent struct {
 	Machine   string
 	Role      Role
-	Component Component
+	Component kubenames.Component
 	// From is the image that the machine's configuration has, and Image the one that it gets.
 	From, Image string
 	// OnNode is the node on which it is seen to run.
