@@ -8,6 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/controllers"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/diagnostics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcdservice"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
@@ -29,6 +30,7 @@ type boot struct {
 	api         *apid.Server
 	kubelet     *kubelet.Kubelet
 	controllers *controllers.Controllers
+	diagnostics *diagnostics.Server
 	etcd        *etcdservice.Service
 	apply       applyState
 	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
@@ -65,6 +67,7 @@ func newBoot(m *Machine, p *power) (*boot, error) {
 	b.etcd = etcdservice.New(b.Boot, host{b}, m.sim.backends.etcd, b.images)
 	b.kubelet = kubelet.New(b.Boot, host{b}, b.images)
 	b.controllers = controllers.New(b.Boot, host{b}, b.kubelet)
+	b.diagnostics = diagnostics.New(b.Boot)
 	b.api = apid.New(b.Boot, host{b}, m.sim.opts.Port, m.sim.calls, &m.sim.faults)
 	b.Renew = b.api.Renew
 

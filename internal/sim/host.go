@@ -7,12 +7,14 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/api/inspect"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"google.golang.org/grpc"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/diagnostics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
@@ -72,7 +74,7 @@ func (h host) AtLeast(delay, least time.Duration) time.Duration { return h.b.atL
 
 // Register registers the services that Talos registers.
 func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
-	a := &api{b: h.b}
+	a := &api{Server: h.b.diagnostics, b: h.b}
 	machine.RegisterMachineServiceServer(srv, a)
 	storage.RegisterStorageServiceServer(srv, &storageServer{b: h.b})
 
@@ -80,6 +82,7 @@ func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
 		return
 	}
 
+	inspect.RegisterInspectServiceServer(srv, h.b.diagnostics)
 	machine.RegisterImageServiceServer(srv, &imageServer{b: h.b})
 	machine.RegisterLifecycleServiceServer(srv, &lifecycleServer{b: h.b})
 	machine.RegisterDebugServiceServer(srv, machine.UnimplementedDebugServiceServer{})
@@ -89,7 +92,7 @@ func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
 
 // api implements the services; it belongs to one boot.
 type api struct {
-	machine.UnimplementedMachineServiceServer
+	*diagnostics.Server
 	clusterapi.UnimplementedClusterServiceServer
 
 	b *boot

@@ -261,6 +261,14 @@ func (m *Machine) Config() []byte {
 	return data
 }
 
+// WriteLog lets a program of the machine write a line: a service, dmesg, or a container of a static pod. A machine that
+// is off writes nothing.
+func (m *Machine) WriteLog(log, line string) {
+	if b := m.current(); b != nil {
+		b.diagnostics.Write(log, line)
+	}
+}
+
 // current is the boot that the machine is in, nil while it is off, which a boot that lost its power is.
 func (m *Machine) current() *boot {
 	m.World.Lock()

@@ -33,17 +33,18 @@ var (
 // for maintenance mode themselves.
 var rules = func() map[string]role.Set {
 	table := map[string]role.Set{
-		"/cluster.ClusterService/HealthCheck":     readers,
-		"/machine.ImageService/List":              readers,
-		"/machine.ImageService/Pull":              operators,
-		"/machine.ImageService/Verify":            imageVerifiers,
-		"/storage.StorageService/Disks":           readers,
-		"/storage.StorageService/BlockDeviceWipe": adminOrReader,
-		"/time.TimeService/Time":                  readers,
-		"/time.TimeService/TimeCheck":             readers,
-		"/cosi.resource.State/Get":                readers,
-		"/cosi.resource.State/List":               readers,
-		"/cosi.resource.State/Watch":              readers,
+		"/cluster.ClusterService/HealthCheck":                   readers,
+		"/inspect.InspectService/ControllerRuntimeDependencies": readers,
+		"/machine.ImageService/List":                            readers,
+		"/machine.ImageService/Pull":                            operators,
+		"/machine.ImageService/Verify":                          imageVerifiers,
+		"/storage.StorageService/Disks":                         readers,
+		"/storage.StorageService/BlockDeviceWipe":               adminOrReader,
+		"/time.TimeService/Time":                                readers,
+		"/time.TimeService/TimeCheck":                           readers,
+		"/cosi.resource.State/Get":                              readers,
+		"/cosi.resource.State/List":                             readers,
+		"/cosi.resource.State/Watch":                            readers,
 	}
 
 	for set, methods := range map[*role.Set][]string{
