@@ -22,6 +22,8 @@ const (
 	// SyncManifests brings the bootstrap manifests that a control plane renders from its configuration to the cluster,
 	// which Talos does at the bootstrap and talosctl at an upgrade of Kubernetes.
 	SyncManifests Kind = "sync-manifests"
+	// Collect reads what a bug report needs, and changes nothing.
+	Collect Kind = "collect"
 )
 
 // Operation is done once to each of the machines that it is asked for.
@@ -51,6 +53,8 @@ func (o Operation) On(machine string, drained bool) string {
 		return "defragment etcd on " + machine
 	case SyncManifests:
 		return "apply the bootstrap manifests of " + machine
+	case Collect:
+		return "collect from " + machine
 	case RestartService:
 		return fmt.Sprintf("restart %s on %s", o.Service, machine)
 	default:

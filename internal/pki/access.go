@@ -108,6 +108,10 @@ var (
 		Operation: "Import of machines",
 		Talos:     []string{RoleReader}, Part: Part{Configurations, []string{RoleAdmin}},
 	}
+	Collecting = Access{
+		Operation: "`talosop_support_bundle`",
+		Talos:     []string{RoleReader}, Part: Part{Configurations, []string{RoleAdmin}},
+	}
 	Operating = Access{
 		Operation: "Operations, such as `talosop_machine_reboot`",
 		Talos:     []string{RoleAdmin}, Kubernetes: allOfKubernetes,
@@ -122,6 +126,6 @@ var (
 func Accesses() []Access {
 	return []Access{
 		Observing, AskingOwners, Checking, Examining, Inspecting, BackingUp, ReadingSchedule, ReadingAddons,
-		ChangingObjects, Importing, Operating, Changing,
+		ChangingObjects, Importing, Collecting, Operating, Changing,
 	}
 }

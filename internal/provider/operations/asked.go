@@ -23,6 +23,8 @@ type asked struct {
 	service        types.String
 	drain          types.Object
 	maxUnavailable types.String
+	path           types.String
+	overwrite      types.Bool
 }
 
 // getter reads one attribute of a configuration or a plan.
@@ -36,7 +38,7 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 
 	a := asked{kind: k}
 	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "service": &a.service, "drain": &a.drain,
-		"max_unavailable": &a.maxUnavailable}
+		"max_unavailable": &a.maxUnavailable, "path": &a.path, "overwrite": &a.overwrite}
 
 	for name := range k.arguments() {
 		diags.Append(from.GetAttribute(ctx, path.Root(name), targets[name])...)

@@ -1,6 +1,6 @@
 // Package operations is what people ask for to be done once to machines that run: reboots, restarts, a rollback of
-// Talos, a defragmentation of etcd. Each is an action, for Terraform 1.14 and newer, and a resource of the same name,
-// for OpenTofu, which does it when it is created and whenever its triggers change.
+// Talos, a defragmentation of etcd, a support bundle. Each is an action, for Terraform 1.14 and newer, and a
+// resource of the same name, for OpenTofu, which does it when it is created and whenever its triggers change.
 package operations
 
 import (
@@ -45,6 +45,11 @@ var kinds = []kind{
 		description: "Applies the bootstrap manifests that Talos renders from the configuration of the control planes, " +
 			"such as those of kube-proxy, CoreDNS and Flannel, to the cluster, as `talosctl upgrade-k8s` does: Talos itself " +
 			"only adds what is missing. Waits until their workloads are rolled out."},
+	{name: "support_bundle", kind: operation.Collect,
+		machines: "the control planes, and the workers that Kubernetes has as nodes",
+		description: "Writes what a bug report needs to a file, as `talosctl support` does and without secrets: logs of " +
+			"machines, their resources and redacted configurations, nodes and pods of `kube-system`. What does not answer " +
+			"is a warning, and is named in the file."},
 }
 
 // NewActions are the constructors of the actions.

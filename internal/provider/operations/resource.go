@@ -102,6 +102,8 @@ func (r *operationResource) ModifyPlan(
 	switch {
 	case resp.Diagnostics.HasError(), !anew && len(unfinished.Elements()) == 0:
 		return
+	case asked.occupied(ctx, &resp.Diagnostics):
+		return
 	case !anew:
 		asked.machines = unfinished
 	}
@@ -125,7 +127,7 @@ func unfinishedIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostic
 
 // changed is whether an argument that asks for the operation anew is planned to be another one than in state.
 func changed(state tfsdk.State, plan tfsdk.Plan) bool {
-	for _, name := range []string{triggers, "machines", "service"} {
+	for _, name := range []string{triggers, "machines", "service", "path"} {
 		at := tftypes.NewAttributePath().WithAttributeName(name)
 
 		before, _, err := tftypes.WalkAttributePath(state.Raw, at)

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -25,6 +26,10 @@ type outcome struct {
 // run does what is asked, and tells each event as a line. The error of an operation that did not finish comes with what
 // was done and what is left.
 func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(string)) (outcome, diag.Diagnostics) {
+	if a.kind.kind == operation.Collect {
+		return a.collect(ctx, m, tell)
+	}
+
 	handle, bundle, diags := m.ClusterOf(ctx, a.cluster)
 	p := providerdata.OfHandle(handle, a.kind.name, &diags)
 	a.put(ctx, &p)

@@ -29,6 +29,18 @@ func (k kind) arguments() map[string]schema.Attribute {
 		}
 	}
 
+	if k.kind == operation.Collect {
+		attributes["path"] = schema.StringAttribute{
+			Required: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			MarkdownDescription: "Path of the file, a ZIP archive that its owner alone may read, as seen from the folder " +
+				"where Terraform runs. Folders that are missing are made.",
+		}
+		attributes["overwrite"] = schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether a file that is there is replaced. Default: `false`.",
+		}
+	}
+
 	if (operation.Operation{Kind: k.kind}).Reboots() {
 		attributes["drain"] = rollout.Attributes()["drain"]
 		attributes["max_unavailable"] = rollout.MaxUnavailable()

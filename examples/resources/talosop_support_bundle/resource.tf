@@ -1,0 +1,17 @@
+variable "cluster" {
+  description = "The handle: cluster of talosop_cluster or talosop_control_plane."
+  type        = any
+  sensitive   = true
+}
+
+variable "report" {
+  description = "Another name writes another bundle."
+  type        = string
+  default     = "2026-11-26"
+}
+
+resource "talosop_support_bundle" "report" {
+  cluster  = var.cluster
+  path     = "support-${var.report}.zip"
+  triggers = { report = var.report }
+}
