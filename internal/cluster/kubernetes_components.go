@@ -29,6 +29,10 @@ func (u kubernetesUpgrade) image(m Machine, c Component) string {
 		return ""
 	}
 
+	if c == Kubelet && u.keepsKubelet(m) {
+		return u.has(m, c)
+	}
+
 	return kubenames.ImageAt(m.Images[c], u.want.Kubernetes.Version, u.target)
 }
 

@@ -12,8 +12,8 @@ import (
 // refuseKubernetes names what no upgrade of Kubernetes does: go back a minor version, pass
 // minor versions without a release, or without an image, for each of them, and make a
 // component newer than the API servers.
-func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
-	u := kubernetesUpgrade{want: want, have: have, target: want.Kubernetes.Version, final: true}
+func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
+	u := kubernetesUpgrade{want: want, have: have, policy: p, target: want.Kubernetes.Version, final: true}
 	if u.target == "" {
 		return
 	}
@@ -21,6 +21,7 @@ func refuseKubernetes(want Spec, have Snapshot, d *Decision) {
 	u.refuseGaps(d)
 	u.refuseAhead(d)
 	u.refuseDowngrade(d)
+	u.refuseBeyondLocked(d)
 }
 
 // refuseGaps refuses ways that cannot be gone one minor version at a time.

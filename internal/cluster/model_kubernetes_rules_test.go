@@ -72,7 +72,7 @@ func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) boo
 	back := minor(j.versionOf(step.Image)) < j.minorOf(step.From)
 
 	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
-		if m.Images[c] == "" {
+		if m.Images[c] == "" || c == cluster.Kubelet && j.keptKubelets[m.Name] {
 			return false
 		}
 
@@ -159,6 +159,10 @@ func (j *judge) sequence(step cluster.UpgradeComponent, b *box) {
 		}
 
 		for c, image := range other.kube.images {
+			if c == cluster.Kubelet && j.keptKubelets[m.Name] {
+				continue // as far behind as skew lets it be
+			}
+
 			if m.Images[c] != "" && j.minorOf(image) < to-1 {
 				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
 			}
@@ -299,7 +303,8 @@ func (j *judge) synced(step cluster.SyncManifests) {
 		}
 
 		for c, image := range j.meant[m.Name].kube.images {
-			if m.Images[c] != "" && j.minorOf(image) != minor(step.Version) {
+			kept := c == cluster.Kubelet && j.keptKubelets[m.Name]
+			if m.Images[c] != "" && j.minorOf(image) != minor(step.Version) && !kept {
 				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
 			}
 		}
@@ -349,7 +354,7 @@ func (j *judge) notUpgraded() []string {
 		b := j.meant[m.Name]
 
 		for c, image := range m.Images {
-			if b.kube.images[c] != image {
+			if b.kube.images[c] != image && !(c == cluster.Kubelet && j.keptKubelets[m.Name]) {
 				missing = append(missing, fmt.Sprintf("%s: %s is %s and not %s", m.Name, c, b.kube.images[c], image))
 			}
 		}

@@ -337,6 +337,8 @@ func (t *trial) refusedKubernetes(text string) bool {
 			slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
 	case contains(text, "no release between"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
+	case contains(text, "it is locked and keeps its kubelet"):
+		return t.policy.DrainForKubelet && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
 	case contains(text, "does not say what"):
 		return t.kube.then.pinned != "" && len(t.kube.versions) > 2
 	default:

@@ -37,6 +37,8 @@ type trial struct {
 	mistaken string
 
 	done []cluster.Step
+	// keptAtAll is whether a lock kept anything.
+	keptAtAll bool
 	// vain counts how often a component of a machine was waited for in vain.
 	vain map[cluster.UpgradeComponent]int
 }
@@ -69,6 +71,7 @@ func newTrial(seed uint64) *trial {
 
 	t.beginProxy()
 	t.randomEtcd(rand.New(rand.NewPCG(seed, 11)))
+	t.randomLocks(rand.New(rand.NewPCG(seed, 13)))
 
 	return t
 }

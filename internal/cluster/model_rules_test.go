@@ -26,6 +26,8 @@ type judge struct {
 	// downAtFirst had static pods that did not work.
 	settled     map[string]bool
 	downAtFirst int
+	// kept are the machines that have something before them which a lock keeps from them.
+	kept, keptKubelets map[string]bool
 }
 
 // check is called before a step begins.
@@ -40,6 +42,7 @@ func (j *judge) check(step cluster.Step) {
 	}
 
 	j.pods(step, b)
+	j.locked(step, b)
 
 	if cluster.Disruptive(step) && j.succeeded[purpose(step)] && purpose(step) != "" {
 		j.fail("%q again, although it succeeded", step)
@@ -272,7 +275,7 @@ func (j *judge) hops(step cluster.Upgrade, b *box) {
 func (j *judge) order(step cluster.Upgrade) {
 	for _, m := range j.want.Machines {
 		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && step.Role == cluster.Worker &&
-			minor(b.version) == minor(step.From) && b.version != m.TalosVersion {
+			minor(b.version) == minor(step.From) && b.version != m.TalosVersion && !j.kept[m.Name] {
 			j.fail("%q before control plane %s", step, m.Name)
 		}
 	}
@@ -322,12 +325,20 @@ func (j *judge) unreached() []string {
 		b := j.meant[m.Name]
 
 		for what, wrong := range map[string]bool{
-			"does not run": b.life != running, "configuration": b.digest != newDigest, "version": b.version != m.TalosVersion,
-			"schematic": m.Schematic != "" && b.schematic != m.Schematic, "is not well": !j.well(b),
-			"made of something else": b.pod != nil && b.pod.outdated,
-			"role":                   b.controlPlane != (m.Role == cluster.ControlPlane),
+			"does not run": b.life != running, "is not well": !j.well(b),
+			"role": b.controlPlane != (m.Role == cluster.ControlPlane),
 		} {
 			if wrong {
+				missing = append(missing, m.Name+": "+what)
+			}
+		}
+
+		for what, wrong := range map[string]bool{
+			"configuration": b.digest != newDigest, "version": b.version != m.TalosVersion,
+			"schematic":              m.Schematic != "" && b.schematic != m.Schematic,
+			"made of something else": b.pod != nil && b.pod.outdated,
+		} {
+			if wrong && !j.kept[m.Name] {
 				missing = append(missing, m.Name+": "+what)
 			}
 		}

@@ -24,7 +24,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 
 	d.named = nil
 	if len(d.Refusals) > 0 {
-		d.Steps, d.Holds = nil, nil
+		d.Steps, d.Holds, d.Kept = nil, nil, nil
 	}
 
 	return d
@@ -40,8 +40,9 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseRestore(want, have, d)
 	refuseUpgrades(want, have, d)
 	refuseOlderEtcd(want, have, d)
-	refuseKubernetes(want, have, d)
+	refuseKubernetes(want, have, p, d)
 	refuseLastRemoval(want, have, d)
+	refuseLockedRemoval(want.Removed, d)
 
 	awaitRolledBack(want, have, d)
 

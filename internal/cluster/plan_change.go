@@ -20,8 +20,8 @@ type rollout struct {
 	kubernetes string
 	// keys are those that machines carry next.
 	keys keyPlan
-	// up and down are the hops that come first among upgrades and among downgrades.
-	up, down hop
+	// hops are those that come first, and locked those of machines that do not make them.
+	hops, locked hops
 	// etcd is the versions of all its members.
 	etcd etcdstate.Together
 }
@@ -41,10 +41,20 @@ func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	return r
 }
 
-// changeOf is the next change that a machine which runs has to go through: an upgrade,
-// else its configuration. Before a downgrade the configuration comes first, because an
-// older Talos may not read the newer one. wait says why its turn has not come yet.
+// changeOf is the next change that a machine which runs goes through; none where that is kept for a lock. wait says why
+// its turn has not come yet.
 func (r rollout) changeOf(m Machine) (change Step, wait string) {
+	if change, wait = r.nextChange(m); change == nil || r.keeps(m, change) != "" {
+		return nil, ""
+	}
+
+	return change, wait
+}
+
+// nextChange is the next change that a machine which runs has to go through: an upgrade,
+// else its configuration. Before a downgrade the configuration comes first, because an
+// older Talos may not read the newer one.
+func (r rollout) nextChange(m Machine) (change Step, wait string) {
 	upgrade, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
@@ -133,6 +143,7 @@ func outOfService(want Spec, have Snapshot, m Machine) string {
 // the workers of each pool within its budget.
 func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r := newRollout(want, have, p)
+	r.keepLocked(d)
 	r.planEtcdVersion(d)
 	r.planWorkers(r.planControlPlanes(d), d)
 }

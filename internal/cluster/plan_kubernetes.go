@@ -38,6 +38,8 @@ type kubernetesUpgrade struct {
 // planKubernetes upgrades Kubernetes on machines that run, once nothing else is to be done.
 func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u, left := newKubernetesUpgrade(want, have, p)
+	u.keepKubelets(d)
+
 	if !left || !hasEtcd(want, have) {
 		return
 	}

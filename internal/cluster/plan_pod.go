@@ -140,6 +140,8 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 		other := d.membershipChange()
 
 		switch {
+		case m.Locked:
+			d.keep(ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause}, isLocked(m.Name))
 		case reason != "":
 			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", Because(s.Cause), reason)
 		case inHand != "" || m.Role == ControlPlane && other != "":

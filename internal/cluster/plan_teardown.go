@@ -21,6 +21,10 @@ func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 
 	want = want.ordered().withoutOthersOf(have)
 
+	if refuseLockedRemoval(want.Machines, &d); len(d.Refusals) > 0 {
+		return d
+	}
+
 	if held := holdUntilOwned(want, have, p); !held.Done() {
 		return held
 	}

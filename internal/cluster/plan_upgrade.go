@@ -53,6 +53,9 @@ type hop struct {
 	target, until string
 }
 
+// hops are those that come first among upgrades and among downgrades.
+type hops struct{ up, down hop }
+
 // findHops finds the lowest version that any machine has to reach next, and among those
 // that go down the highest. One that was upgraded and does not work since is not through
 // with its hop, and one that does not answer may still be as far back as its way begins.
@@ -61,21 +64,26 @@ func (r *rollout) findHops() {
 		s := r.have.Machines[m.Name]
 
 		if upgrade, ok := r.upgrades[m.Name]; ok {
-			r.reach(upgrade.To, versions.Older(upgrade.To, upgrade.From), m.Name+" runs "+upgrade.To)
+			first, until := &r.hops, m.Name+" runs "+upgrade.To
+			if m.Locked {
+				first, until = &r.locked, isLocked(m.Name)+" and runs "+upgrade.From
+			}
+
+			first.reach(upgrade.To, versions.Older(upgrade.To, upgrade.From), until)
 		}
 
 		if done := s.Upgraded.Version; done != "" {
 			if reason := NotReady(r.want, r.have, m); reason != "" {
 				until := m.Name + " works with " + done + Because(reason)
-				r.reach(done, false, until)
-				r.reach(done, true, until)
+				r.hops.reach(done, false, until)
+				r.hops.reach(done, true, until)
 			}
 		}
 
 		// Nobody knows whose reboot this is: an earlier run may have begun it.
 		if release, ok := nextRelease(m, s.TalosVersion); s.Stage == StageBooting && ok &&
 			release.Version != s.TalosVersion && r.have.Time.Sub(s.Since) <= r.policy.BootTimeout {
-			r.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
+			r.hops.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 
 		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == Member || s.Access == Maintenance ||
@@ -88,28 +96,37 @@ func (r *rollout) findHops() {
 				continue
 			}
 
-			r.reach(via.Version, versions.Older(m.TalosVersion, via.Version),
+			r.hops.reach(via.Version, versions.Older(m.TalosVersion, via.Version),
 				m.Name+" answers, which may not run "+via.Version+" yet")
 		}
 	}
 }
 
 // reach notes a version that a machine has to reach.
-func (r *rollout) reach(version string, down bool, until string) {
+func (h *hops) reach(version string, down bool, until string) {
 	switch {
-	case down && (r.down.target == "" || versions.MinorsBetween(r.down.target, version) > 0):
-		r.down = hop{version, until}
-	case !down && (r.up.target == "" || versions.MinorsBetween(r.up.target, version) < 0):
-		r.up = hop{version, until}
+	case down && (h.down.target == "" || versions.MinorsBetween(h.down.target, version) > 0):
+		h.down = hop{version, until}
+	case !down && (h.up.target == "" || versions.MinorsBetween(h.up.target, version) < 0):
+		h.up = hop{version, until}
 	}
 }
 
 // before says what has to happen before an upgrade, because other machines are one minor
 // version behind; empty when nothing has to.
 func (r rollout) before(upgrade Upgrade) string {
-	first, ahead := r.up, versions.MinorsBetween(r.up.target, upgrade.To)
+	if until := r.hops.before(upgrade); until != "" {
+		return fmt.Sprintf("goes on to %s once %s", upgrade.To, until)
+	}
+
+	return ""
+}
+
+// before says until what an upgrade is ahead of others.
+func (h hops) before(upgrade Upgrade) string {
+	first, ahead := h.up, versions.MinorsBetween(h.up.target, upgrade.To)
 	if versions.Older(upgrade.To, upgrade.From) {
-		first, ahead = r.down, versions.MinorsBetween(upgrade.To, r.down.target)
+		first, ahead = h.down, versions.MinorsBetween(upgrade.To, h.down.target)
 	}
 
 	// What nobody knows to be old, and does not run, waits for nobody.
@@ -117,7 +134,7 @@ func (r rollout) before(upgrade Upgrade) string {
 		return ""
 	}
 
-	return fmt.Sprintf("goes on to %s once %s", upgrade.To, first.until)
+	return first.until
 }
 
 // runs reports whether a machine runs a Talos; an empty schematic is any.

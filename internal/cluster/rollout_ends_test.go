@@ -34,6 +34,9 @@ func (t *trial) refused(d cluster.Decision) {
 			ok = !t.machine(r.Machine).AllowDowngrade
 		case strings.Contains(text, "cannot join"), strings.Contains(text, "its data goes with its pod"):
 			ok = t.tooOldToJoin(t.machine(r.Machine))
+		case strings.Contains(text, "it is locked, and would be removed"):
+			ok = t.machine(r.Machine).Locked && slices.ContainsFunc(t.want.Removed,
+				func(m cluster.Machine) bool { return m.Name == r.Machine })
 		case strings.Contains(text, "two members"):
 			ok = voters == 2
 		case strings.Contains(text, "without etcd data"):

@@ -57,6 +57,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 
 		run.countEtcd(ends, end)
 
+		if run.keptAtAll {
+			ends["kept, and "+end]++
+		}
+
 		if len(run.broken) > 0 {
 			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed,
 				strings.Join(run.broken, "\n"), run)
@@ -72,7 +76,7 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	// A property that never gets anywhere proves nothing.
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
-		ends["etcd turned back"] < *trials/300 {
+		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -166,6 +170,11 @@ func (t *trial) apply() (end string) {
 	for range limit {
 		have := watch.observe()
 		d := cluster.Plan(t.want, have, t.policy)
+		t.keeps(d)
+
+		if len(d.Kept) > 0 {
+			t.keptAtAll = true
+		}
 
 		switch {
 		case len(t.broken) > 0:

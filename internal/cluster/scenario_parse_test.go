@@ -152,6 +152,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.InService = true
 		case "pinned":
 			m.Pinned = true
+		case "locked":
+			m.Locked = true
 		case "rejoin":
 			m.Rejoin = true
 		case "others":

@@ -38,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	w-4 worker w-4.x replace=image  cp-1 member stage=running ready address=10.9.0.2
 //	w-5 worker 10.0.0.5 least=v1.14 w-5 maintenance version=v1.13.0
 //	cp-0 controlplane cp-0.x joined cp-0 unreachable volumes-lost
+//	w-6 worker 10.0.0.4 locked
 //	                                founder cp-9
 //
 // version and talos say what all machines want and run that are not told otherwise, views
@@ -140,6 +141,8 @@ func render(d cluster.Decision) string {
 		fmt.Fprintf(&b, "hold %s\n", h)
 	}
 
+	b.WriteString(renderKept(d))
+
 	if d.Done() {
 		b.WriteString("done\n")
 	}
@@ -154,8 +157,19 @@ func renderForecast(steps []cluster.Step, last cluster.Decision) string {
 		fmt.Fprintln(&b, s)
 	}
 
-	if !last.Done() {
+	if last.Done() {
+		b.WriteString(renderKept(last))
+	} else {
 		b.WriteString(render(last))
+	}
+
+	return b.String()
+}
+
+func renderKept(d cluster.Decision) string {
+	var b strings.Builder
+	for _, kept := range d.Kept {
+		fmt.Fprintln(&b, kept)
 	}
 
 	return b.String()

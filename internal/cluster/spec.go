@@ -146,6 +146,8 @@ type Machine struct {
 	Pinned bool
 	// Rejoin is true where the user lets the machine join again although nothing proves that it is the one that joined.
 	Rejoin bool
+	// Locked is true for a machine that nothing may take out of service.
+	Locked bool
 	// OwnedByOther is true for a machine that was recorded as another resource's.
 	OwnedByOther bool
 	// Meta is the wanted values of META by their keys. Nil leaves META alone, and

@@ -8,10 +8,10 @@ import (
 )
 
 // The steps of plans, and the words that they share with the planner.
+//
+//nolint:revive // each is explained where it is declared
 type (
-	// Role is what a machine does in its cluster.
-	Role = step.Role
-	// Access is how a machine answers, which decides what may be sent to it.
+	Role   = step.Role
 	Access = step.Access
 
 	Step                = step.Step
@@ -131,7 +131,7 @@ func about(machine, text string) string {
 
 // Decision is what the planner answers for one pair of wish and observation.
 // With refusals there are no steps. Without steps, holds and refusals the work
-// is done.
+// is done, but for what is kept.
 type Decision struct {
 	// Steps that may run now, in order, at most one on each machine. They are
 	// independent of each other and may run side by side.
@@ -140,6 +140,8 @@ type Decision struct {
 	Holds []Hold
 	// Refusals end the run.
 	Refusals []Refusal
+	// Kept is what is not done because machines are locked. Nobody waits for it.
+	Kept []Kept
 	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that.
 	Yields bool
 

@@ -101,6 +101,20 @@ func Protected(object, id, operation string) Finding {
 	)}
 }
 
+// Locked is the error about an operation on a resource of which machines are locked; none where none is.
+func Locked(object, id, operation string, machines []string) List {
+	if len(machines) == 0 {
+		return nil
+	}
+
+	return List{{Error, Path{}, "Machines are locked", Sentences(
+		fmt.Sprintf("%s %q would be %s, and %s %s locked", object, id, operation, Describe(machines),
+			Verb(machines, "is", "are")),
+		"Nothing was changed",
+		"To remove it, set locked = false on every machine that has it and apply, then plan the removal again",
+	)}}
+}
+
 // internalError is the summary of what the provider itself got wrong.
 const internalError = "Error in the talosop provider"
 

@@ -34,13 +34,13 @@ func NewExamination(p Set, record Record) *Examination {
 
 // Expect says which configuration each machine is taken to have: the recorded one, so that
 // a machine which still has it need not be compared. One that differed the last time is
-// compared with that of state. So are all machines unless the last run left every one of
+// compared with that of state. So are those that are locked, and all machines unless the last run left every one of
 // them with what state says: an import, or an update that did not finish.
 func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
 
-		if !recorded.Drift[m.Name].Has(ConfigurationDiffers) && recorded.Phase == cluster.Ready {
+		if !recorded.Drift[m.Name].Has(ConfigurationDiffers) && recorded.Phase == cluster.Ready && !m.Locked {
 			continue
 		}
 

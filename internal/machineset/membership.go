@@ -97,7 +97,8 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 		as := r.freeName(name + ReplacedSuffix)
 		r.Replaced[as] = name
 		r.carry(name, as)
-		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool})
+		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool,
+			Locked: now.Locked})
 	case recorded:
 		r.seek(name, now.Address, r.Addresses[name], before.Address)
 	}
@@ -145,7 +146,7 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 	successor := p.successor(before, known)
 	if successor == "" {
 		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID,
-			Pool: before.Group.Pool})
+			Pool: before.Group.Pool, Locked: before.Locked})
 
 		return nil
 	}

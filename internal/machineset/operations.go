@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // What the steps of a plan look like to a person.
@@ -21,8 +22,32 @@ const (
 	mostPlaces = 8
 )
 
-// OperationsOf lists what a plan does, in order, as far as only the steps are known.
-func OperationsOf(steps []cluster.Step) []string { return operationsOf(nil, steps, nil) }
+// OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps are known.
+func OperationsOf(steps []cluster.Step, kept []cluster.Kept) []string {
+	return append(operationsOf(nil, steps, nil), keptLines(kept, nil)...)
+}
+
+// keptLines lists what is not done as long as machines are locked.
+func keptLines(kept []cluster.Kept, changes map[string][]machineconfig.Change) []string {
+	var lines []string
+	for i, k := range kept {
+		follows := i > 0 && kept[i-1].Step.On() == k.Step.On() // an upgrade, whose image the configuration names
+		if _, config := k.Step.(cluster.ApplyConfig); config && follows && onlyImage(changes[k.Step.On()]) {
+			continue
+		}
+
+		lines = append(lines, k.String()+placesOf(k.Step, changes))
+	}
+
+	return lines
+}
+
+// onlyImage is whether nothing changes but the installer image.
+func onlyImage(changes []machineconfig.Change) bool {
+	return !slices.ContainsFunc(changes, func(c machineconfig.Change) bool {
+		return !slices.Equal(c.Path, fieldpath.Path{"machine", "install", "image"})
+	})
+}
 
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes is what
 // changes in the configurations of machines. A node that is uncordoned after its drain takes no line of its own.

@@ -51,6 +51,11 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 			continue
 		}
 
+		// A run has left it with another configuration than state stands for, and only does so for a lock.
+		if p.Machines[name].Locked && len(changes)+len(fields) == 0 {
+			fields = []string{"what it was kept from"}
+		}
+
 		state := r.Machines[name]
 		state.RebootFor = fields
 		r.Machines[name], r.changes[name] = state, changes

@@ -11,10 +11,14 @@ import (
 
 // What a plan says of machines that go, and what is said of those that went otherwise than they should.
 
-// RefuseDestroy refuses to destroy a protected resource of a kind, unless its machines are another's by now.
+// RefuseDestroy refuses to destroy a resource of a kind that is protected, or has machines that are locked, unless its
+// machines are another's by now.
 func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
-	if !p.Protected || !p.Guarded() || record.LeftToOthers() {
+	switch {
+	case record.LeftToOthers():
 		return nil
+	case !p.Protected || !p.Guarded():
+		return finding.Locked(kind, id, "destroyed", p.Locked())
 	}
 
 	operation := "destroyed"
@@ -24,6 +28,15 @@ func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
 	}
 
 	return finding.List{finding.Protected(kind, id, operation)}
+}
+
+// Locked names the machines that are locked, where a destroy would reset them.
+func (p Set) Locked() []string {
+	if p.Preserves {
+		return nil
+	}
+
+	return slices.DeleteFunc(p.Names(), func(name string) bool { return !p.Machines[name].Locked })
 }
 
 // WarnOfRemoval warns of what becomes of the machines of a record when they all go.

@@ -52,6 +52,8 @@ type Set struct {
 	Others []cluster.Machine
 	// Changes is how machines that run are changed.
 	Changes Changes
+	// Preserves is true where the machines are left as they are when the resource is destroyed.
+	Preserves bool
 	// Restore is the snapshot that etcd is to begin with.
 	Restore Restoration
 	// Host is the host cluster of machines in containers; nil on metal.
@@ -81,6 +83,8 @@ type Machine struct {
 	Fingerprint string
 	// Rejoin is true where the user lets the machine join again although nothing proves that it is the same one.
 	Rejoin bool
+	// Locked is true where nothing may take the machine out of service.
+	Locked bool
 	// OwnHostname is true when the host name is given; that in Config is made of the key otherwise.
 	OwnHostname bool
 	// AnyHardware is true while the UUID is not known yet.
@@ -175,6 +179,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
 			InService: known.Access == cluster.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
+			Locked: m.Locked,
 		})
 	}
 

@@ -118,6 +118,7 @@ func TestPlan_asRecorded(t *testing.T) {
 	maps.Copy(scenarios, kubernetesScenarios())
 	maps.Copy(scenarios, restoreScenarios())
 	maps.Copy(scenarios, containerScenarios())
+	maps.Copy(scenarios, heldScenarios())
 
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {

@@ -53,6 +53,8 @@ type lifeConfig struct {
 	Rack                    string
 	// Turn is the texts of the triggers that turn keys over; empty for none.
 	Turn lifeTurn
+	// Change is made to talosop_cluster at last; nil for none.
+	Change func(configuration)
 }
 
 // lifeTurn is the texts of triggers, in the order of lifeTriggers.
@@ -251,6 +253,10 @@ func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lif
 
 			if len(workers) > 0 {
 				config["workers"] = configuration{"worker": c.patches(configuration{"machines": workers})}
+			}
+
+			if c.Change != nil {
+				c.Change(config)
 			}
 
 			return config

@@ -168,11 +168,11 @@ var changePhrases = []string{
 	"replaces the resource: its workers are drained, wiped, and join anew",
 	"replaces the resource: the machine is drained, leaves etcd where it is a control plane, is wiped, and joins anew",
 	"has an effect only on machines that are installed after it",
-	"is applied to running machines; what Talos takes only with a reboot drains and reboots them, as the plan says",
+	"is applied to machines that run, with a drain and a reboot where the plan says so",
 	"makes talosop look for the same machine at both addresses; nothing is reset, and another machine found there is refused",
 	"upgrades machines that run to the same Talos with the new schematic",
-	"upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to the same Talos from the other " +
-		"image; others get it with their next upgrade",
+	"upgrades machines with an `installer` in `observed` to the same Talos from the other image; others get it with their " +
+		"next upgrade",
 	"upgrades the machines that run, one minor version after the other, each drained first and rebooted; the control planes " +
 		"one at a time",
 	"upgrades Kubernetes on the machines that run, without a reboot, one minor version after the other: see the [guide](",
@@ -180,8 +180,8 @@ var changePhrases = []string{
 
 // inOwnWords are the arguments that say in words of their own what a change does: who the machines are, and what ties
 // them to their cluster.
-var inOwnWords = []string{"cluster", "control_plane", "host", "hostname", "image_cache", "machines", "name", "rejoin",
-	"replica_config_patches", "replicas", "secrets", "uuid", "version_contract", "workers"}
+var inOwnWords = []string{"cluster", "control_plane", "host", "hostname", "image_cache", "locked", "machines", "name",
+	"rejoin", "replica_config_patches", "replicas", "secrets", "uuid", "version_contract", "workers"}
 
 // What a change of an argument does to machines is said by a fixed phrase, the same wherever it does the same.
 func TestSchema_changesAreSaidByFixedPhrases(t *testing.T) {

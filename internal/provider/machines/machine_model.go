@@ -245,6 +245,7 @@ func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cl
 //
 //nolint:unparam // diagnostics are what other models have of it
 func (m *OneMachineModel) settleUpdate(_ context.Context, done run, plan, state OneMachineModel) diag.Diagnostics {
+	m.Locked = plan.Locked
 	left := func(r cluster.Machine) bool { return !done.finished(r) }
 
 	if done.halted() && len(done.want.Removed) > 0 && !slices.ContainsFunc(done.want.Removed, left) &&

@@ -392,7 +392,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
+	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
@@ -436,7 +436,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	P(&state).setLife(life)
 	resp.Diagnostics.Append(P(&state).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, life.protection(p.Set))...)
+	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 }
@@ -498,7 +498,7 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &result)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, reached)...)
-	resp.Diagnostics.Append(tf.StoreProtection(ctx, resp.Private, P(&result).life().protection(p.Set))...)
+	resp.Diagnostics.Append(P(&result).life().protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -21,6 +22,7 @@ type machineModel struct {
 	UUID          types.String `tfsdk:"uuid"`
 	Fingerprint   types.String `tfsdk:"fingerprint"`
 	Rejoin        types.Bool   `tfsdk:"rejoin"`
+	Locked        types.Bool   `tfsdk:"locked"`
 	Hostname      types.String `tfsdk:"hostname"`
 	Install       types.Object `tfsdk:"install"`
 	SystemVolumes types.Map    `tfsdk:"system_volumes"`
@@ -88,6 +90,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, although nothing " +
 					"proves that it is the same one; take it away after that apply.",
 			},
+			"locked": rollout.Locked(),
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
 				"`talosop_cluster`"),
 			"install":        installAgain(install),
@@ -117,8 +120,7 @@ const PatchFormat = "Each is YAML: a strategic merge patch of one or several doc
 	"operations, which Talos allows for configurations of one document only (contracts up to v1.11)."
 
 // patchChange says what a changed patch does.
-const patchChange = " A change is applied to running machines; what Talos takes only with a reboot drains and " +
-	"reboots them, as the plan says."
+const patchChange = " A change is applied to machines that run, with a drain and a reboot where the plan says so."
 
 // installAgain is install of a machine in a group, whose own is where.
 func installAgain(where string) schema.SingleNestedAttribute {

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -36,14 +37,18 @@ func (m CommonModel) life() CommonModel { return m }
 
 func (m *CommonModel) setLife(life CommonModel) { *m = life }
 
-// protection is what of deletion_protection the create leg of a replacement has to know.
-func (m CommonModel) protection(p machineset.Set) types.Bool {
-	return types.BoolValue(m.DeletionProtection.ValueBool() && p.Guarded())
+// protect keeps what the create leg of a replacement has to know of deletion_protection and of locks.
+func (m CommonModel) protect(ctx context.Context, private tf.PrivateStore, p machineset.Set) diag.Diagnostics {
+	p.Preserves = m.OnDestroy.ValueString() == onDestroyPreserve
+	on := types.BoolValue(m.DeletionProtection.ValueBool() && p.Guarded())
+
+	return append(tf.StoreProtection(ctx, private, on), tf.StoreLocked(ctx, private, p.Locked())...)
 }
 
 // own tells a set what resource it belongs to.
 func (m CommonModel) own(p *writtenSet) {
 	p.Owner, p.Protected = m.OwnerID.ValueString(), m.DeletionProtection.ValueBool()
+	p.Preserves = m.OnDestroy.ValueString() == onDestroyPreserve
 	p.RecordedSecrets = m.SecretsDigest.ValueString()
 
 	if p.Host != nil {
@@ -211,9 +216,11 @@ func remaining(
 		recorded.Machines[name] = machine
 	}
 
-	steps, _ := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
+	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	return &left{tf.TextList(machineset.OperationsOf(steps)), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
+	lines := machineset.OperationsOf(steps, last.Kept)
+
+	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
 // left is what a run that did not finish leaves to the next apply.
@@ -271,7 +278,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	}
 
 	if done.err == nil && m.Operations.IsUnknown() {
-		m.Operations = tf.TextList(machineset.OperationsOf(done.result.Done))
+		m.Operations = tf.TextList(machineset.OperationsOf(done.result.Done, nil))
 		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
@@ -299,6 +306,10 @@ func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (
 	for key, machine := range plan.Elements() {
 		_, known := machines[key]
 		_, renamed := r.Renamed[prefix+key]
+
+		if known {
+			machines[key] = rollout.WithLockOf(ctx, machine, machines[key])
+		}
 
 		if (!known || r.exchanged(prefix+key)) && (renamed || r.took(prefix+key)) {
 			machines[key] = machine

@@ -175,8 +175,8 @@ const platformText = clusterhandle.MetalOnly + "Platform of the installer image 
 	"Talos, such as `nocloud` or `aws` (default `metal`)." + imageChange
 
 // imageChange says what another installer image does.
-const imageChange = " A change upgrades machines that talosop installed or upgraded (see `installer` in `observed`) to " +
-	"the same Talos from the other image; others get it with their next upgrade."
+const imageChange = " A change upgrades machines with an `installer` in `observed` to the same Talos from the other " +
+	"image; others get it with their next upgrade."
 
 // groupAttributes are those of machinesModel. install is where that of the group is.
 func groupAttributes(role, install string) map[string]schema.Attribute {

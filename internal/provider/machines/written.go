@@ -160,6 +160,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			UUID:        settings.Text(machine.UUID),
 			Fingerprint: settings.Text(machine.Fingerprint),
 			Rejoin:      settings.Truth(machine.Rejoin, false),
+			Locked:      settings.Truth(machine.Locked, false),
 			AnyHardware: machine.UUID.IsUnknown(),
 			OwnHostname: !machine.Hostname.IsNull(),
 			OwnInstall:  !machine.Install.IsNull(),

@@ -40,12 +40,16 @@ func (m *ProviderData) RememberRemoval(
 func (m *ProviderData) RefuseReplace(
 	ctx context.Context, private tf.PrivateState, kind string, id types.String,
 ) finding.List {
+	const replaced = "replaced, and its machines reset"
+
 	var problems diag.Diagnostics
+
+	locked := finding.Locked(kind, id.ValueString(), replaced, tf.LockedAgainstReplace(ctx, private, &problems))
 	if !tf.ProtectedFromReplace(ctx, private, &problems) {
-		return tf.Findings(problems)
+		return append(tf.Findings(problems), locked...)
 	}
 
-	refused := finding.Protected(kind, id.ValueString(), "replaced, and its machines reset")
+	refused := finding.Protected(kind, id.ValueString(), replaced)
 
 	if m != nil {
 		m.removals.mu.Lock()

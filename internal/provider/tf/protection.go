@@ -18,6 +18,21 @@ func StoreProtection(ctx context.Context, private PrivateStore, on types.Bool) d
 	return StorePrivate(ctx, private, protectionKey, on.ValueBool())
 }
 
+// lockedKey has the names of locked machines in private state, for the create leg of a replacement.
+const lockedKey = "locked"
+
+// StoreLocked keeps which machines are locked where the create leg of a replacement finds it.
+func StoreLocked(ctx context.Context, private PrivateStore, machines []string) diag.Diagnostics {
+	return StorePrivate(ctx, private, lockedKey, machines)
+}
+
+// LockedAgainstReplace is what StoreLocked stored.
+func LockedAgainstReplace(ctx context.Context, private PrivateState, diags *diag.Diagnostics) (machines []string) {
+	diags.Append(ReadPrivate(ctx, private, lockedKey, &machines)...)
+
+	return machines
+}
+
 // Replaces reports whether the plan of a create is that of a replacement: it has the private state of the object that
 // goes, unless that is tainted.
 func Replaces(ctx context.Context, private PrivateState) bool {

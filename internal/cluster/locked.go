@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// A locked machine keeps what it has where a change would take it out of service. The others go on without it, as far
+// as they may be apart from it; what they may not do before it is kept, too. Neither is waited for: somebody has to
+// take the lock away.
+
+// Kept is a change that is not made because of a lock.
+type Kept struct {
+	Step Step
+	// Reason names the machine that is locked.
+	Reason string
+}
+
+func (k Kept) String() string { return "held, " + k.Reason + ": " + k.Step.String() }
+
+func (d *Decision) keep(step Step, reason string) {
+	d.Kept = append(d.Kept, Kept{Step: step, Reason: reason})
+}
+
+func isLocked(name string) string { return name + " is locked" }
+
+// keepLocked lists what the machines that run keep.
+func (r rollout) keepLocked(d *Decision) {
+	for _, m := range r.want.all() {
+		change, _ := r.nextChange(m)
+		if change == nil {
+			continue
+		}
+
+		reason := r.keeps(m, change)
+		if reason == "" {
+			continue
+		}
+
+		d.keep(change, reason)
+
+		// Its configuration comes after the upgrade, and may be none for the Talos that it has until then.
+		if config, configures := r.configOf(m); configures && change != Step(config) {
+			d.keep(config, reason)
+		}
+	}
+}
+
+// keeps says for whose lock a change is not made; empty when it may be.
+func (r rollout) keeps(m Machine, change Step) string {
+	if m.Locked && Disruptive(change) {
+		return isLocked(m.Name)
+	}
+
+	upgrade, ok := change.(Upgrade)
+	if !ok {
+		return ""
+	}
+
+	if first := r.locked.before(upgrade); first != "" {
+		return first
+	}
+
+	return r.etcdKept(upgrade)
+}
+
+// etcdKept names the locked control plane without which etcd does not go back to the version that an upgrade brings:
+// while it is on its way no member joins, and a lock has no end.
+func (r rollout) etcdKept(upgrade Upgrade) string {
+	m, _ := r.want.Find(upgrade.Machine)
+	to := m.etcdWith(upgrade.To)
+
+	if upgrade.Role != ControlPlane || !etcdstate.Older(to, m.etcdWith(upgrade.From)) {
+		return ""
+	}
+
+	for _, other := range r.want.sorted(ControlPlane) {
+		runs := other.etcdWith(r.have.Machines[other.Name].TalosVersion)
+		if other.Locked && etcdstate.Older(to, runs) {
+			return isLocked(other.Name) + " and runs etcd " + runs
+		}
+	}
+
+	return ""
+}
+
+// refuseLockedRemoval refuses to take machines out that are locked.
+func refuseLockedRemoval(leaving []Machine, d *Decision) {
+	for _, m := range leaving {
+		if m.Locked {
+			d.refuse(m.Name, "it is locked, and would be removed",
+				"To remove it, set locked = false on it and apply, then plan the removal again")
+		}
+	}
+}
+
+// keepsKubelet is whether the kubelet of a machine stays what it is, because its node would be drained for another one.
+func (u kubernetesUpgrade) keepsKubelet(m Machine) bool { return m.Locked && u.policy.DrainForKubelet }
+
+// keepKubelets lists the kubelets that stay what they are.
+func (u kubernetesUpgrade) keepKubelets(d *Decision) {
+	if u.target == "" {
+		return
+	}
+
+	for _, m := range u.want.all() {
+		if !u.keepsKubelet(m) || u.image(m, Kubelet) == "" || u.has(m, Kubelet) == m.Images[Kubelet] {
+			continue
+		}
+
+		step := u.step(m, Kubelet)
+		step.Image, step.Evacuation = m.Images[Kubelet], EvacuationOf(u.have, m, u.policy)
+		step.HandOver = false
+		d.keep(step, isLocked(m.Name))
+	}
+}
+
+// refuseBeyondLocked refuses a version of Kubernetes whose API servers do not take a kubelet that stays what it is.
+func (u kubernetesUpgrade) refuseBeyondLocked(d *Decision) {
+	for _, m := range u.want.all() {
+		version, known := u.version(m, Kubelet)
+		to, ok := kubenames.ImageVersion(m.Images[Kubelet])
+
+		if known && ok && u.keepsKubelet(m) && versions.MinorsBetween(version, to) > kubeletSkew {
+			d.refuse(m.Name, fmt.Sprintf("it is locked and keeps its kubelet %s, and kube-apiserver %s supports none that is "+
+				"more than %d minor versions older", version, to, kubeletSkew),
+				"Take the lock away, or upgrade Kubernetes by fewer minor versions")
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// locked is a configuration in which a control plane and a worker are locked.
+func locked(base configuration) configuration {
+	return with(with(base, true, "control_plane", "machines", "cp-2", "locked"), true, "workers", "batch", "machines",
+		"w-1", "locked")
+}
+
+// heldScenarios are plans of changes that are held.
+func heldScenarios() map[string]planScenario {
+	return map[string]planScenario{
+		"locked": {
+			says:   "Machines are locked, and nothing else changes.",
+			before: baseCluster(), after: locked(baseCluster()),
+		},
+		"locked-upgrade": {
+			says:   "Talos goes two minor versions up: locked machines stay, and the others go no further than one beyond them.",
+			before: olderCluster("v1.11.3"), after: locked(olderCluster("v1.13.2")),
+		},
+		"locked-config": {
+			says:   "A file takes a reboot, of a locked worker and of another one.",
+			before: locked(baseCluster()),
+			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+		},
+		"locked-since": {
+			says:   "Nothing changed, and a locked worker still lacks what an earlier apply held.",
+			before: with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				state = seen(t, state, "batch/w-1", "config_digest", "the former one")
+
+				return seen(t, state, "batch/w-1", "drift", []any{"configuration: v1alpha1 machine.files[0].content"})
+			},
+		},
+		"locked-since-without-refresh": {
+			says:   "The same, before a refresh has compared the configurations.",
+			before: with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			after:  with(locked(baseCluster()), []any{aFile}, "workers", "batch", "config_patches"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				return seen(t, state, "batch/w-1", "config_digest", "the former one")
+			},
+		},
+		"locked-taken-away": {
+			says:   "The locks are taken away, and what was held is done.",
+			before: locked(olderCluster("v1.12.6")), after: olderCluster("v1.13.2"),
+		},
+		"locked-removal-refused": {
+			says:   "A locked worker is taken out of its pool.",
+			before: locked(baseCluster()),
+			after:  without(locked(baseCluster()), "workers", "batch", "machines", "w-1"),
+		},
+		"locked-exchange-refused": {
+			says:   "A locked worker is to be other hardware.",
+			before: locked(baseCluster()),
+			after: with(locked(baseCluster()), "4c4c4544-0042-3510-8053-000000000000", "workers", "batch", "machines", "w-1",
+				"uuid"),
+		},
+		"locked-destroy-refused": {
+			says:   "A cluster with locked machines is destroyed.",
+			before: with(locked(baseCluster()), false, "deletion_protection"),
+		},
+		"locked-destroy-preserving": {
+			says:   "The same, with machines that are left as they are.",
+			before: with(with(locked(baseCluster()), false, "deletion_protection"), "preserve", "on_destroy"),
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+const lifeCluster = "talosop_cluster.this"
+
+// plannedOperations are those that a plan has for the cluster; none where nothing of it changes.
+func plannedOperations(t *testing.T, p lifePlan) []string {
+	t.Helper()
+
+	for _, c := range p.Changes {
+		if c.Key.Address == lifeCluster {
+			return textsOf(t, attributeOf(t, c.Planned, "operations"))
+		}
+	}
+
+	return nil
+}
+
+// expectOperations checks what a plan does.
+func expectOperations(t *testing.T, p lifePlan, want ...string) {
+	t.Helper()
+
+	if diff := cmp.Diff(want, plannedOperations(t, p)); diff != "" {
+		t.Fatalf("-wanted +planned:\n%s", diff)
+	}
+}
+
+// refusedWith checks that a plan is refused, and with what.
+func (r *rotationLife) refusedWith(o lifeOptions, summary string) {
+	r.t.Helper()
+
+	o.Random, o.ReadsOrphansFirst = rand.New(rand.NewPCG(1, 1)), true //nolint:gosec // the order of a plan
+	p := planLife(r.t, r.state, r.blocks(r.config), o)
+
+	said := slices.ContainsFunc(p.Diagnostics, func(d *tfprotov6.Diagnostic) bool { return strings.HasSuffix(d.Summary, ": "+summary) })
+	if !p.Refused || !said {
+		r.t.Errorf("the plan was not refused with %q: %s", summary, show(p.Diagnostics))
+	}
+}
+
+// A locked machine keeps its Talos while the others are upgraded. Plans say so for as long as it lacks something, and
+// refuse to remove it, until the lock is taken away.
+func TestLocked_keepsWhatItHas(t *testing.T) {
+	t.Parallel()
+
+	r := newRotationLife(t, wholeLayout, 1, 2)
+	held := "held, worker/w-1 is locked: upgrade Talos on worker/w-1: v1.13.0 -> v1.13.2 (drain, reboot)"
+
+	change := func(lock bool) func(configuration) {
+		return func(config configuration) {
+			config["talos_version"] = "v1.13.2"
+			with(config, "v1.13.2", "workers", "worker", "talos_version")
+			with(config, lock, "workers", "worker", "machines", "w-1", "locked")
+		}
+	}
+
+	r.config.Change = change(true)
+	plan := r.plan(lifeOptions{})
+
+	if got := plannedOperations(t, plan); !slices.Contains(got, held) || len(got) != 5 {
+		t.Fatalf("the plan is %s", strings.Join(got, "\n"))
+	}
+
+	r.apply(plan, never, 0)
+
+	for machine, want := range map[string]string{"w-1": "v1.13.0", "w-2": "v1.13.2", "cp-1": "v1.13.2"} {
+		for _, m := range r.Machines() {
+			if got := m.TalosVersion(); m.Name() == machine && got != want {
+				t.Errorf("%s runs %s", m.Name(), got)
+			}
+		}
+	}
+
+	again := r.plan(lifeOptions{})
+	expectOperations(t, again, held)
+
+	if changed := r.apply(again, never, 0); changed > 0 {
+		t.Errorf("%d calls changed machines although all is held", changed)
+	}
+
+	r.refusedWith(lifeOptions{Destroy: true}, "Machines are locked")
+	r.refusedWith(lifeOptions{Replace: []string{lifeCluster}}, "Machines are locked")
+
+	r.config.Change = change(false)
+	r.apply(r.plan(lifeOptions{}), never, 0)
+
+	if p := r.plan(lifeOptions{}); !p.empty() {
+		t.Errorf("the next plan has %s", strings.Join(plannedOperations(t, p), "\n"))
+	}
+}

@@ -1,0 +1,37 @@
+package rollout
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+const locked = "locked"
+
+// Locked says that nothing takes a machine out of service.
+func Locked() schema.BoolAttribute {
+	return schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "Holds what would take the machine out of service, and what others may not do before it " +
+			"(default `false`): `operations` lists it as held. A plan that would remove the machine is refused. See the " +
+			"[guide](../guides/holding-changes).",
+	}
+}
+
+// WithLockOf is a machine of state with the lock that the plan gives it: that touches no machine, and is stored
+// whatever becomes of an update.
+func WithLockOf(ctx context.Context, plan, machine attr.Value) attr.Value {
+	wanted, ok := plan.(types.Object)
+	stored, known := machine.(types.Object)
+
+	if !ok || !known || wanted.IsNull() || stored.IsNull() {
+		return machine
+	}
+
+	values := stored.Attributes()
+	values[locked] = wanted.Attributes()[locked]
+
+	return types.ObjectValueMust(stored.AttributeTypes(ctx), values)
+}
