@@ -437,3 +437,54 @@ func expectMistake(t *testing.T, diagnostics []*tfprotov6.Diagnostic, at string,
 
 	t.Errorf("nothing is reported at %s, but\n%s", at, show(diagnostics))
 }
+
+// A configuration without a contract may be that of a cluster that was made with an older Talos and keeps the contract
+// of that: patches that only such a one takes are no mistake of the configuration. They are one of the plan that makes
+// the cluster anew, and of a configuration that asks for the newer contract.
+func TestValidate_patchesOfAnOlderContract(t *testing.T) {
+	t.Parallel()
+
+	const legacy = "cluster: {controllerManager: {extraArgs: {v: \"2\"}}}"
+
+	upgraded := func(resource string) configuration {
+		if resource == "talosop_control_plane" {
+			return with(with(baseControlPlane(), []any{legacy}, "config_patches"), "v1.14.1", "talos_version")
+		}
+
+		config := with(baseCluster(), []any{legacy}, "control_plane", "config_patches")
+
+		return with(with(config, "v1.14.1", "talos_version"), "v1.14.1", "workers", "gpu", "talos_version")
+	}
+
+	for resource, at := range map[string]string{
+		"talosop_control_plane": `AttributeName("config_patches").ElementKeyInt(0)`,
+		"talosop_cluster":       `AttributeName("control_plane").AttributeName("config_patches").ElementKeyInt(0)`,
+	} {
+		if found := validate(t, resource, upgraded(resource)); len(found) > 0 {
+			t.Errorf("%s: %s", resource, show(found))
+		}
+
+		newer := with(upgraded(resource), "v1.14", "version_contract")
+		expectMistake(t, validate(t, resource, newer), at, []string{"KubeControllerManagerConfig"}, false)
+
+		if found := validate(t, resource, with(upgraded(resource), "nowhere", "endpoint")); len(found) != 1 {
+			t.Errorf("%s with another mistake: %s", resource, show(found))
+		}
+
+		before := with(upgraded(resource), "v1.13.0", "talos_version")
+		if resource == "talosop_cluster" {
+			before = with(before, "v1.13.0", "workers", "gpu", "talos_version")
+		}
+
+		made := planOf(t, resource, nil, before)
+		if found := planned(t, resource, &made, valueOf(t, typeOf(t, resource), upgraded(resource))).Diagnostics; strings.
+			Contains(show(found), "KubeControllerManagerConfig") {
+			t.Errorf("%s is upgraded: %s", resource, show(found))
+		}
+
+		if found := planned(t, resource, nil, valueOf(t, typeOf(t, resource), upgraded(resource))).Diagnostics; len(found) == 0 ||
+			!strings.Contains(show(found), "KubeControllerManagerConfig") {
+			t.Errorf("%s is made anew: %s", resource, show(found))
+		}
+	}
+}

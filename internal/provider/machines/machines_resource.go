@@ -70,11 +70,42 @@ func (r *machinesResource[M, P]) ValidateConfig(
 		return
 	}
 
+	given := config
 	P(&config).align(config, nil)
 
 	p, diags := P(&config).MachineSet(ctx)
+	found := p.validate()
+
+	// The contract may be that of a state, which is not known here, of a cluster that was made with an older Talos.
+	if open, ok := any(P(&given)).(contractKeeper); ok && found.HasError() && open.leavesContract() {
+		open.assumeContract(lastWithoutDocuments)
+		P(&given).align(given, nil)
+
+		q, others := P(&given).MachineSet(ctx)
+		if older := q.validate(); len(older.Errors()) < len(found.Errors()) {
+			diags, found = others, older
+		}
+	}
+
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(tf.Diagnostics(p.validate())...)
+	resp.Diagnostics.Append(tf.Diagnostics(found)...)
+}
+
+// contractKeeper is a model of a resource that makes a cluster, whose contract a configuration may leave to talosop.
+type contractKeeper interface {
+	leavesContract() bool
+	assumeContract(contract string)
+}
+
+// refuseUnderContract says what is wrong under a contract that the configuration left open, which its validation could
+// not say.
+func (r *machinesResource[M, P]) refuseUnderContract(config M, p writtenSet) finding.List {
+	open, ok := any(P(&config)).(contractKeeper)
+	if !ok || !open.leavesContract() || p.Settings.Contract <= lastWithoutDocuments {
+		return nil
+	}
+
+	return p.validate().Errors()
 }
 
 func (r *machinesResource[M, P]) ModifyPlan(
@@ -259,7 +290,7 @@ func (r *machinesResource[M, P]) planCreate(
 	P(plan).setLife(life)
 
 	f, found := p.ForecastCreate(cluster.DefaultPolicy())
-	diags.Append(tf.Diagnostics(found)...)
+	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
 	r.setForecast(plan, forecastCreate(p, f, replaces))
 
 	if !replaces && !diags.HasError() {
@@ -303,7 +334,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	r.KeepMachines(r.kind, P(&state).life().ID.ValueString(), prior.Set, true)
 
 	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
-	diags.Append(tf.Diagnostics(found)...)
+	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
 
 	if (p.Unknown || p.Sealed) && !diags.HasError() {
 		var more diag.Diagnostics

@@ -83,6 +83,14 @@ func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, t
 	}
 }
 
+// lastWithoutDocuments is the last contract whose configurations have one main document for nearly everything. Contracts
+// are compared as texts: all that are supported have minor versions of two digits.
+const lastWithoutDocuments = "v1.13"
+
+func (m *settingsModel) leavesContract() bool { return m.VersionContract.IsNull() }
+
+func (m *settingsModel) assumeContract(contract string) { m.VersionContract = types.StringValue(contract) }
+
 // withSettings is the life of a resource with what its settings have of it, and
 // setFrom stores that.
 func (m settingsModel) withSettings(life CommonModel) CommonModel {
