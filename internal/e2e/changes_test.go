@@ -80,13 +80,19 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 		t.Log("left out: the upgrade, because these machines cannot be upgraded (TALOSOP_E2E_CANNOT, TALOSOP_E2E_PLATFORM)")
 	}
 
-	s.controlPlanes = all[:1]
-	s.applied(t, w, "shrinking to one control plane")
-
-	eventually(t, s.boot, "removed machines in maintenance mode",
-		func(ctx context.Context) error { return allInMaintenance(ctx, all[1:]) })
-	s.controlPlanes = all
+	s.shrinks(t, w)
 	s.destroy(t, w)
+}
+
+// shrinks takes all control planes but the first out of the cluster.
+func (s site) shrinks(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	removed := s.controlPlanes[1:]
+	s.controlPlanes = s.controlPlanes[:1]
+	s.applied(t, w, "shrinking to one control plane")
+	eventually(t, s.boot, "removed machines in maintenance mode",
+		func(ctx context.Context) error { return allInMaintenance(ctx, removed) })
 }
 
 // reboots rolls a configuration that takes a reboot over all machines.

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
@@ -32,11 +33,6 @@ variable "restore" {
   default = ""
 }
 
-variable "rejoin" {
-  type    = bool
-  default = null
-}
-
 provider "talosop" {
   s3 = {
     access_key_id     = var.bucket.key
@@ -50,15 +46,19 @@ resource "talosop_etcd_backup" "this" {
 }
 `
 
-// restoring asks for the snapshot of the variable. Machines without a hardware UUID take a word of the user to be
-// configured again.
+// restoring asks for the snapshot of the variable.
 const restoring = `
 resource "talosop_control_plane" "this" {
-  machines = { for name, address in var.control_planes : name => { address = address, rejoin = var.rejoin } }
-
   restore_from = {
     s3 = { bucket = var.bucket.name, endpoint = var.bucket.endpoint, ca = var.bucket.ca, key = var.restore }
   }
+}
+`
+
+// rejoining lets machines without a hardware UUID be configured again, which takes a word of the user.
+const rejoining = `
+resource "talosop_control_plane" "this" {
+  machines = { for name, address in var.control_planes : name => { address = address, rejoin = true } }
 }
 `
 
@@ -67,38 +67,22 @@ resource "talosop_control_plane" "this" {
 func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.needs(t, "reset")
 
-	const objects = 20
-
 	w := s.workspace(t, cli)
 	s.applied(t, w, "create")
+	s.restored(t, w)
+	s.destroy(t, w)
+}
+
+// restored takes a backup of a cluster, wipes all of its control planes and restores them.
+func (s site) restored(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
 
 	api := s.kubernetesAPI(t, w)
+	writesObjects(t, api)
 
-	for i := range objects {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("e2e-%d", i)},
-			Data: map[string]string{"n": fmt.Sprint(i)}}
-		if _, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object,
-			metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	key, bucket := s.backsUp(t, w)
 
-	server := storetest.New(t)
-	w.Setenv("TF_VAR_secret_access_key", storetest.SecretKey)
-	w.Setenv("TF_VAR_bucket", inJSON(t, map[string]string{
-		"name": storetest.Bucket, "endpoint": server.Direct, "ca": server.CA, "key": storetest.AccessKey,
-	}))
-	w.Write("backup.tf", backedUp)
-	w.Init()
-	w.MustRun("apply", "-auto-approve")
-	plansNothing(t, w, "after the backup")
-
-	key, ok := w.Attribute("talosop_etcd_backup.this", "key").(string)
-	if !ok || key == "" {
-		t.Fatal("the state has no key of a backup")
-	}
-
-	s.wipe(t, w)
+	s.wipe(t, w, s.controlPlanes...)
 
 	// By itself nothing is restored, nor made anew.
 	if refused := w.Run("apply", "-auto-approve"); refused.Exit == 0 ||
@@ -111,7 +95,7 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	w.Write("restore_override.tf", restoring)
 
 	if !s.can("install") { // containers have no SMBIOS
-		w.Setenv("TF_VAR_rejoin", "true")
+		w.Write("rejoin_override.tf", rejoining)
 	}
 
 	if _, output := w.PlanIsEmpty(); !strings.Contains(output, "restore etcd on cp-") {
@@ -129,6 +113,55 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 	s.failed(t, apply)
 
 	s.applied(t, w, "the restore that was killed")
+	holdsObjects(t, api)
+
+	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != bucket+"/"+key {
+		t.Errorf("restored_from is %v", from)
+	}
+}
+
+// backsUp takes a backup of etcd and returns its key and the URL of its bucket.
+func (s site) backsUp(t *testing.T, w *clitest.Workspace) (key, bucket string) {
+	t.Helper()
+
+	server := storetest.New(t)
+	w.Setenv("TF_VAR_secret_access_key", storetest.SecretKey)
+	w.Setenv("TF_VAR_bucket", inJSON(t, map[string]string{
+		"name": storetest.Bucket, "endpoint": server.Direct, "ca": server.CA, "key": storetest.AccessKey,
+	}))
+	w.Write("backup.tf", backedUp)
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+	plansNothing(t, w, "after the backup")
+
+	key, ok := w.Attribute("talosop_etcd_backup.this", "key").(string)
+	if !ok || key == "" {
+		t.Fatal("the state has no key of a backup")
+	}
+
+	return key, server.Direct + "/" + storetest.Bucket
+}
+
+// objects are how many a backup has to bring back.
+const objects = 20
+
+// writesObjects makes them.
+func writesObjects(t *testing.T, api kubernetes.Interface) {
+	t.Helper()
+
+	for i := range objects {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("e2e-%d", i)},
+			Data: map[string]string{"n": fmt.Sprint(i)}}
+		if _, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(t.Context(), object,
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// holdsObjects checks that all of them are there.
+func holdsObjects(t *testing.T, api kubernetes.Interface) {
+	t.Helper()
 
 	found, err := api.CoreV1().ConfigMaps(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -140,13 +173,6 @@ func (s site) restore(t *testing.T, cli clitest.CLI) {
 			t.Errorf("e2e-%d did not come back", i)
 		}
 	}
-
-	if from := w.Attribute("talosop_control_plane.this", "restored_from"); from != server.Direct+"/"+storetest.Bucket+"/"+
-		key {
-		t.Errorf("restored_from is %v", from)
-	}
-
-	s.destroy(t, w)
 }
 
 func has(objects []corev1.ConfigMap, name, n string) bool {
@@ -170,12 +196,12 @@ func inJSON(t *testing.T, value any) string {
 	return string(encoded)
 }
 
-// wipe resets every control plane beside the provider and waits for maintenance mode.
-func (s site) wipe(t *testing.T, w *clitest.Workspace) {
+// wipe resets machines beside the provider and waits for maintenance mode.
+func (s site) wipe(t *testing.T, w *clitest.Workspace, addresses ...string) {
 	t.Helper()
 
 	b := bundle(t, w)
-	for _, address := range s.controlPlanes {
+	for _, address := range addresses {
 		request := &machine.ResetRequest{Reboot: true}
 
 		// A reset of everything would take Talos itself from the disk; containers have no partitions.
@@ -190,8 +216,8 @@ func (s site) wipe(t *testing.T, w *clitest.Workspace) {
 		}
 	}
 
-	eventually(t, s.boot, "wiped control planes in maintenance mode", func(ctx context.Context) error {
-		return allInMaintenance(ctx, s.controlPlanes)
+	eventually(t, s.boot, "wiped machines in maintenance mode", func(ctx context.Context) error {
+		return allInMaintenance(ctx, addresses)
 	})
 }
 
@@ -230,7 +256,7 @@ func TestAccRestore_killed(t *testing.T) {
 				w := s.workspace(t, clis[n%len(clis)])
 				w.MustRun("apply", "-auto-approve")
 				s.talosctl(t, bundle(t, w)).ask(s.controlPlanes[0], "etcd", "snapshot", filepath.Join(w.Dir, "etcd.snapshot"))
-				s.wipe(t, w)
+				s.wipe(t, w, s.controlPlanes...)
 
 				w.Write("restore_override.tf", restoringFile)
 				kill(t, sim, w, n, served, "apply", "-auto-approve")
