@@ -173,6 +173,14 @@ type KubernetesUpgrade interface {
 	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
 }
 
+// Checks are the user's own, which say whether the cluster can do without the next machine.
+type Checks interface {
+	// Pass returns once all of them pass, each of them within its own time, and tells what it waits for until then. The
+	// error names those that did not pass in time, and why. It leaves nothing behind, also where the context ends, or says
+	// what.
+	Pass(ctx context.Context, waiting func(reason string)) error
+}
+
 // Founding is what the runs of a process know of each other about the one bootstrap of a
 // cluster. On Talos nothing stops a second one on another machine.
 type Founding interface {

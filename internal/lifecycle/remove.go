@@ -13,6 +13,8 @@ import (
 // such a machine is named in an *[IncompleteError] like that of Teardown. Those that took
 // their reset and do not come back are in Result.Away. It is idempotent.
 func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) {
+	r.Checks = nil
+
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		return cluster.PlanRemoval(want, have, r.Policy)
 	})

@@ -40,6 +40,9 @@ type Runner struct {
 	Claimed func(m cluster.Machine) bool
 	// Lock guards disruptive steps; nil where no other run can be in the way.
 	Lock Lock
+	// Checks are the user's own, asked before a machine goes out of service and once it is back; nil where there are none.
+	// What is taken down or removed for good is not held by them.
+	Checks Checks
 	// Interval between observations; zero is DefaultInterval.
 	Interval time.Duration
 	// Events is told what happens, by several goroutines; nil is allowed.
@@ -88,7 +91,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 // were reset. Those that took their reset and do not come back are in Result.Away, which is
 // no error. It is idempotent.
 func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error) {
-	want.RestoreFrom = "" // what ends has nothing to begin with
+	want.RestoreFrom, r.Checks = "", nil // what ends has nothing to begin with, and no health to be kept
 
 	going := want
 	going.Machines, going.Removed = nil, want.Machines
@@ -164,6 +167,7 @@ func (r *Runner) runWith(
 
 	defer func() {
 		work.wait(watch)
+		work.checks.close(r.tell)
 		work.gate.close()
 	}()
 
@@ -196,7 +200,7 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, &RefusedError{decision.Refusals})
 		}
 
-		if decision.Done() && work.idle() {
+		if decision.Done() && work.idle() && work.checks.settled(ctx, r.tell) {
 			return work.result(have), nil
 		}
 
@@ -247,7 +251,7 @@ func (r *Runner) giveUp(
 
 	return work.result(have), &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
-		Holds: slices.Concat(decision.Holds, work.failures(), cordoned),
+		Holds: slices.Concat(decision.Holds, work.checks.holds(), work.failures(), cordoned),
 		Done:  work.lasting(have),
 		Err:   cause,
 	}

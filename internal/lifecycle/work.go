@@ -35,6 +35,7 @@ type work struct {
 	// times counts how often a step succeeded.
 	times      map[cluster.Step]int
 	gate       *leaseGate
+	checks     *checkGate
 	precaution precaution
 	// fetched is set once the snapshot to restore is there.
 	fetched bool
@@ -76,6 +77,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		disrupted: map[string]bool{},
 		times:     map[cluster.Step]int{},
 		gate:      newLeaseGate(r.Lock),
+		checks:    newCheckGate(r.Checks),
 		stale:     make(chan struct{}, 1),
 		ending:    ending,
 		end:       sync.OnceFunc(func() { close(ending) }),
@@ -86,8 +88,11 @@ func newWork(r *Runner, want cluster.Spec) *work {
 // on a machine that has not changed since is an error: the planner and the
 // machine disagree, and repeating would never end.
 //
-// Disruptive steps wait for the lock. have is the observation they were decided on.
+// Disruptive steps wait for the lock, and then for the checks of the user. have is the observation they were decided
+// on.
 func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer, have cluster.Snapshot) error {
+	disrupts := false
+
 	for _, step := range steps {
 		name := step.On()
 		if _, busy := w.running[name]; busy || w.resting(name) {
@@ -97,6 +102,12 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 		if locked(step, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(step) {
 			continue
 		}
+
+		if !w.checks.open(ctx, step, have, w.runner.tell) {
+			continue
+		}
+
+		disrupts = disrupts || takesOut(step, have)
 
 		state := watch.state(name)
 		if w.repeats(step, state) {
@@ -133,6 +144,11 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			err := finally(func() error { return w.carryOut(ctx, o, watch, have) })
 			w.ended <- outcome{step, err, time.Since(begun), wait.Over(ctx)}
 		}()
+	}
+
+	// What begins at once begins on one answer.
+	if disrupts {
+		w.checks.used()
 	}
 
 	return nil
@@ -313,6 +329,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 		return w.settleAll(end, watch)
 	case a := <-w.gate.acquired:
 		return w.gate.take(a)
+	case err := <-w.checks.answered:
+		return w.checks.take(err)
 	case <-w.gate.lost:
 		return wait.Permanent(ErrLockLost)
 	}

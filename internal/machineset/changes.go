@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -23,6 +24,8 @@ type Changes struct {
 	// nodes are drained for their kubelets.
 	KubernetesVia []machineconfig.KubernetesVersion
 	DrainKubelet  bool
+	// HealthChecks have to pass before machines go out of service, and once they are back.
+	HealthChecks []healthcheck.Check
 	// Unknown is true when any of it is not known yet.
 	Unknown bool
 }

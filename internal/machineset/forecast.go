@@ -121,7 +121,8 @@ func (f Forecast) with(
 	f.Machines = recorded.forecastMachines(p, files, steps)
 	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
 
-	f.Operations = append(operationsOf(before, steps, recorded.changes), keptLines(last.Kept, recorded.changes)...)
+	f.Operations = p.WithHealthChecks(steps,
+		append(operationsOf(before, steps, recorded.changes), keptLines(last.Kept, recorded.changes)...))
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&

@@ -27,6 +27,23 @@ func OperationsOf(steps []cluster.Step, kept []cluster.Kept) []string {
 	return append(operationsOf(nil, steps, nil), keptLines(kept, nil)...)
 }
 
+// WithHealthChecks begins the lines of a plan with the checks that are asked on the way, where any are.
+func (p Set) WithHealthChecks(steps []cluster.Step, lines []string) []string {
+	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, cluster.Disruptive) {
+		return lines
+	}
+
+	var names []string
+	for _, check := range p.Changes.HealthChecks {
+		names = append(names, check.Name)
+	}
+
+	line := fmt.Sprintf("wait for the health %s %s before a machine goes out of service, and once it is back",
+		finding.Verb(names, "check", "checks"), finding.Describe(names))
+
+	return append([]string{line}, lines...)
+}
+
 // keptLines lists what is not done as long as machines are locked.
 func keptLines(kept []cluster.Kept, changes map[string][]machineconfig.Change) []string {
 	var lines []string

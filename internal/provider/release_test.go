@@ -85,7 +85,7 @@ func TestRelease_statesAreRead(t *testing.T) {
 
 // operationNames are resources whose type one of them stands for.
 var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_etcd_defragment",
-	"talosop_service_restart", "talosop_bootstrap_manifests_sync"}
+	"talosop_service_restart", "talosop_bootstrap_manifests_sync", "talosop_support_bundle"}
 
 // keepsAll says what of kept attributes is not in a state any more. Nothing is the same as null.
 func keepsAll(t *testing.T, where string, attributes []byte, now any) {

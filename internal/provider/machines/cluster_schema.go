@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -28,6 +29,7 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 		Attributes: blockAttributes("control-plane", "`control_plane`"),
 	}
 	attributes["workers"] = workersAttribute()
+	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 
 	return attributes
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 )
 
 var (
@@ -35,6 +37,7 @@ type controlPlaneResource struct {
 
 func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	attributes := poolAttributes(ctx, "control-plane", true)
+	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 	maps.Copy(attributes, settingsAttributes())
 
 	resp.Schema = schema.Schema{

@@ -218,7 +218,7 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	lines := machineset.OperationsOf(steps, last.Kept)
+	lines := p.WithHealthChecks(steps, machineset.OperationsOf(steps, last.Kept))
 
 	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -67,6 +68,10 @@ func openSession(
 
 	if p.Changes.Snapshots != "" {
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
+	}
+
+	if len(p.Changes.HealthChecks) > 0 {
+		runner.Checks = &probe.Prober{Checks: p.Changes.HealthChecks, Cluster: c.API, Interval: m.Interval}
 	}
 
 	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),

@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -34,6 +35,7 @@ type Changes struct {
 	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
 	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
 	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
+	HealthChecks   types.Map    `tfsdk:"health_checks"`
 }
 
 type drainModel struct {
@@ -87,6 +89,7 @@ func Attributes() map[string]schema.Attribute {
 				},
 			},
 		},
+		"health_checks": healthchecks.Attribute(PositiveDuration),
 		"upgrade_via": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
@@ -188,6 +191,7 @@ func Untold() Changes {
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
+		HealthChecks: healthchecks.Untold(),
 	}
 }
 
@@ -200,6 +204,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	p.Changes.AllowUntested = r.Truth(m.AllowUntested, false)
 	p.Changes.Snapshots = r.Text(m.SnapshotFolder)
 	p.Changes.DrainKubelet = r.Truth(m.DrainKubelet, false)
+	p.Changes.HealthChecks = healthchecks.Read(ctx, m.HealthChecks)
 
 	for _, text := range r.Texts(m.UpgradeVia) {
 		if v, err := machineconfig.ParseTalosVersion(text); err == nil {

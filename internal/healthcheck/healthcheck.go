@@ -1,0 +1,48 @@
+// Package healthcheck is what users say of the health of what runs in their clusters: checks that have to pass before a
+// machine goes out of service, and after it came back. They are asked by package probe.
+package healthcheck
+
+import "time"
+
+// DefaultTimeout is how long a check is asked again until it passes, where nothing else is said.
+const DefaultTimeout = 5 * time.Minute
+
+// Check is one of them: of an object, a URL or a job.
+type Check struct {
+	Name string
+	// Timeout is how long it is asked again until it passes.
+	Timeout time.Duration
+
+	Object *Object
+	HTTP   *HTTP
+	Job    *Job
+}
+
+// Object is about one object of the cluster or, without a name, about all of a kind that a selector of labels selects:
+// none of them is no mistake. One of Condition, CEL and JSONPath says what has to be true of each.
+type Object struct {
+	APIVersion, Kind, Namespace, Name, Selector string
+	// Condition of its status that has to be True.
+	Condition string
+	// CEL is an expression over the variable object.
+	CEL string
+	// JSONPath is a template as kubectl has it, and Value what it has to give.
+	JSONPath, Value string
+}
+
+// HTTP is about what a URL answers.
+type HTTP struct {
+	URL string
+	// Status that is expected, and Contains what the body has to have; empty for anything.
+	Status   int
+	Contains string
+	// CA that signed the certificate of the server, in PEM; empty for those of the system.
+	CA      string
+	Headers map[string]string
+}
+
+// Job is a job that has to succeed. It is made for each answer, and removed after it.
+type Job struct {
+	// Manifest is an object of batch/v1, decoded.
+	Manifest map[string]any
+}

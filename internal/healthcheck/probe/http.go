@@ -1,0 +1,87 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+)
+
+// mostBody is how much of an answer is read.
+const mostBody = 1 << 20
+
+// askURL is nil when a URL answers what is expected.
+func askURL(ctx context.Context, check healthcheck.HTTP) error {
+	client, err := clientOf(check)
+	if err != nil {
+		return err
+	}
+
+	defer client.CloseIdleConnections()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, check.URL, nil)
+	if err != nil {
+		return withoutURL(err)
+	}
+
+	for name, value := range check.Headers {
+		request.Header.Set(name, value)
+	}
+
+	if host := check.Headers["Host"]; host != "" {
+		request.Host = host
+	}
+
+	answer, err := client.Do(request)
+	if err != nil {
+		return withoutURL(err)
+	}
+
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostBody))
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return withoutURL(err)
+	}
+
+	if want := cmp.Or(check.Status, http.StatusOK); answer.StatusCode != want {
+		return fmt.Errorf("the answer is %s, expected is %d", answer.Status, want)
+	}
+
+	if !strings.Contains(string(body), check.Contains) {
+		return fmt.Errorf("the answer has no %q in it", check.Contains)
+	}
+
+	return nil
+}
+
+// clientOf trusts whom the check names, and keeps no connection.
+func clientOf(check healthcheck.HTTP) (*http.Client, error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+
+	if check.CA != "" {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(check.CA)) {
+			return nil, errors.New("ca has no certificate in PEM")
+		}
+
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+
+	return &http.Client{Transport: transport}, nil
+}
+
+// withoutURL is an error without the URL, which may have a password in it.
+func withoutURL(err error) error {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+
+	return err
+}

@@ -1,0 +1,141 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+const (
+	// jobLabel tells which check a job is of.
+	jobLabel = "talosop.dev/health-check"
+	// cleared is how long it may take to ask for a job, or for its removal.
+	cleared = 15 * time.Second
+	// keptJob is after how many seconds Kubernetes removes a job of which talosop was killed.
+	keptJob = int64(600)
+)
+
+// ParseJob reads the manifest of a job.
+func ParseJob(manifest string) (map[string]any, error) {
+	var object map[string]any
+	if err := yaml.UnmarshalStrict([]byte(manifest), &object); err != nil {
+		return nil, err
+	}
+
+	u := unstructured.Unstructured{Object: object}
+	if u.GetAPIVersion() != "batch/v1" || u.GetKind() != "Job" {
+		return nil, fmt.Errorf("it is %s %s, and not a Job of batch/v1", u.GetAPIVersion(), u.GetKind())
+	}
+
+	containers, found, err := unstructured.NestedSlice(object, "spec", "template", "spec", "containers")
+	if err != nil || !found || len(containers) == 0 {
+		return nil, errors.New("spec.template.spec.containers has none")
+	}
+
+	return object, nil
+}
+
+// askJob runs a job once, and is nil when it succeeds. left is why it could not be cleared away.
+func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *error) (err error) {
+	created, err := p.create(ctx, jobOf(check))
+	if err != nil {
+		return err
+	}
+
+	ref := kubernetes.ReferenceTo(created)
+	uid := string((&unstructured.Unstructured{Object: created}).GetUID())
+
+	defer func() {
+		// A run that is interrupted clears it away, too.
+		clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleared)
+		defer cancel()
+
+		*left = p.Cluster.RequestDeletion(clearing, ref, uid)
+		err = errors.Join(err, *left)
+	}()
+
+	var failed error
+
+	err = wait.Backoff(ctx, 100*time.Millisecond, 5*time.Second, func(ctx context.Context) error {
+		job, err := p.Cluster.GetObject(ctx, ref)
+
+		switch {
+		case err != nil:
+			return err
+		case job == nil:
+			failed = fmt.Errorf("%s is gone", ref)
+		case conditionIsTrue(job, "Complete") == nil:
+		case conditionIsTrue(job, "Failed") == nil:
+			failed = fmt.Errorf("%s failed%s", ref, whyFailed(job))
+		default:
+			return fmt.Errorf("%s has not finished", ref)
+		}
+
+		return nil
+	})
+
+	return errors.Join(err, failed)
+}
+
+// create makes a job. An interrupt does not cut it off: a job whose making nobody saw would be cleared away by nobody.
+func (p *Prober) create(ctx context.Context, job map[string]any) (map[string]any, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleared)
+	defer cancel()
+
+	return p.Cluster.CreateObject(ctx, job)
+}
+
+func whyFailed(job map[string]any) string {
+	conditions, _, _ := unstructured.NestedSlice(job, "status", "conditions") // it has those, since one of them was true
+
+	for _, element := range conditions {
+		condition, _ := element.(map[string]any)
+		if message, _ := condition["message"].(string); condition["type"] == "Failed" && message != "" {
+			return ": " + message
+		}
+	}
+
+	return ""
+}
+
+// jobOf is a job for one answer, under a name of its own.
+func jobOf(check healthcheck.Check) map[string]any {
+	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(check.Job.Manifest)}
+
+	name := u.GetName()
+	if name == "" {
+		name = check.Name
+	}
+
+	u.SetName("")
+	u.SetGenerateName(name + "-")
+
+	if u.GetNamespace() == "" {
+		u.SetNamespace("default")
+	}
+
+	labels := map[string]string{jobLabel: check.Name}
+	maps.Copy(labels, u.GetLabels())
+	u.SetLabels(labels)
+
+	if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ttlSecondsAfterFinished"); !found {
+		// spec is a map, or ParseJob had refused it.
+		_ = unstructured.SetNestedField(u.Object, keptJob, "spec", "ttlSecondsAfterFinished")
+	}
+
+	return u.Object
+}

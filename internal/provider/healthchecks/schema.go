@@ -1,0 +1,162 @@
+// Package healthchecks is the argument `health_checks`: checks of users that machines wait for.
+package healthchecks
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// name is what a check may be called: jobs are called after it.
+var name = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+const (
+	purpose = "Checks of yours, by their names, that have to pass before a machine that works is taken out of service, " +
+		"and once it is back; one that does not ends the apply and is named."
+	guide = " See the [guide](../guides/health-checks)."
+)
+
+// Attribute is `health_checks`. timeout checks durations.
+func Attribute(timeout validator.String) schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Optional: true,
+		Validators: []validator.Map{
+			mapvalidator.SizeAtLeast(1),
+			mapvalidator.KeysAre(stringvalidator.RegexMatches(name,
+				"the name of a check has at most 40 lower-case letters, digits and dashes, and no dash at its ends")),
+			complete{},
+		},
+		MarkdownDescription: purpose + guide + tf.TerraformOnly,
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"timeout": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{timeout},
+				MarkdownDescription: "How long the check is asked again until it passes (default `5m`).",
+			},
+			"object": schema.SingleNestedAttribute{
+				Optional: true, Attributes: objectAttributes(),
+				MarkdownDescription: "What has to be true of an object of the cluster. One of `object`, `http` and `job` is " +
+					"needed.",
+			},
+			"http": schema.SingleNestedAttribute{
+				Optional: true, Attributes: httpAttributes(),
+				MarkdownDescription: "What a URL has to answer to a GET from where Terraform runs.",
+			},
+			"job": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{job},
+				MarkdownDescription: "Manifest (YAML) of a Job of `batch/v1` that has to succeed: it is made for each " +
+					"question under a name of its own, and removed after it.",
+			},
+		}},
+	}
+}
+
+// AttributeAsIn is Attribute on a page that refers to another one for what is nested.
+func AttributeAsIn(resource string, timeout validator.String) schema.MapNestedAttribute {
+	a := Attribute(timeout)
+	a.NestedObject.Attributes = tf.Retold(a.NestedObject.Attributes, func(string) string { return "As there." })
+	a.MarkdownDescription = fmt.Sprintf("Checks of yours that machines wait for, [as of `talosop_%s`](%s#%s).", resource,
+		resource, "nestedatt--health_checks") + tf.TerraformOnly
+
+	return a
+}
+
+func objectAttributes() map[string]schema.Attribute {
+	text := func(required bool, description string, checks ...validator.String) schema.StringAttribute {
+		return schema.StringAttribute{Required: required, Optional: !required, MarkdownDescription: description,
+			Validators: append(checks, stringvalidator.LengthAtLeast(1))}
+	}
+
+	return map[string]schema.Attribute{
+		"api_version": text(true, "API version, such as `ceph.rook.io/v1`."),
+		"kind": text(true, "Kind, such as `CephCluster`; no Secret.",
+			stringvalidator.NoneOf("Secret")),
+		"namespace": text(false, "Namespace; without one the kind has none, or those of all are meant."),
+		"name": text(false, "Name; without one it has to be true of every object of the kind. That there is none is no "+
+			"mistake then."),
+		"label_selector": text(false, "Labels of the objects that are meant, such as `app=db`; not with `name`."),
+		"condition":      text(false, "Condition of the status that has to be `True`, such as `Ready`."),
+		"cel": text(false, "Expression in CEL over `object` that has to be true, such as "+
+			"`object.status.phase == \"Ready\"`.", expression),
+		"jsonpath": text(false, "JSONPath as `kubectl` has it, whose result has to be `value`.", template),
+		"value": schema.StringAttribute{
+			Optional: true, MarkdownDescription: "What `jsonpath` has to give.",
+		},
+	}
+}
+
+func httpAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"url": schema.StringAttribute{
+			Required: true, MarkdownDescription: "URL with `http` or `https`.",
+			Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^https?://[^/]`),
+				"a URL begins with http:// or https:// and a host")},
+		},
+		"status": schema.Int64Attribute{
+			Optional: true, Validators: []validator.Int64{int64validator.Between(100, 599)},
+			MarkdownDescription: "Status that is expected (default `200`).",
+		},
+		"contains": schema.StringAttribute{
+			Optional: true, MarkdownDescription: "Text that the answer has to have.",
+		},
+		"ca": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Authority (PEM) that signed the certificate of the server; default: those of the system.",
+		},
+		"headers": schema.MapAttribute{
+			Optional: true, Sensitive: true, ElementType: types.StringType,
+			MarkdownDescription: "Headers of the question. They are in state.",
+		},
+	}
+}
+
+// expression accepts CEL that gives a bool.
+var expression = tf.StringCheck{
+	Allowed: "value must be an expression in CEL that gives a bool",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if _, err := probe.Compile(value); err != nil {
+			return tf.Invalid(at, "cel", "found "+finding.Quote(value)+": "+err.Error(),
+				"allowed is an expression in CEL over the variable object that gives a bool",
+				`write one such as object.status.phase == "Ready"`)
+		}
+
+		return nil
+	},
+}
+
+// template accepts JSONPath.
+var template = tf.StringCheck{
+	Allowed: "value must be a JSONPath",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if _, err := probe.ParseJSONPath(value); err != nil {
+			return tf.Invalid(at, "jsonpath", "found "+finding.Quote(value)+": "+err.Error(),
+				"allowed is a JSONPath as kubectl has it", "write one such as {.status.phase}")
+		}
+
+		return nil
+	},
+}
+
+// job accepts the manifest of one.
+var job = tf.StringCheck{
+	Allowed: "value must be the manifest of a Job of batch/v1",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		if _, err := probe.ParseJob(value); err != nil {
+			return tf.Invalid(at, "job", "found a manifest that is no Job: "+err.Error(),
+				"allowed is one Job of batch/v1 with its pods", "write what you would give to kubectl create")
+		}
+
+		return nil
+	},
+}
