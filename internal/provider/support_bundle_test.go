@@ -6,11 +6,15 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -160,5 +164,51 @@ func TestSupportBundle_asAResource(t *testing.T) {
 
 	if after, err := os.Stat(path); err != nil || os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", after, err)
+	}
+}
+
+// Beside the redacted configuration a bundle of a machine has the files that talosctl itself collects, but for resources
+// that are sensitive and for a file that os:admin alone may read.
+func TestSupportBundle_hasWhatTalosctlCollects(t *testing.T) {
+	t.Parallel()
+
+	ctl := clitest.Asset(t, "talosctl")
+	b := newLiving(t, sim.Options{})
+	address, folder := b.controlPlane[0].Address().String(), t.TempDir()
+	bundle, err := pki.Parse([]byte(b.Bundle))
+	must(t, err)
+
+	config, err := bundle.Talosconfig(pki.TalosconfigInput{Context: "test", Endpoints: []string{address},
+		Roles: []string{pki.RoleAdmin}, TTL: time.Hour})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "talosconfig"), config, 0o600))
+
+	theirs := filepath.Join(folder, "theirs.zip")
+	run := exec.CommandContext(t.Context(), ctl, "--talosconfig", "talosconfig", "support", "-v", "-n", address,
+		"-O", theirs)
+	run.Dir, run.Env = folder, append(os.Environ(), "HOME="+folder)
+
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	ours := filepath.Join(folder, "ours.zip")
+	if _, said := invoke(t, "talosop_support_bundle", configuration{"cluster": b.handle, "path": ours,
+		"machines": []any{address}}); said != "" {
+		t.Error(said)
+	}
+
+	var lacks []string
+
+	has := filesIn(t, ours)
+	for name, text := range filesIn(t, theirs) {
+		name = strings.Replace(name, address+"/", b.controlPlane[0].Name()+"/", 1)
+		if _, there := has[name]; !there && !strings.Contains(text, "spec: <REDACTED>") {
+			lacks = append(lacks, name)
+		}
+	}
+
+	if !slices.Equal(lacks, []string{b.controlPlane[0].Name() + "/devices"}) {
+		t.Errorf("it lacks %q, and has %q", lacks, slices.Sorted(maps.Keys(has)))
 	}
 }
