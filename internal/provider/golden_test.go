@@ -119,6 +119,7 @@ func TestPlan_asRecorded(t *testing.T) {
 	maps.Copy(scenarios, restoreScenarios())
 	maps.Copy(scenarios, containerScenarios())
 	maps.Copy(scenarios, heldScenarios())
+	maps.Copy(scenarios, checkedScenarios())
 
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
