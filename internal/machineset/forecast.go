@@ -42,7 +42,7 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
-		f.Operations = operationsOf(p.hostCreation(), steps, nil)
+		f.Operations = p.operationsOf(p.hostCreation(), steps, nil)
 	}
 
 	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
@@ -121,8 +121,7 @@ func (f Forecast) with(
 	f.Machines = recorded.forecastMachines(p, files, steps)
 	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
 
-	f.Operations = p.WithHealthChecks(steps,
-		append(operationsOf(before, steps, recorded.changes), keptLines(last.Kept, recorded.changes)...))
+	f.Operations = append(p.operationsOf(before, steps, recorded.changes), keptLines(last.Kept, recorded.changes)...)
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&

@@ -23,14 +23,14 @@ const (
 )
 
 // OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps are known.
-func OperationsOf(steps []cluster.Step, kept []cluster.Kept) []string {
-	return append(operationsOf(nil, steps, nil), keptLines(kept, nil)...)
+func (p Set) OperationsOf(steps []cluster.Step, kept []cluster.Kept) []string {
+	return append(p.operationsOf(nil, steps, nil), keptLines(kept, nil)...)
 }
 
-// WithHealthChecks begins the lines of a plan with the checks that are asked on the way, where any are.
-func (p Set) WithHealthChecks(steps []cluster.Step, lines []string) []string {
+// checksAsked is the line about the health checks that are asked on the way; none where none are.
+func (p Set) checksAsked(steps []cluster.Step) []string {
 	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, cluster.Disruptive) {
-		return lines
+		return nil
 	}
 
 	var names []string
@@ -38,10 +38,8 @@ func (p Set) WithHealthChecks(steps []cluster.Step, lines []string) []string {
 		names = append(names, check.Name)
 	}
 
-	line := fmt.Sprintf("wait for the health %s %s before a machine goes out of service, and once it is back",
-		finding.Verb(names, "check", "checks"), finding.Describe(names))
-
-	return append([]string{line}, lines...)
+	return []string{fmt.Sprintf("wait for the health %s %s before a machine goes out of service, and once it is back",
+		finding.Verb(names, "check", "checks"), finding.Describe(names))}
 }
 
 // keptLines lists what is not done as long as machines are locked.
@@ -68,13 +66,15 @@ func onlyImage(changes []machineconfig.Change) bool {
 
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes is what
 // changes in the configurations of machines. A node that is uncordoned after its drain takes no line of its own.
-func operationsOf(before []string, steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
-	lines := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...)
-	if len(lines) < longRollout {
-		return lines
+func (p Set) operationsOf(
+	before []string, steps []cluster.Step, changes map[string][]machineconfig.Change,
+) []string {
+	lines, first := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...), []string{}
+	if len(lines) >= longRollout {
+		first = append(first, summaryOf(len(lines), steps))
 	}
 
-	return append([]string{summaryOf(len(lines), steps)}, lines...)
+	return append(append(first, p.checksAsked(steps)...), lines...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

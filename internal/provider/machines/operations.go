@@ -218,9 +218,7 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	lines := p.WithHealthChecks(steps, machineset.OperationsOf(steps, last.Kept))
-
-	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
+	return &left{tf.TextList(p.OperationsOf(steps, last.Kept)), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
 // left is what a run that did not finish leaves to the next apply.
@@ -278,7 +276,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	}
 
 	if done.err == nil && m.Operations.IsUnknown() {
-		m.Operations = tf.TextList(machineset.OperationsOf(done.result.Done, nil))
+		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil))
 		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
