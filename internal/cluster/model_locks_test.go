@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
@@ -21,6 +23,45 @@ func (t *trial) randomLocks(random *rand.Rand) {
 	for i := range t.want.Removed {
 		t.want.Removed[i].Locked = !t.whole && random.IntN(40) == 0
 	}
+}
+
+// randomWindow gives some clusters a maintenance window.
+func (t *trial) randomWindow(random *rand.Rand) {
+	if random.IntN(6) == 0 {
+		t.window = time.Duration(1+random.IntN(60)) * time.Minute
+		t.refuses = random.IntN(4) == 0
+	}
+}
+
+// atWindow is how the window stands now.
+func (t *trial) atWindow() cluster.Window {
+	if t.window == 0 {
+		return cluster.Window{}
+	}
+
+	turn := t.now.Unix() / int64(t.window.Seconds())
+	if turn%2 > 0 {
+		return cluster.Window{}
+	}
+
+	return cluster.Window{Closed: true, Opens: time.Unix((turn+1)*int64(t.window.Seconds()), 0).UTC(), Refuses: t.refuses}
+}
+
+// inWindow is that nothing which works is taken out of service while the window is closed.
+func (t *trial) inWindow(d cluster.Decision, have cluster.Snapshot) {
+	for _, step := range d.Steps {
+		b := t.meant[step.On()]
+		_, expels := step.(cluster.RemoveMember)
+		_, lost := step.(cluster.ReplaceVolumes)
+		blank := b != nil && (b.life == maintenance || b.pod != nil && b.digest == "")
+
+		if have.Window.Closed && cluster.Disruptive(step) && !expels && !lost && !blank {
+			t.fail("%q outside of the maintenance window", step)
+		}
+	}
+
+	t.waited = t.waited || have.Window.Closed &&
+		slices.ContainsFunc(d.Holds, func(h cluster.Hold) bool { return strings.Contains(h.Reason, "maintenance window") })
 }
 
 // locked is that nothing takes a machine out of service that is locked.

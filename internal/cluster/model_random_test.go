@@ -37,6 +37,12 @@ type trial struct {
 	mistaken string
 
 	done []cluster.Step
+	// window is how long the maintenance window is open, and closed, in turns; zero for none. refuses is whether nobody
+	// waits for it.
+	window  time.Duration
+	refuses bool
+	// waited is whether a step waited for the window.
+	waited bool
 	// keptAtAll is whether a lock kept anything.
 	keptAtAll bool
 	// vain counts how often a component of a machine was waited for in vain.
@@ -72,6 +78,7 @@ func newTrial(seed uint64) *trial {
 	t.beginProxy()
 	t.randomEtcd(rand.New(rand.NewPCG(seed, 11)))
 	t.randomLocks(rand.New(rand.NewPCG(seed, 13)))
+	t.randomWindow(rand.New(rand.NewPCG(seed, 17)))
 
 	return t
 }

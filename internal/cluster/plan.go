@@ -21,6 +21,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 	want = want.ordered().withoutOthers(have).withoutWaiting(have, p)
 
 	decide(want, have, p, &d)
+	d.holdOutside(want, have)
 
 	d.named = nil
 	if len(d.Refusals) > 0 {

@@ -61,6 +61,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["kept, and "+end]++
 		}
 
+		if run.waited {
+			ends["waited, and "+end]++
+		}
+
 		if len(run.broken) > 0 {
 			t.Errorf("seed %d (go test -run TestPlan_rollsOutOnRandomClusters -seed %d):\n%s\n%s", seed, seed,
 				strings.Join(run.broken, "\n"), run)
@@ -76,7 +80,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	// A property that never gets anywhere proves nothing.
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
-		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 {
+		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
+		ends["waited, and done"] < *trials/50 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -169,8 +174,10 @@ func (t *trial) apply() (end string) {
 
 	for range limit {
 		have := watch.observe()
+		have.Window = t.atWindow()
 		d := cluster.Plan(t.want, have, t.policy)
 		t.keeps(d)
+		t.inWindow(d, have)
 
 		if len(d.Kept) > 0 {
 			t.keptAtAll = true
@@ -195,7 +202,7 @@ func (t *trial) apply() (end string) {
 			return "killed"
 		}
 
-		if t.wellFormed(d); len(d.Steps) == 0 && len(operations) == 0 && quiet > 12 {
+		if t.wellFormed(d); len(d.Steps) == 0 && len(operations) == 0 && quiet > 12 && !have.Window.Closed {
 			t.held(d)
 
 			return "held"

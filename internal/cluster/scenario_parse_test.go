@@ -227,6 +227,8 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			parseView(t, &have, f[1:])
 		case "runs":
 			parseRuns(t, want, &have, f[1:])
+		case "window": // closed, and perhaps nobody waits for it
+			have.Window = cluster.Window{Closed: true, Opens: clock.Add(2 * time.Hour), Refuses: f[1] == "refuses"}
 		case "founder":
 			have.Founder = f[1]
 		case "manifests":

@@ -16,6 +16,8 @@ import (
 type Snapshot struct {
 	// Time of the observation. The planner has no other clock.
 	Time time.Time
+	// Window is how the maintenance window stands.
+	Window Window
 	// Machines by their name in the spec. A machine that is missing here was not asked yet.
 	Machines map[string]MachineState
 	// Peers are the control planes that etcd knows and the spec does not own, by the ID of their member.

@@ -28,6 +28,9 @@ type Runner struct {
 	// at hand, too. nil where none is ever set.
 	Keys   func(config, active []byte, keys rotation.Keys) ([]byte, error)
 	Policy cluster.Policy
+	// Window tells how the maintenance window stands at a time, in a run that ends at another one (zero for never); nil
+	// where there is none.
+	Window func(now, ends time.Time) cluster.Window
 	// Snapshots gets one of etcd before the first step of a run that takes a control plane
 	// out of service or out of etcd; nil takes none.
 	Snapshots Snapshots
@@ -75,7 +78,13 @@ type Result struct {
 // *[IncompleteError], when the context ends, when a step fails for good, or when the
 // planner refuses. It is idempotent: run again, it goes on where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
+	ends, _ := ctx.Deadline()
+
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
+		if r.Window != nil {
+			have.Window = r.Window(have.Time, ends)
+		}
+
 		return cluster.Plan(want, have, r.Policy)
 	})
 	if err == nil {

@@ -39,19 +39,6 @@ const minKubernetesMinor = 28
 // none of 1.28, which nothing passes: it is the oldest that a cluster comes from.
 var latestKubernetesPatches = map[uint64]uint64{29: 6, 30: 14, 31: 14, 32: 13, 33: 13, 34: 4, 35: 4, 36: 3, 37: 2}
 
-// KnownKubernetesReleases are the newest releases of minor versions that this build knows, oldest first: those that are
-// passed where none is chosen.
-func KnownKubernetesReleases() []KubernetesVersion {
-	var releases []KubernetesVersion
-
-	for _, minor := range slices.Sorted(maps.Keys(latestKubernetesPatches)) {
-		releases = append(releases, KubernetesVersion{
-			semver.Version{Major: 1, Minor: minor, Patch: latestKubernetesPatches[minor]}})
-	}
-
-	return releases
-}
-
 // KubernetesReleases are the releases that a cluster passes on its way to a version when it comes from further away
 // than the minor version before it, lowest first: one for every older minor version that Talos and this build know.
 // Those that are chosen go before the newest patch this build knows; of a minor version without one, the first release

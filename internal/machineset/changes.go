@@ -8,6 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
 
 // Changes is how machines that run are changed, in plain values.
@@ -26,6 +27,10 @@ type Changes struct {
 	DrainKubelet  bool
 	// HealthChecks have to pass before machines go out of service, and once they are back.
 	HealthChecks []healthcheck.Check
+	// Window is when machines may be taken out of service, and RefusesOutside whether plans that would do it at another
+	// time are refused.
+	Window         timetable.Window
+	RefusesOutside bool
 	// Unknown is true when any of it is not known yet.
 	Unknown bool
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 // fullBackup is a configuration with every argument set.
@@ -136,7 +137,7 @@ func TestBackup_timeZoneOfTheSchedule(t *testing.T) {
 	summer := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 	for zone, want := range map[string]string{"": "2026-07-02T03:00:00Z", "Europe/Berlin": "2026-07-02T01:00:00Z"} {
-		table, err := etcdbackup.ReadTimetable("0 3 * * *", zone)
+		table, err := timetable.Read("0 3 * * *", zone)
 		if got := table.After(summer).Format(time.RFC3339); err != nil || got != want {
 			t.Errorf("in %q it is %s, %v", zone, got, err)
 		}

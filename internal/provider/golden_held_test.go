@@ -14,7 +14,28 @@ func locked(base configuration) configuration {
 
 // heldScenarios are plans of changes that are held.
 func heldScenarios() map[string]planScenario {
+	// The thirtieth of February, so that the texts do not depend on the day.
+	windowed := func(base configuration, outside any) configuration {
+		return with(base, configuration{"cron": "0 0 30 2 *", "duration": "4h", "outside": outside}, "maintenance_window")
+	}
+
 	return map[string]planScenario{
+		"window-closed": {
+			says:   "A file takes a reboot outside of the maintenance window: the apply waits.",
+			before: baseCluster(),
+			after:  windowed(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), nil),
+		},
+		"window-closed-live": {
+			says:   "A label takes none, and nobody waits or is refused.",
+			before: baseCluster(),
+			after: windowed(with(baseCluster(), []any{"machine:\n  nodeLabels:\n    rack: b2"}, "workers", "batch",
+				"config_patches"), "refuse"),
+		},
+		"window-closed-refused": {
+			says:   "A file takes a reboot, and plans outside of the maintenance window are refused.",
+			before: baseCluster(),
+			after:  windowed(with(baseCluster(), []any{aFile}, "workers", "batch", "config_patches"), "refuse"),
+		},
 		"locked": {
 			says:   "Machines are locked, and nothing else changes.",
 			before: baseCluster(), after: locked(baseCluster()),

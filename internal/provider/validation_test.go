@@ -264,6 +264,18 @@ func TestValidate_invalidWorkers(t *testing.T) {
 			config: with(baseWorker(), "0", "max_unavailable"),
 			At:     `AttributeName("max_unavailable")`, says: []string{`"0"`, "at least 1"},
 		},
+		"window that counts": {
+			config: with(baseWorker(), configuration{"cron": "@every 6h", "duration": "1h"}, "maintenance_window"),
+			At:     `AttributeName("maintenance_window").AttributeName("cron")`, says: []string{`"@every 6h"`, "no time of the day"},
+		},
+		"window without a length": {
+			config: with(baseWorker(), configuration{"cron": "@daily", "duration": "0s"}, "maintenance_window"),
+			At:     `AttributeName("maintenance_window").AttributeName("duration")`, says: []string{`"0s"`, "seven days"},
+		},
+		"window of no time zone": {
+			config: with(baseWorker(), configuration{"cron": "@daily", "duration": "1h", "time_zone": "Mars"}, "maintenance_window"),
+			At:     `AttributeName("maintenance_window").AttributeName("time_zone")`, says: []string{`"Mars"`, "IANA"},
+		},
 		"more than all workers": {
 			config: with(baseWorker(), "120%", "max_unavailable"),
 			At:     `AttributeName("max_unavailable")`, says: []string{`"120%"`, `"100%"`},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
 
 // Expired are the keys of the snapshots that a retention lets go, oldest first, and total is how many there are. Only
@@ -59,7 +60,7 @@ func (s Spec) turn(at time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 
-	times, err := ReadCron(s.Schedule)
+	times, err := timetable.ReadCron(s.Schedule)
 	if err != nil {
 		return time.Time{}, false
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 type etcdBackupScheduleModel struct {
@@ -90,7 +91,7 @@ func (m etcdBackupScheduleModel) Spec(
 		Namespace: cmp.Or(r.Text(m.Namespace), DefaultNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
 		Mark:     handleMark(r, handle),
 		Schedule: r.Text(m.Schedule),
-		TimeZone: cmp.Or(r.Text(m.TimeZone), etcdbackup.DefaultZone), Suspend: r.Truth(m.Suspend, false),
+		TimeZone: cmp.Or(r.Text(m.TimeZone), timetable.DefaultZone), Suspend: r.Truth(m.Suspend, false),
 		Compress: r.Text(m.Compression) == etcdbackup.CompressionZstd, StartingDeadline: r.Duration(m.StartingDeadline),
 		NodeSelector: r.TextMap(m.NodeSelector),
 	}

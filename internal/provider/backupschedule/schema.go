@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 // What a schedule is when its resource says nothing.
@@ -77,9 +78,9 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"time_zone": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{etcdbackup.TimeZone},
+			Validators: []validator.String{timetable.TimeZone},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
-				"`" + etcdbackup.DefaultZone + "`." + nextRun,
+				"`" + timetable.DefaultZone + "`." + nextRun,
 		},
 		"suspend": schema.BoolAttribute{
 			Optional:            true,

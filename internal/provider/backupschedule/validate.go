@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 func (r *etcdBackupScheduleResource) ValidateConfig(
@@ -89,8 +90,8 @@ func (m etcdBackupScheduleModel) validateTimes() diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if text := m.Schedule.ValueString(); !m.Schedule.IsUnknown() {
-		if _, err := etcdbackup.ReadTimetable(text, m.TimeZone.ValueString()); err != nil {
-			diags.Append(etcdbackup.InvalidTimetable(path.Root("schedule"), text, err))
+		if _, err := timetable.Read(text, m.TimeZone.ValueString()); err != nil {
+			diags.Append(timetable.Invalid(path.Root("schedule"), text, err))
 		}
 	}
 

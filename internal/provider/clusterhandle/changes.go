@@ -8,8 +8,7 @@ const (
 	// AppliedLive is said of what Talos takes while it runs.
 	AppliedLive = " A change is applied without a reboot."
 	// ReplacesCluster is said of what a cluster cannot change.
-	ReplacesCluster = " A change replaces the cluster: every machine is wiped, and the data of etcd is " +
-		"lost."
+	ReplacesCluster = " A change replaces the cluster: every machine is wiped, etcd included."
 	// ReplacesWorkers is what ReplacesCluster is for a pool of workers.
 	ReplacesWorkers = " A change replaces the resource: its workers are drained, wiped, and join anew."
 	// ReplacesMachine is what ReplacesCluster is for a single machine.
@@ -18,7 +17,7 @@ const (
 	// JoinOnly is said of what Talos reads while it is installed.
 	JoinOnly = " A change has an effect only on machines that are installed after it."
 
-	rollsPods      = " A change replaces the pods, one control plane at a time, each drained first."
+	rollsPods      = " A change replaces the pods, each drained first."
 	hostInPlace    = " A change is made in place; pods stay."
 	staysOnItsHost = " Another host cluster than the one that has the machines is refused."
 	keptByMachines = " A change is refused: make another pool with it."

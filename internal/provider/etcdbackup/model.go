@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 // Model is the resource talosop_etcd_backup.
@@ -116,7 +117,7 @@ func (m *storedModel) record(r backup.Record) {
 func (m *Model) due(after time.Time) {
 	m.NextDue = timetypes.NewRFC3339Null()
 
-	if t, err := ReadTimetable(m.Schedule.ValueString(), m.TimeZone.ValueString()); err == nil && !m.Schedule.IsNull() {
+	if t, err := timetable.Read(m.Schedule.ValueString(), m.TimeZone.ValueString()); err == nil && !m.Schedule.IsNull() {
 		m.NextDue = timetypes.NewRFC3339TimeValue(t.After(after))
 	}
 }

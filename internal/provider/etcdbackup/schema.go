@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
 
 const takesAnother = " A change takes a new snapshot."
@@ -103,7 +104,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		},
 		"schedule": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{cronExpression},
+			Validators: []validator.String{timetable.Expression},
 			MarkdownDescription: "When snapshots are due, for those who run Terraform on a timer: a cron expression of " +
 				"five fields in `time_zone`, such as `0 3 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, or `@every " +
 				"6h` for some time after the last snapshot; none is due by default. A plan after `next_due` takes one new " +
@@ -112,7 +113,7 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 		},
 		"time_zone": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{TimeZone},
+			Validators: []validator.String{timetable.TimeZone},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
 				"`UTC`." + store.AnyTime,
 		},

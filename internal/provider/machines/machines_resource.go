@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -344,6 +345,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	}
 
 	r.setForecast(plan, forecastUpdate(p, P(&state).life(), change, f))
+	diags.Append(tf.Diagnostics(p.OutsideWindow(time.Now(), f))...)
 	diags.Append(r.planOwners(ctx, p.Set, prior.Set, P(&state).life())...)
 
 	diags.Append(p.reach(ctx, req.Config)...)

@@ -117,7 +117,7 @@ func hostnameAttribute(otherwise string) schema.StringAttribute {
 
 // PatchFormat describes every list of patches.
 const PatchFormat = "Each is YAML: a strategic merge patch of one or several documents, or a list of JSON 6902 " +
-	"operations, which Talos allows for configurations of one document only (contracts up to v1.11)."
+	"operations (contracts up to v1.11)."
 
 // patchChange says what a changed patch does.
 const patchChange = " A change is applied to machines that run, with a drain and a reboot where the plan says so."

@@ -63,6 +63,10 @@ func openSession(
 		Founding: m.Founders.Of(bundle),
 	}
 
+	if !p.Changes.Window.IsZero() {
+		runner.Window = p.Changes.WindowAt
+	}
+
 	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner.Events = follow.Tell
 

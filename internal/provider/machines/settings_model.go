@@ -89,7 +89,9 @@ const lastWithoutDocuments = "v1.13"
 
 func (m *settingsModel) leavesContract() bool { return m.VersionContract.IsNull() }
 
-func (m *settingsModel) assumeContract(contract string) { m.VersionContract = types.StringValue(contract) }
+func (m *settingsModel) assumeContract(contract string) {
+	m.VersionContract = types.StringValue(contract)
+}
 
 // withSettings is the life of a resource with what its settings have of it, and
 // setFrom stores that.
@@ -209,8 +211,8 @@ func settingsAttributes() map[string]schema.Attribute {
 		"name": schema.StringAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.String{clusterhandle.ReplaceOnOtherName()},
-			MarkdownDescription: "Name of the cluster, in the words of DNS: lower-case letters, digits and dashes; " +
-				"snapshots of etcd are kept in a folder of that name." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
+			MarkdownDescription: "Name of the cluster, and of the folder of its snapshots, in the words of DNS: lower-case " +
+				"letters, digits and dashes." + clusterhandle.Renamed(clusterhandle.ReplacesCluster),
 		},
 		"host": clusterhandle.HostAttribute(),
 		"endpoint": schema.StringAttribute{

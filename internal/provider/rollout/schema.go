@@ -5,7 +5,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -19,7 +18,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -36,6 +34,7 @@ type Changes struct {
 	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
 	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
 	HealthChecks   types.Map    `tfsdk:"health_checks"`
+	Window         types.Object `tfsdk:"maintenance_window"`
 }
 
 type drainModel struct {
@@ -61,14 +60,13 @@ func Attributes() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(applyAuto, applyTry)},
 			MarkdownDescription: "How a changed configuration is applied to machines that run: `auto` (the default) " +
-				"for good; `try` on trial first where no reboot is needed, kept only when the machine is reached again under " +
-				"it." + tf.TerraformOnly,
+				"for good; `try` on trial first where no reboot is needed, kept when the machine is reached again." +
+				tf.TerraformOnly,
 		},
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "How Kubernetes nodes, which are cordoned in any case, are emptied before their " +
-				"machines reboot, upgrade or leave. When a whole pool of workers is destroyed, Talos drains its nodes: only " +
-				"`enabled` counts there." + tf.TerraformOnly,
+			MarkdownDescription: "How nodes, which are cordoned in any case, are emptied before their machines reboot, " +
+				"upgrade or leave. When a whole pool of workers is destroyed, only `enabled` counts." + tf.TerraformOnly,
 			Attributes: map[string]schema.Attribute{
 				"enabled": schema.BoolAttribute{
 					Optional:            true,
@@ -95,8 +93,7 @@ func Attributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{talosVia},
 			MarkdownDescription: "Talos releases to pass on upgrades across more than one minor version, such as " +
-				"`[\"v1.12.6\"]`, one of each. Default: the newest that are known (" + knownReleases() + "), of others " +
-				"the first." + tf.TerraformOnly,
+				"`[\"v1.12.6\"]`, one of each. Default: the newest that are known, of others the first." + tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
 			Optional:   true,
@@ -107,9 +104,8 @@ func Attributes() map[string]schema.Attribute {
 		},
 		"allow_downgrade": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time as far " +
-				"as Talos supports it ([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default " +
-				"`false`)." + tf.TerraformOnly,
+			MarkdownDescription: "Whether machines may go back to an older Talos, one minor version at a time " +
+				"([guide](../guides/metal-machines)), and to a lower patch of Kubernetes (default `false`)." + tf.TerraformOnly,
 		},
 		"allow_untested": schema.BoolAttribute{
 			Optional: true,
@@ -121,38 +117,16 @@ func Attributes() map[string]schema.Attribute {
 			ElementType: types.StringType,
 			Validators:  []validator.List{kubernetesVia},
 			MarkdownDescription: "Kubernetes releases to pass on upgrades across more than one " +
-				"minor version, such as `[\"v1.35.6\"]`, one of each. Default: the " +
-				"newest that are known (" + knownKubernetesReleases() + "), of others the first." + tf.TerraformOnly,
+				"minor version, such as `[\"v1.35.6\"]`, one of each. Default: the newest that are known, of others the first." +
+				tf.TerraformOnly,
 		},
+		"maintenance_window": windowAttribute(),
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
 				"changes (default `false`)." + tf.TerraformOnly,
 		},
 	}
-}
-
-// knownReleases lists the releases that upgrades pass, for texts.
-func knownReleases() string {
-	var names []string
-
-	newest, _ := machineconfig.ReadTalosVersion(TalosExample)
-	for _, release := range talosupgrade.Releases(newest, nil) {
-		names = append(names, "`"+release.String()+"`")
-	}
-
-	return strings.Join(names, ", ")
-}
-
-// knownKubernetesReleases is knownReleases for Kubernetes.
-func knownKubernetesReleases() string {
-	var names []string
-
-	for _, release := range machineconfig.KnownKubernetesReleases() {
-		names = append(names, "`"+release.String()+"`")
-	}
-
-	return strings.Join(names, ", ")
 }
 
 // KubernetesUpgrade says what another version of Kubernetes does.
@@ -192,6 +166,7 @@ func Untold() Changes {
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 		HealthChecks: healthchecks.Untold(),
+		Window:       types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
 	}
 }
 
@@ -223,6 +198,8 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 		p.Changes.Drain.OnTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
 		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
 	}
+
+	putWindow(ctx, r, m.Window, &p.Changes)
 
 	p.Changes.Unknown = r.Unknown
 	p.Unknown = p.Unknown || r.Unknown

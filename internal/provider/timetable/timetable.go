@@ -1,4 +1,5 @@
-package etcdbackup
+// Package timetable is arguments that are times: cron expressions and time zones.
+package timetable
 
 import (
 	"cmp"
@@ -11,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/robfig/cron/v3"
 
-	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/timetable"
 )
 
 // Timetable is when a schedule names, in its time zone.
@@ -26,10 +27,10 @@ type Timetable struct {
 // DefaultZone is the time zone of schedules that name none.
 const DefaultZone = "UTC"
 
-// ReadTimetable reads a schedule as Kubernetes does. One with a time zone in it is refused: that is said in time_zone,
+// Read reads a schedule as Kubernetes does. One with a time zone in it is refused: that is said in time_zone,
 // which has the validator of its own for what is no zone.
-func ReadTimetable(text, zone string) (Timetable, error) {
-	parsed, err := schedule.ReadCron(text)
+func Read(text, zone string) (Timetable, error) {
+	parsed, err := timetable.ReadCron(text)
 	if err != nil {
 		// The parser repeats the fields, which the diagnostic shows anyway.
 		return Timetable{}, errors.New(strings.TrimSuffix(err.Error(), fmt.Sprintf(": %v", strings.Fields(text))))
@@ -51,20 +52,20 @@ func ReadTimetable(text, zone string) (Timetable, error) {
 // After is the first time the schedule names after another one.
 func (t Timetable) After(at time.Time) time.Time { return t.Next(at.In(t.zone)).UTC() }
 
-// InvalidTimetable is the error about a schedule, wherever one is given.
-func InvalidTimetable(at path.Path, schedule string, err error) diag.Diagnostic {
+// Invalid is the error about a schedule, wherever one is given.
+func Invalid(at path.Path, schedule string, err error) diag.Diagnostic {
 	return tf.Invalid(at, "schedule", "found "+finding.Quote(schedule)+": "+err.Error(),
 		"allowed are the five fields of cron (minute, hour, day of the month, month, day of the week), or @hourly, @daily, "+
 			"@weekly, @monthly, @every 6h",
 		`write "0 3 * * *" for every night at three, and the time zone as time_zone`)
 }
 
-// cronExpression accepts what ReadTimetable reads.
-var cronExpression = tf.StringCheck{
+// Expression accepts what Read reads.
+var Expression = tf.StringCheck{
 	Allowed: "value must be a cron expression of five fields, or one such as @daily",
 	Check: func(at path.Path, value string) diag.Diagnostic {
-		if _, err := ReadTimetable(value, ""); err != nil {
-			return InvalidTimetable(at, value, err)
+		if _, err := Read(value, ""); err != nil {
+			return Invalid(at, value, err)
 		}
 
 		return nil
@@ -75,7 +76,7 @@ var cronExpression = tf.StringCheck{
 var TimeZone = tf.StringCheck{
 	Allowed: "value must be the name of a time zone in the IANA database",
 	Check: func(at path.Path, value string) diag.Diagnostic {
-		if schedule.CheckTimeZone(value) == nil {
+		if timetable.CheckTimeZone(value) == nil {
 			return nil
 		}
 

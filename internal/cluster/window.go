@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+)
+
+// Window is how a maintenance window stands at the time of an observation; its zero value is open. Outside of it
+// nothing is taken out of service.
+type Window struct {
+	Closed bool
+	// Opens is when it is open again; zero where it never is.
+	Opens time.Time
+	// Refuses is true where nobody waits for that: the user does not want it, or the run ends before.
+	Refuses bool
+}
+
+// disrupts is true for a step that takes a machine out of service which is in it: not a blank one, nor one that is
+// lost.
+func disrupts(step Step, have Snapshot) bool {
+	switch step.(type) {
+	case RemoveMember, ReplaceVolumes:
+		return false
+	default:
+		return Disruptive(step) && have.Machines[step.On()].Access != Maintenance
+	}
+}
+
+// holdOutside keeps the steps of a decision that disrupt until the window opens. Where nobody waits for it the run is
+// refused, once all else is done and every other machine works.
+func (d *Decision) holdOutside(want Spec, have Snapshot) {
+	if !have.Window.Closed {
+		return
+	}
+
+	var due, now []Step
+
+	waits := map[string]bool{}
+
+	for _, step := range d.Steps {
+		if disrupts(step, have) {
+			due, waits[step.On()] = append(due, step), true
+		} else {
+			now = append(now, step)
+		}
+	}
+
+	if len(due) == 0 {
+		return
+	}
+
+	d.Steps = now
+	opens := have.Window.next()
+
+	if have.Window.Refuses && len(now) == 0 && atRest(want, have, waits) {
+		d.refuse(due[0].On(), fmt.Sprintf("%q has to wait for the maintenance window, which %s", due[0], opens),
+			"What can be done outside of it was done. Apply again when it is open")
+
+		return
+	}
+
+	for _, step := range due {
+		d.hold(step.On(), "%q waits for the maintenance window, which %s", step, opens)
+	}
+}
+
+// next says when a window opens.
+func (w Window) next() string {
+	if w.Opens.IsZero() {
+		return "never opens"
+	}
+
+	return "opens at " + w.Opens.Format(time.RFC3339)
+}
+
+// atRest is whether every machine works, but for those that wait.
+func atRest(want Spec, have Snapshot, waits map[string]bool) bool {
+	for _, m := range want.Known() {
+		if have.Machines[m.Name].Busy != "" {
+			return false
+		}
+	}
+
+	for _, m := range want.all() {
+		if !waits[m.Name] && NotReady(want, have, m) != "" {
+			return false
+		}
+	}
+
+	return true
+}

@@ -1,0 +1,120 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	clock "github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
+	"github.com/talosop/terraform-provider-talosop/internal/timetable"
+)
+
+type windowModel struct {
+	Cron     types.String `tfsdk:"cron"`
+	Duration types.String `tfsdk:"duration"`
+	TimeZone types.String `tfsdk:"time_zone"`
+	Outside  types.String `tfsdk:"outside"`
+}
+
+// The choices of outside.
+const (
+	outsideWait   = "wait"
+	outsideRefuse = "refuse"
+)
+
+// windowAttribute is when machines may be taken out of service.
+func windowAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "When updates may take machines out of service (default: always): see the " +
+			"[guide](../guides/holding-changes)." + tf.TerraformOnly,
+		Attributes: map[string]schema.Attribute{
+			"cron": schema.StringAttribute{
+				Required:            true,
+				Validators:          []validator.String{windowCron},
+				MarkdownDescription: "When it opens: a cron expression of five fields, such as `0 22 * * 6`.",
+			},
+			"duration": schema.StringAttribute{
+				Required:            true,
+				Validators:          []validator.String{windowDuration},
+				MarkdownDescription: "How long it is open, such as `4h`.",
+			},
+			"time_zone": schema.StringAttribute{
+				Optional:            true,
+				Validators:          []validator.String{clock.TimeZone},
+				MarkdownDescription: "Time zone of `cron`, such as `Europe/Berlin`. Default: `" + clock.DefaultZone + "`.",
+			},
+			"outside": schema.StringAttribute{
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.OneOf(outsideWait, outsideRefuse)},
+				MarkdownDescription: "What happens outside of it: the apply waits (`wait`, the default), or the plan is " +
+					"refused (`refuse`).",
+			},
+		},
+	}
+}
+
+// windowCron accepts when a window opens.
+var windowCron = tf.StringCheck{
+	Allowed: "value must be a cron expression of five fields",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		_, err := clock.Read(value, "")
+		if err == nil {
+			_, err = timetable.ReadWindow(value, time.Hour, clock.DefaultZone)
+		}
+
+		if err == nil {
+			return nil
+		}
+
+		return tf.Invalid(at, "cron", "found "+finding.Quote(value)+": "+err.Error(),
+			"allowed are the five fields of cron: minute, hour, day of the month, month, day of the week",
+			`write "0 22 * * 6" for every Saturday at ten in the evening, and the time zone as time_zone`)
+	},
+}
+
+// windowDuration accepts how long a window is open.
+var windowDuration = tf.StringCheck{
+	Allowed: "value must be a duration such as 90m or 4h, of at most seven days",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		d, err := time.ParseDuration(value)
+		if err == nil {
+			_, err = timetable.ReadWindow("@daily", d, clock.DefaultZone)
+		}
+
+		if err == nil {
+			return nil
+		}
+
+		return tf.Invalid(at, "duration", "found "+finding.Quote(value),
+			"allowed is a number with a unit, such as 90m or 4h, of at most seven days", "write how long the window is open")
+	},
+}
+
+// putWindow puts the window into changes; the validators speak of mistakes.
+func putWindow(ctx context.Context, r *tf.Reader, from types.Object, to *machineset.Changes) {
+	m, ok := tf.Object[windowModel](ctx, r, from)
+	if !ok {
+		return
+	}
+
+	duration, err := time.ParseDuration(r.Text(m.Duration))
+	if err != nil {
+		return
+	}
+
+	zone := cmp.Or(r.Text(m.TimeZone), clock.DefaultZone)
+	if w, err := timetable.ReadWindow(r.Text(m.Cron), duration, zone); err == nil {
+		to.Window, to.RefusesOutside = w, r.Text(m.Outside) == outsideRefuse
+	}
+}
