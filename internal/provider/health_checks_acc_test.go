@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// Under a CLI a check that does not pass stops the rollout with its name, and the token that it is asked with is in
+// nothing that is shown. A support bundle of the cluster, made by the same configuration, has no secrets.
+func TestAccHealthChecks_stopARollout(t *testing.T) {
+	testenv.BeforeRelease(t, "TestHealthChecks_holdARollout", "TestSupportBundle_withoutSecrets")
+	t.Parallel()
+
+	const token = "TOKEN-OF-THE-MONITORING"
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		var healthy atomic.Bool
+
+		health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !healthy.Load() || r.Header.Get("Authorization") != token {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		t.Cleanup(health.Close)
+
+		s := newSite(t, 1, 0)
+		machine := s.controlPlane[0]
+		w := clitest.NewWorkspace(t, cli).KeepTrace()
+
+		config := func(env, more string) string {
+			return "variable \"token\" {\n  sensitive = true\n}\n" + secretsHCL + s.controlPlaneHCL(`
+  config_patches = ["machine: { env: { CHANGED: `+env+` } }"]
+  health_checks = {
+    monitoring = { timeout = "300ms", http = { url = "`+health.URL+`", headers = { Authorization = var.token } } }
+  }
+`) + more
+		}
+
+		w.Setenv("TF_VAR_token", token)
+		w.Write("providers.tf", talosopRequired)
+		w.Write("main.tf", config("one", ""))
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		boots := machine.Boots()
+
+		w.Write("main.tf", config("two", `
+resource "talosop_support_bundle" "this" {
+  cluster = talosop_control_plane.this.cluster
+  path    = "support.zip"
+}
+`))
+
+		stopped := fails(t, w, "apply", "-auto-approve")
+		says(t, stopped, "wait for the health check monitoring before a machine goes out of service",
+			`health check "monitoring" did not pass within 300ms: the answer is 503 Service Unavailable`)
+
+		healthy.Store(true)
+
+		output := stopped.Output() + w.MustRun("apply", "-auto-approve").Output()
+
+		if got := machine.Boots() - boots; got != 1 {
+			t.Errorf("it was rebooted %d times", got)
+		}
+
+		if empty, shown := w.PlanIsEmpty(); !empty {
+			t.Errorf("the plan is not empty:\n%s", shown)
+		}
+
+		texts := filesIn(t, filepath.Join(w.Dir, "support.zip"))
+		texts["output"], texts["log"], texts["what state shows"] = output, w.Trace(), visibleValues(t, w.State())
+
+		if len(texts) < 20 {
+			t.Errorf("the bundle has %d files", len(texts)-3)
+		}
+
+		bundle, err := bundleIn(t, w).YAML()
+		must(t, err)
+		holdsNone(t, string(bundle), texts)
+
+		for where, text := range texts {
+			if strings.Contains(text, token) {
+				t.Errorf("%s has the token", where)
+			}
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
