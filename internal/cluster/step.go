@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
@@ -142,8 +143,10 @@ type Decision struct {
 	Refusals []Refusal
 	// Kept is what is not done because machines are locked. Nobody waits for it.
 	Kept []Kept
-	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that.
+	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that, or for
+	// the maintenance window, which opens at Opens.
 	Yields bool
+	Opens  time.Time
 
 	// named are the machines of steps and holds, while a plan is made.
 	named map[string]bool

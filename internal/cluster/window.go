@@ -59,6 +59,10 @@ func (d *Decision) holdOutside(want Spec, have Snapshot) {
 		return
 	}
 
+	if len(now) == 0 {
+		d.Yields, d.Opens = true, have.Window.Opens
+	}
+
 	for _, step := range due {
 		d.hold(step.On(), "%q waits for the maintenance window, which %s", step, opens)
 	}

@@ -236,7 +236,7 @@ func (r *Runner) loop(
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 
-		if err := work.nextEvent(ctx, r.interval(), watch); err != nil {
+		if err := work.nextEvent(ctx, r.pause(decision, have), watch); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
 	}
@@ -275,6 +275,18 @@ func (r *Runner) interval() time.Duration {
 	}
 
 	return DefaultInterval
+}
+
+// longestPause is between two observations while a run waits for the maintenance window.
+const longestPause = 30 * time.Second
+
+// pause is until the next observation, unless something happens before.
+func (r *Runner) pause(d cluster.Decision, have cluster.Snapshot) time.Duration {
+	if d.Opens.IsZero() {
+		return r.interval()
+	}
+
+	return max(r.interval(), min(longestPause, d.Opens.Sub(have.Time)))
 }
 
 func (r *Runner) report(d cluster.Decision) {

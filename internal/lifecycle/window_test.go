@@ -40,7 +40,7 @@ func TestConverge_outsideOfTheWindow(t *testing.T) {
 			t.Errorf("the window is asked for at %s, in a run that ends at %s", now, ends)
 		}
 
-		return cluster.Window{Closed: !waits.Load(), Opens: now.Add(time.Minute)}
+		return cluster.Window{Closed: !waits.Load(), Opens: now.Add(time.Second)}
 	}
 
 	if _, err := runner.Converge(bounded(t), s.want); err != nil {

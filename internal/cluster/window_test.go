@@ -1,0 +1,45 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// A run that waits for the maintenance window may do so for hours: it gives the lock of the cluster back, but not while
+// it has anything else to do.
+func TestPlan_yieldsOutsideOfTheWindow(t *testing.T) {
+	t.Parallel()
+
+	opens := clock.Add(time.Hour)
+	want := cluster.Spec{Name: "prod", Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.2", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
+	}}
+	recorded := func(talos, worker string) map[string]cluster.MachineState {
+		return map[string]cluster.MachineState{
+			"cp-1": {Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: talos,
+				ConfigDigest: newDigest},
+			"w-1": {Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0",
+				ConfigDigest: worker},
+		}
+	}
+
+	for name, c := range map[string]struct {
+		talos, worker string
+		yields        bool
+	}{
+		"an upgrade waits":                      {"v1.12.6", newDigest, true},
+		"an upgrade waits beside another thing": {"v1.12.6", "old", false},
+		"nothing waits":                         {"v1.13.0", "old", false},
+	} {
+		have := cluster.Assume(want, recorded(c.talos, c.worker))
+		have.Time, have.Window = clock, cluster.Window{Closed: true, Opens: opens}
+
+		d := cluster.Plan(want, have, cluster.DefaultPolicy())
+		if d.Yields != c.yields || d.Opens.Equal(opens) != c.yields {
+			t.Errorf("%s: yields %v until %s\n%s", name, d.Yields, d.Opens, render(d))
+		}
+	}
+}
