@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -218,7 +219,9 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	return &left{tf.TextList(p.OperationsOf(steps, last.Kept)), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
+	lines := p.OperationsOf(steps, last.Kept)
+
+	return &left{tf.TextList(lines), impact.Of(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
 // left is what a run that did not finish leaves to the next apply.
@@ -277,7 +280,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 
 	if done.err == nil && m.Operations.IsUnknown() {
 		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil))
-		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
+		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
 	if done.want.Machines != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -31,7 +32,7 @@ type forecast struct {
 func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast {
 	out := forecastUnknown(p, CommonModel{}, f)
 	if replaces {
-		out.impact = types.ObjectUnknown(impactType())
+		out.impact = types.ObjectUnknown(impact.Type())
 	}
 
 	return out
@@ -40,7 +41,7 @@ func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast
 // forecastUnknown is a forecast as long as not all is known.
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
-		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
+		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impact.Type()),
 		observed:  forecastObserved(state.Observed, f.Machines),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 	}
@@ -50,7 +51,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	}
 
 	if f.Operations != nil {
-		out.operations, out.impact = tf.TextList(f.Operations), impactOf(f.Impact)
+		out.operations, out.impact = tf.TextList(f.Operations), impact.Of(f.Impact)
 	}
 
 	return out
@@ -117,7 +118,7 @@ func (f *forecast) rest(state CommonModel, e edit) {
 	case !e.known:
 		// A value that is unknown may turn out to be the old one; then nothing
 		// changes at all, and the list of operations must not either.
-		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impactType())
+		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impact.Type())
 	}
 }
 
@@ -139,3 +140,8 @@ func (m *CommonModel) apply(f forecast) {
 
 // idle reports whether a plan leaves the machines alone.
 func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.Observed) }
+
+// forgetPlan takes what a plan said out of a record of machines: the next plan says what it does itself.
+func (m *CommonModel) forgetPlan() {
+	m.Operations, m.Impact = tf.TextList(nil), impact.Of(machineset.Impact{})
+}

@@ -1,4 +1,5 @@
-package machines
+// Package impact is the attribute `impact`: what a plan does to machines in service, for rules on its JSON.
+package impact
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -9,20 +10,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// impactAttribute is what rules on the JSON of a plan look at.
-func impactAttribute() schema.SingleNestedAttribute {
+// Attribute is what rules on the JSON of a plan look at.
+func Attribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies " +
 			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown; the next refresh " +
 			"empties it.",
 		Attributes: map[string]schema.Attribute{
-			"drained":       impactNames("Machines whose pods are moved elsewhere first."),
-			"rebooted":      impactNames("Machines that reboot, drained or not."),
-			"upgraded":      impactNames("Machines that get another Talos, or the same from another image."),
-			"wiped":         impactNames("Machines that lose their data."),
-			"removed":       impactNames("Machines that leave the cluster for good."),
-			"pods_replaced": impactNames("Machines in containers whose pods are deleted and made anew."),
+			"drained":       names("Machines whose pods are moved elsewhere first."),
+			"rebooted":      names("Machines that reboot, drained or not."),
+			"upgraded":      names("Machines that get another Talos, or the same from another image."),
+			"wiped":         names("Machines that lose their data."),
+			"removed":       names("Machines that leave the cluster for good."),
+			"pods_replaced": names("Machines in containers whose pods are deleted and made anew."),
 			"ends_cluster": schema.BoolAttribute{
 				Computed:            true,
 				MarkdownDescription: "Whether the last control plane is reset, and the cluster with it.",
@@ -31,22 +32,18 @@ func impactAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-func impactNames(description string) schema.SetAttribute {
+func names(description string) schema.SetAttribute {
 	return schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().Attributes).AttrTypes }
+// Type is what the attribute is made of.
+func Type() map[string]attr.Type { return tf.ObjectOf(Attribute().Attributes).AttrTypes }
 
-// impactOf is an impact as plans have it.
-func impactOf(i machineset.Impact) types.Object {
-	return types.ObjectValueMust(impactType(), map[string]attr.Value{
+// Of is an impact as plans have it.
+func Of(i machineset.Impact) types.Object {
+	return types.ObjectValueMust(Type(), map[string]attr.Value{
 		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),
 		"wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed), "pods_replaced": tf.TextSet(i.PodsReplaced),
 		"ends_cluster": types.BoolValue(i.EndsCluster),
 	})
-}
-
-// forgetPlan takes what a plan said out of a record of machines: the next plan says what it does itself.
-func (m *CommonModel) forgetPlan() {
-	m.Operations, m.Impact = tf.TextList(nil), impactOf(machineset.Impact{})
 }
