@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +34,8 @@ func (w *Workspace) Start(args ...string) *Process {
 
 	p := &Process{t: w.t, name: w.cli.Name, provider: w.provider, done: make(chan struct{}), started: time.Now()}
 	// Not CommandContext: a test that is over kills the command below, with the provider.
-	p.cmd = exec.Command(w.cli.Path, args...) //nolint:noctx // see above
+	command := append(append(slices.Clone(w.inside), w.cli.Path), args...)
+	p.cmd = exec.Command(command[0], command[1:]...) //nolint:noctx // see above
 	p.cmd.Dir, p.cmd.Env = w.Dir, w.env
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.result.Args = args

@@ -25,6 +25,8 @@ type Workspace struct {
 	cli      CLI
 	provider string
 	env      []string
+	// inside is what its commands are begun with, such as those that lead into a network namespace.
+	inside []string
 	// trace is the file with the log of the commands; "" until it is asked for.
 	trace string
 
@@ -95,6 +97,9 @@ func NewWorkspace(tb testing.TB, cli CLI) *Workspace {
 
 // Setenv sets a variable of later commands, such as TF_VAR_patch.
 func (w *Workspace) Setenv(name, value string) { w.env = append(w.env, name+"="+value) }
+
+// Inside has later commands begin with a program that runs them, such as `ip netns exec`.
+func (w *Workspace) Inside(command ...string) { w.inside = command }
 
 // Environ is the environment of its commands, for programs that run the CLI themselves.
 func (w *Workspace) Environ() []string { return slices.Clone(w.env) }

@@ -18,7 +18,7 @@ func CanonicalHost(host string) (string, error) {
 	case strings.HasPrefix(host, "["):
 		return "", errors.New("leave out the brackets")
 	case strings.Contains(host, ":"):
-		return "", errors.New("leave out the port; the Talos API is always on port 50000")
+		return "", errors.New("leave out the port")
 	case host == "" || strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != "" ||
 		strings.Trim(host, "0123456789.") == "":
 		return "", errors.New("write an IP address such as 10.0.0.11 or fd00::11, or a host name")

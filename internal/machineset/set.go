@@ -44,7 +44,9 @@ type Set struct {
 	// RecordedSecrets tells the secrets (pki.Bundle.Identity) with which the machines of a state were last read.
 	RecordedSecrets string
 	Endpoints       []string
-	Machines        map[string]Machine
+	// EndpointOf are the endpoints of control planes that are reached elsewhere than at their addresses, by these.
+	EndpointOf map[string]string
+	Machines   map[string]Machine
 	// Single is what makes a set of one of a resource that is one machine; nil for
 	// resources that list machines.
 	Single *Single
@@ -76,9 +78,13 @@ type Set struct {
 
 // Machine is one machine of a set.
 type Machine struct {
-	Group       *Group
-	Key         string
-	Address     string
+	Group   *Group
+	Key     string
+	Address string
+	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
+	Endpoint string
+	// WaitsAt is where the machine waits for its configuration, host or host:port; empty for its address.
+	WaitsAt     string
 	UUID        string
 	Fingerprint string
 	// Rejoin is true where the user lets the machine join again although nothing proves that it is the same one.

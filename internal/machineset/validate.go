@@ -81,7 +81,8 @@ func validateSchematic(at finding.Path, text string) finding.List {
 func validateMachines(p Set) finding.List {
 	var diags finding.List
 
-	addresses, uuids := map[string]string{}, map[string]string{}
+	addresses, endpoints, waiting, uuids := map[string]string{}, map[string]string{}, map[string]string{},
+		map[string]string{}
 
 	var names []string
 	for _, g := range p.Groups {
@@ -95,6 +96,9 @@ func validateMachines(p Set) finding.List {
 		if machine.Address != "" {
 			diags.Append(p.validateAddress(name, machine.Address, addresses)...)
 		}
+
+		diags.Append(p.validateEndpoint(name, machine, endpoints)...)
+		diags.Append(p.validateMaintenanceAddress(name, machine, waiting)...)
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
@@ -110,6 +114,45 @@ func validateMachines(p Set) finding.List {
 	return diags
 }
 
+// validateEndpoint checks where one machine is reached, and that no other is reached there.
+func (p Set) validateEndpoint(name string, m Machine, seen map[string]string) finding.List {
+	attribute := "talos_endpoint"
+	if HostOf(m.Endpoint) == m.Address {
+		attribute = "address" // which has the port
+	}
+
+	return p.validatePlace(name, attribute, m.Endpoint, seen)
+}
+
+// validateMaintenanceAddress checks where one machine waits for its configuration, and that no other does there.
+func (p Set) validateMaintenanceAddress(name string, m Machine, seen map[string]string) finding.List {
+	return p.validatePlace(name, "maintenance_address", m.WaitsAt, seen)
+}
+
+func (p Set) validatePlace(name, attribute, place string, seen map[string]string) finding.List {
+	if place == "" {
+		return nil
+	}
+
+	at := p.machinePath(name).AtName(attribute)
+
+	canonical, err := CanonicalEndpoint(place)
+	if err != nil {
+		return finding.List{finding.Invalid(at, attribute, "found "+finding.Quote(place),
+			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error())}
+	}
+
+	if other, taken := seen[canonical]; taken {
+		return finding.List{finding.Invalid(at, "machine",
+			fmt.Sprintf("found %s where %s is, %s", name, other, canonical),
+			"allowed is each machine once", "remove one of them, or correct "+attribute)}
+	}
+
+	seen[canonical] = name
+
+	return nil
+}
+
 // validateAddress checks one address, and that no other machine has it. IP
 // addresses are compared by value, since IPv6 has many spellings for one.
 func (p Set) validateAddress(name, address string, seen map[string]string) finding.List {
@@ -118,7 +161,7 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 	host, err := CanonicalHost(address)
 	if err != nil {
 		return finding.List{finding.Invalid(at, "address", "found "+finding.Quote(address),
-			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error())}
+			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error())}
 	}
 
 	if other, taken := seen[host]; taken {
@@ -135,8 +178,7 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 	}
 
 	for _, endpoint := range p.Endpoints {
-
-		if other, err := CanonicalHost(endpoint); err == nil && other == host {
+		if p.Machines[name].SameEndpoint(endpoint) {
 			return finding.List{finding.Invalid(at, "machine",
 				fmt.Sprintf("found %s with the address of a control plane of the cluster, %s", name, address),
 				"allowed is each machine once", "remove it here, or correct the address")}

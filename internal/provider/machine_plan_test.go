@@ -205,7 +205,7 @@ func TestMachine_invalidConfiguration(t *testing.T) {
 			[]string{"controlplane", "worker"}},
 		"name": {with(baseMachine(), "cp 1", "name"), `AttributeName("name")`, []string{"at most 63 letters"}},
 		"address": {with(baseMachine(), "https://10.0.0.11", "address"), `AttributeName("address")`,
-			[]string{"without scheme"}},
+			[]string{"without a scheme"}},
 		"disk": {
 			with(baseMachine(), nil, "install"), `AttributeName("install").AttributeName("disk")`, []string{"no disk"},
 		},

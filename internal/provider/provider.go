@@ -47,9 +47,9 @@ func New(version string) func() provider.Provider {
 	}
 }
 
-// talosopProvider has no configuration but credentials for buckets and for host clusters and the secrets of clusters
-// that are to be in no state, all of them optional: every resource carries the addresses it needs, so nothing about a
-// cluster has to be known before the provider starts.
+// talosopProvider has no configuration but credentials for buckets and for host clusters, the secrets of clusters that
+// are to be in no state and the way into their network, all of them optional: every resource carries the addresses it
+// needs, so nothing about a cluster has to be known before the provider starts.
 type talosopProvider struct {
 	version      string
 	ProviderData *providerdata.ProviderData
@@ -66,7 +66,8 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			"Linux](https://www.talos.dev) Kubernetes clusters. It talks to the Talos API of the machines and needs no " +
 			"management cluster; Terraform state holds what was observed, and the secrets unless they are in `clusters`. " +
 			"Nothing has to be configured here: every resource carries the addresses and credentials it needs, though " +
-			"backups in buckets may share credentials, and clusters in containers the way to their host cluster.",
+			"backups in buckets may share credentials, clusters in containers the way to their host cluster, and all " +
+			"clusters a proxy or an SSH jump host.",
 		Attributes: map[string]schema.Attribute{"s3": providerStore(), "host": clusterhandle.ProviderHost(),
 			"clusters": providerClusters(),
 			"static_kubeconfigs": schema.BoolAttribute{
@@ -76,7 +77,7 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 					staticKubeconfigs + "=true` says the same, and no configuration takes that back.",
 			},
-			"progress_file": providerProgress()},
+			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost()},
 	}
 }
 
@@ -101,6 +102,10 @@ func (p *talosopProvider) Configure(
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.StaticKubeconfigs = config.refusesCommands()
+	m.Dial = config.dial()
+	if m.Dial != nil {
+		m.Talos.Dial = m.Dial
+	}
 
 	var diagnostics diag.Diagnostics
 	m.Progress, diagnostics = p.follower(ctx, config)

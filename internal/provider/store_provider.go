@@ -24,6 +24,9 @@ type providerModel struct {
 
 	StaticKubeconfigs types.Bool   `tfsdk:"static_kubeconfigs"`
 	ProgressFile      types.String `tfsdk:"progress_file"`
+
+	ProxyURL types.String `tfsdk:"proxy_url"`
+	JumpHost types.Object `tfsdk:"jump_host"`
 }
 
 // providerStore describes the credentials for buckets of all resources and data sources.
@@ -87,6 +90,7 @@ func (p *talosopProvider) ValidateConfig(
 	}
 
 	resp.Diagnostics.Append(validateClusters(config.clusters(ctx))...)
+	resp.Diagnostics.Append(config.validateGateway()...)
 }
 
 // StoreCredentials reads the credentials of the provider's configuration.

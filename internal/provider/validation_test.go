@@ -76,10 +76,10 @@ func TestValidate_invalidControlPlanes(t *testing.T) {
 			At:   machines + `.ElementKeyString("cp-3").AttributeName("uuid")`,
 			says: []string{"the uuid of cp-1", "each machine once"},
 		},
-		"address with port": {
-			config: with(baseControlPlane(), "10.0.0.11:50000", "machines", "cp-1", "address"),
+		"address with a port that is none": {
+			config: with(baseControlPlane(), "10.0.0.11:99999", "machines", "cp-1", "address"),
 			At:     machines + `.ElementKeyString("cp-1").AttributeName("address")`,
-			says:   []string{"10.0.0.11:50000", "Leave out the port"},
+			says:   []string{"10.0.0.11:99999", "a port from 1 to 65535"},
 		},
 		"address with brackets": {
 			config: with(baseControlPlane(), "[fd00::1]", "machines", "cp-1", "address"),

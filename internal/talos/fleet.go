@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -46,6 +47,12 @@ type Options struct {
 	Takes func(active, config []byte) error
 	// Port of the Talos API, 50000 by default.
 	Port int
+	// Endpoints are where machines are reached, host:port by their addresses, where that is not Port of the address. Their
+	// certificates are for their addresses all the same.
+	Endpoints map[string]string
+	// MaintenanceAddresses are where machines wait in maintenance mode, by their names, where that is not at their
+	// addresses, which they get with their configurations.
+	MaintenanceAddresses map[string]string
 	// Dial makes TCP connections; by default directly, without regard to proxies.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TrustNodeNames lets an observation take a member's certificate for its hardware:
@@ -259,7 +266,40 @@ func (m *Machine) reach(ctx context.Context) (*session, error) {
 		}
 	}
 
+	if waits := m.maintenanceAddress(); unreachable(err) && waits != "" {
+		found, elsewhere := m.openWaiting(ctx, waits, uuid)
+		if elsewhere == nil {
+			s, err = found, nil
+		} else {
+			err = fmt.Errorf("%w; nor does it wait in maintenance mode at %s: %s", err, waits, elsewhere.Error())
+		}
+	}
+
 	return s, err
+}
+
+func (m *Machine) maintenanceAddress() string { return m.fleet.options.MaintenanceAddresses[m.name] }
+
+// openWaiting opens a session to a machine in maintenance mode, which is the one that is known where one is. Who is in
+// another state at that address says nothing about the machine.
+func (m *Machine) openWaiting(ctx context.Context, address, known string) (*session, error) {
+	open := m.open
+	if known != "" {
+		open = func(ctx context.Context, address string) (*session, error) { return m.openKnown(ctx, address, known) }
+	}
+
+	s, err := open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+
+	if s.peer.access != cluster.Maintenance {
+		s.close()
+
+		return nil, errors.New("the machine there is configured")
+	}
+
+	return s, nil
 }
 
 func (m *Machine) open(ctx context.Context, address string) (*session, error) {

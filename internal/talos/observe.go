@@ -65,7 +65,7 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 // elsewhere is the address of a session when that is not the machine's and the machine is
 // not reached at its own, as it may be by now. Nothing under way is disturbed by that.
 func (m *Machine) elsewhere(ctx context.Context, s *session) string {
-	if s.address == m.address {
+	if s.address == m.address || s.address == m.maintenanceAddress() {
 		return ""
 	}
 

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,9 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 		fmt.Errorf("%w: no answer within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
 
-	raw, err := o.Dial(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(o.Port)))
+	at, name := o.place(address)
+
+	raw, err := o.Dial(ctx, "tcp", at)
 	if ctx.Err() != nil && err != nil {
 		return nil, peer{}, callError(context.Cause(ctx))
 	}
@@ -60,9 +63,9 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 		return nil, peer{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 
-	g := gatekeeper{host: address, identity: id, fingerprints: fingerprints, now: time.Now}
+	g := gatekeeper{host: name, identity: id, fingerprints: fingerprints, now: time.Now}
 
-	s, err := g.session(ctx, raw)
+	s, err := g.session(ctx, raw, address)
 	if err != nil {
 		_ = raw.Close() // given up either way
 
@@ -72,8 +75,17 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 	return s, g.peer, nil
 }
 
-// session turns a TCP connection into a session.
-func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error) {
+// place is where a machine is dialed, and the name or address that its certificate has to be made for.
+func (o Options) place(address string) (dialed, name string) {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return address, host
+	}
+
+	return cmp.Or(o.Endpoints[address], net.JoinHostPort(address, strconv.Itoa(o.Port))), address
+}
+
+// session turns a TCP connection to an address into a session.
+func (g *gatekeeper) session(ctx context.Context, raw net.Conn, address string) (*session, error) {
 	conn, err := g.handshake(ctx, raw)
 	if err != nil {
 		return nil, err
@@ -88,7 +100,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn) (*session, error
 		return nil, err
 	}
 
-	s, err := newSession(g.host, w, g.peer)
+	s, err := newSession(address, w, g.peer)
 	if err != nil {
 		return nil, err
 	}

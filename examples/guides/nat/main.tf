@@ -1,13 +1,13 @@
-# Control planes with public addresses that are one-to-one NAT, beside a private network that nodes and etcd use.
+# Control planes in a private network that nodes and etcd use, each with a public address that is one-to-one NAT.
 terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
   }
 }
 
-variable "public_addresses" {
-  description = "Public addresses of the control planes by name, as Terraform reaches them."
-  type        = map(string)
+variable "control_planes" {
+  description = "Addresses of the control planes by name: the one that they have, and the one at which Terraform reaches them."
+  type        = map(object({ private = string, public = string }))
 }
 
 resource "talosop_secrets" "prod" {}
@@ -22,7 +22,7 @@ resource "talosop_control_plane" "prod" {
   kubernetes_version = "v1.36.3"
   install            = { disk = "/dev/sda" }
 
-  machines = { for name, address in var.public_addresses : name => { address = address } }
+  machines = { for name, at in var.control_planes : name => { address = at.private, talos_endpoint = at.public } }
 
   # Kubelets and etcd announce the address that a machine has in this network.
   cluster_config_patches = [yamlencode({

@@ -142,7 +142,9 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 			access := access
 			access.Static = data.StaticKubeconfigs
 
-			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{Limit: providerdata.LimitOf(allowed.Kubernetes)})
+			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{
+				Limit: providerdata.LimitOf(allowed.Kubernetes), Dial: data.Dial,
+			})
 		},
 	}
 

@@ -29,6 +29,7 @@ type HandleModel struct {
 	Mode              types.String `tfsdk:"mode"`
 	Endpoint          types.String `tfsdk:"endpoint"`
 	TalosEndpoints    types.List   `tfsdk:"talos_endpoints"`
+	TalosEndpointOf   types.Map    `tfsdk:"talos_endpoint_of"`
 	Secrets           types.String `tfsdk:"secrets"`
 	TalosVersion      types.String `tfsdk:"talos_version"`
 	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
@@ -135,7 +136,12 @@ func HandleAttributes() map[string]schema.Attribute {
 	attributes["talos_endpoints"] = schema.ListAttribute{
 		Optional:            true,
 		ElementType:         types.StringType,
-		MarkdownDescription: "Addresses of the control-plane machines, where the Talos API of the cluster is reached.",
+		MarkdownDescription: "Where the Talos APIs of the control planes are reached, with a port unless that is 50000.",
+	}
+	attributes["talos_endpoint_of"] = schema.MapAttribute{
+		Optional:            true,
+		ElementType:         types.StringType,
+		MarkdownDescription: "The `talos_endpoint` of control planes that have one, by `address`.",
 	}
 	attributes["secrets"] = schema.StringAttribute{
 		Optional:  true,
@@ -303,7 +309,8 @@ func UnknownHandle() HandleModel {
 
 	return HandleModel{
 		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(), TalosEndpoints: text,
-		Secrets: types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
+		TalosEndpointOf: types.MapUnknown(types.StringType),
+		Secrets:         types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
 		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text,
 		ServiceCIDRs: text,
 		DNSDomain:    types.StringUnknown(), CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])),
@@ -321,11 +328,11 @@ func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
 	given, _ := tf.KnownStrings(handle.TalosEndpoints)
 
 	for i, address := range given {
-		host, err := machineset.CanonicalHost(address)
+		host, err := machineset.CanonicalEndpoint(address)
 		if err != nil {
 			diags.Append(tf.Invalid(path.Root("cluster").AtName("talos_endpoints").AtListIndex(i), "address",
 				"found "+finding.Quote(address),
-				"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+				"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error()))
 
 			continue
 		}

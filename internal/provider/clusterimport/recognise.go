@@ -316,6 +316,7 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 
 	h.Name, h.Mode, h.Endpoint = types.StringValue(c.Name), types.StringValue(clusterhandle.MetalMode),
 		types.StringValue(c.Endpoint)
+	h.TalosEndpointOf = types.MapNull(types.StringType)
 	h.TalosEndpoints, h.Secrets, h.Phase, h.TalosVersion = tf.TextList(nil), types.StringNull(), types.StringNull(),
 		types.StringNull()
 	h.KubernetesVersion, h.VersionContract = tf.TextOrNull(c.KubernetesVersion), tf.TextOrNull(c.Contract)

@@ -58,10 +58,10 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 
 	address := config.Address.ValueString()
 
-	host, err := machineset.CanonicalHost(address)
+	host, err := machineset.CanonicalEndpoint(address)
 	if err != nil {
 		resp.Diagnostics.Append(tf.Invalid(path.Root("address"), "address", "found "+finding.Quote(address),
-			"allowed is an IP address or a host name, without scheme, port or brackets", err.Error()))
+			"allowed is an IP address or a host name, with or without a port, without a scheme", err.Error()))
 
 		return
 	}

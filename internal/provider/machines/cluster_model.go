@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -47,7 +48,7 @@ func (m *ClusterModel) setLife(life CommonModel) {
 
 // handle describes the cluster for other resources, as far as the plan knows it.
 func (m ClusterModel) handle(ctx context.Context) clusterhandle.HandleModel {
-	endpoints := types.ListUnknown(types.StringType)
+	endpoints := endpoint.UnknownLists()
 
 	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
 		endpoints = m.talosEndpoints(ctx, plane)

@@ -165,7 +165,7 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 	beside := []cluster.Machine{}
 
 	for _, endpoint := range endpoints {
-		if !machineset.SameAddress(endpoint, m.Address.ValueString()) {
+		if !m.place().Is(endpoint) {
 			beside = append(beside, machineset.ControlPlanesAt(endpoint))
 		}
 	}
@@ -184,13 +184,12 @@ func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.D
 	}
 
 	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
-	if !known || m.Address.IsUnknown() || m.roleOf() != cluster.ControlPlane {
+	if !known || m.place().Unknown() || m.roleOf() != cluster.ControlPlane {
 		return nil
 	}
 
 	at := path.Root("cluster").AtName("talos_endpoints")
-	listed := slices.ContainsFunc(endpoints,
-		func(e string) bool { return machineset.SameAddress(e, m.Address.ValueString()) })
+	listed := slices.ContainsFunc(endpoints, m.place().Is)
 
 	switch {
 	case m.Bootstrap.ValueBool() && !listed:

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/keyholders"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -429,7 +430,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
-	resp.Diagnostics.Append(p.recordHolders(ctx, resp.Private, done.want, done.result.Snapshot)...)
+	resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -460,7 +461,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
 
-		return append(diags, p.recordHolders(ctx, resp.Private, want, have)...)
+		return append(diags, keyholders.Record(ctx, resp.Private, want, have)...)
 	}
 
 	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
@@ -514,8 +515,8 @@ func (r *machinesResource[M, P]) Update(
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
 		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
-		resp.Diagnostics.Append(tf.Diagnostics(warnOfPendingKeys(done.want, done.result.Snapshot))...)
-		resp.Diagnostics.Append(p.recordHolders(ctx, resp.Private, done.want, done.result.Snapshot)...)
+		resp.Diagnostics.Append(tf.Diagnostics(keyholders.WarnOfPending(done.want, done.result.Snapshot))...)
+		resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
 
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
@@ -19,6 +20,8 @@ import (
 
 type machineModel struct {
 	Address       types.String `tfsdk:"address"`
+	TalosEndpoint types.String `tfsdk:"talos_endpoint"`
+	WaitsAt       types.String `tfsdk:"maintenance_address"`
 	UUID          types.String `tfsdk:"uuid"`
 	Fingerprint   types.String `tfsdk:"fingerprint"`
 	Rejoin        types.Bool   `tfsdk:"rejoin"`
@@ -28,6 +31,10 @@ type machineModel struct {
 	SystemVolumes types.Map    `tfsdk:"system_volumes"`
 	ConfigPatches types.List   `tfsdk:"config_patches"`
 	Meta          types.Map    `tfsdk:"meta"`
+}
+
+func (m machineModel) place() endpoint.Place {
+	return endpoint.Place{Address: m.Address, TalosEndpoint: m.TalosEndpoint}
 }
 
 type installModel struct {
@@ -62,33 +69,33 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 					"or digit")),
 		},
 		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by names of your " +
-			"choice, which are their `hostname`s unless these are given; a pool of workers may be empty (`{}`). One that is " +
-			"added joins the cluster; one that is taken out is drained, leaves etcd and is reset, and its node is deleted; " +
+			"choice, which are their `hostname`s by default; workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, leaves etcd and is reset, and its node is deleted; " +
 			"another name changes nothing as long as `address` or `uuid` is the same.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
 			"address": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Required: IP address (v4 or v6, without brackets) or host name of the Talos API of the " +
-					"machine, port 50000. A change makes talosop look for the same machine at both addresses; nothing is reset, " +
-					"and another machine found there is refused.",
+				MarkdownDescription: "Required: IP address or host name of the machine, with a port unless its Talos API is on " +
+					"50000. A change makes talosop look for the same machine at " +
+					"both addresses; nothing is reset, and another machine found there is refused.",
 			},
+			"talos_endpoint":      endpoint.Attribute(),
+			"maintenance_address": endpoint.MaintenanceAddress(),
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +
-					"refused (default: the UUID that the first apply saw). Another one exchanges the hardware: see the " +
+					"refused (default: what the first apply saw). Another one exchanges the hardware: see the " +
 					"[guide](../guides/metal-machines).",
 			},
 			"fingerprint": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Fingerprint that the machine shows on its console in maintenance mode (base64 of " +
-					"the SHA-256 of its public key), another one with every boot: the configuration, which holds secrets, is then " +
-					"sent to no other." + tf.TerraformOnly,
+				MarkdownDescription: "Fingerprint that the console of the machine shows in maintenance mode, new with every " +
+					"boot (base64 of the SHA-256 of its public key): its configuration is sent to no other." + tf.TerraformOnly,
 			},
 			"rejoin": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, although nothing " +
-					"proves that it is the same one; take it away after that apply.",
+				MarkdownDescription: "Lets a machine without a hardware UUID join again after it was wiped, though nothing " +
+					"proves that it is the same one; for one apply.",
 			},
 			"locked": rollout.Locked(),
 			"hostname": hostnameAttribute("its name in `machines`, after that of its pool and a dash in `workers` of " +
@@ -99,7 +106,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
-					"last: addresses, labels and taints belong here.",
+					"last: addresses, labels, taints.",
 			},
 			"meta": meta.Attribute(),
 		}},

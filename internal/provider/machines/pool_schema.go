@@ -131,7 +131,7 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 		"id": schema.StringAttribute{
 			Computed:            true,
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
-			MarkdownDescription: "A readable id, for messages of the CLI.",
+			MarkdownDescription: "A readable id, for messages.",
 		},
 		"owner_id": schema.StringAttribute{
 			Computed:      true,
@@ -184,7 +184,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"machines": machinesAttribute(role, install),
 		"install": installAttribute("the "+role+" machines",
-			"; what a machine says in its own `install` goes before this"),
+			"; a machine's own `install` goes before this"),
 		"schematic": schema.StringAttribute{
 			Optional: true,
 			PlanModifiers: []planmodifier.String{

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/keyholders"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -65,7 +66,9 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 // recall reads what private state knows beside attributes of the surroundings of a set: which host cluster has its
 // machines, and where control planes of other resources are.
 func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
-	diags := p.recallHolders(ctx, private)
+	var diags diag.Diagnostics
+
+	p.Holders, diags = keyholders.Recall(ctx, private)
 
 	if p.Host != nil {
 		uid := p.Host.Recorded.UID

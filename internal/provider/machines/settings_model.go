@@ -3,7 +3,6 @@ package machines
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -51,9 +51,10 @@ type settingsModel struct {
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
-func (m settingsModel) handleAs(talosVersion, phase types.String, endpoints types.List) clusterhandle.HandleModel {
+func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Lists) clusterhandle.HandleModel {
 	return clusterhandle.HandleModel{
-		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: endpoints, Secrets: m.Secrets,
+		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: at.Endpoints, TalosEndpointOf: at.Of,
+		Secrets:      m.Secrets,
 		TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
 		VersionContract: m.VersionContract, Phase: phase,
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
@@ -83,8 +84,8 @@ func (m *settingsModel) pinContract(given settingsModel, state *settingsModel, t
 	}
 }
 
-// lastWithoutDocuments is the last contract whose configurations have one main document for nearly everything. Contracts
-// are compared as texts: all that are supported have minor versions of two digits.
+// lastWithoutDocuments is the last contract whose configurations have one main document for nearly everything.
+// Contracts are compared as texts: all that are supported have minor versions of two digits.
 const lastWithoutDocuments = "v1.13"
 
 func (m *settingsModel) leavesContract() bool { return m.VersionContract.IsNull() }
@@ -136,10 +137,19 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 
 // talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
 // of their numbers.
-func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) types.List {
+func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) endpoint.Lists {
 	g := writeGroup(machineset.Group{Role: cluster.ControlPlane}, planes, types.StringNull(), types.StringNull())
 	if !clusterhandle.InContainers(m.Mode, planes.Replicas) {
-		return talosEndpoints(ctx, planes.Machines)
+		r, places := &tf.Reader{}, map[string]endpoint.Place{}
+		for name, m := range tf.Objects[machineModel](ctx, r, planes.Machines) {
+			places[name] = m.place()
+		}
+
+		if r.Unknown || len(places) != len(planes.Machines.Elements()) {
+			return endpoint.UnknownLists()
+		}
+
+		return endpoint.ListsOf(places)
 	}
 
 	handle := clusterhandle.UnknownHandle()
@@ -152,7 +162,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 	addReplicas(ctx, &p, named, &tf.Reader{}, g, m.Host)
 
 	if named.Unknown {
-		return types.ListUnknown(types.StringType)
+		return endpoint.UnknownLists()
 	}
 
 	count, _ := g.count()
@@ -162,24 +172,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 		addresses[n] = types.StringValue(p.Machines[g.Replica(n)].Address)
 	}
 
-	return types.ListValueMust(types.StringType, addresses)
-}
-
-// talosEndpoints lists the addresses of control planes in the order of their names.
-func talosEndpoints(ctx context.Context, all types.Map) types.List {
-	r := &tf.Reader{}
-	machines := tf.Objects[machineModel](ctx, r, all)
-
-	if r.Unknown || len(machines) != len(all.Elements()) {
-		return types.ListUnknown(types.StringType)
-	}
-
-	var addresses []attr.Value
-	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		addresses = append(addresses, machines[name].Address)
-	}
-
-	return types.ListValueMust(types.StringType, addresses)
+	return endpoint.Lists{Endpoints: types.ListValueMust(types.StringType, addresses), Of: types.MapNull(types.StringType)}
 }
 
 // contractOf is the version contract that a cluster made with this Talos version

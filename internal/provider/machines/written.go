@@ -114,8 +114,10 @@ func machineSetOf(
 		Secrets:   handle.Secrets.ValueString(),
 		Provided:  handle.Secrets.IsNull(),
 		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
-		Machines:  map[string]machineset.Machine{},
-		Host:      clusterhandle.HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
+
+		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
+		Machines:   map[string]machineset.Machine{},
+		Host:       clusterhandle.HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
 
 		ModeUnknown: handle.Mode.IsUnknown(),
 	}
@@ -152,11 +154,14 @@ func machineSetOf(
 func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named, located, settings *tf.Reader) {
 	for key, machine := range tf.Objects[machineModel](ctx, named, g.machines.Machines) {
 		_, ownImage := g.installOf(ctx, named, machine)
+		address, dialed := machineset.Reached(located.Text(machine.Address), located.Text(machine.TalosEndpoint))
 
 		p.Machines[g.Prefix+key] = machineset.Machine{
 			Group:       g.Group,
 			Key:         key,
-			Address:     located.Text(machine.Address),
+			Address:     address,
+			Endpoint:    dialed,
+			WaitsAt:     located.Text(machine.WaitsAt),
 			UUID:        settings.Text(machine.UUID),
 			Fingerprint: settings.Text(machine.Fingerprint),
 			Rejoin:      settings.Truth(machine.Rejoin, false),
@@ -204,6 +209,7 @@ func (g *writtenGroup) machine(
 		Role:         machineconfig.Role(g.Role),
 		Mode:         machineconfig.Metal,
 		Hostname:     hostname,
+		CertSANs:     machineset.NamesOf(r.Text(one.TalosEndpoint)),
 		Install:      install,
 		System:       g.machines.Read(ctx, r, volumes),
 		TalosVersion: g.TalosVersion,

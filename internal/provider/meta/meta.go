@@ -26,7 +26,7 @@ func Attribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
-		MarkdownDescription: "Values in META of the machine by name or number of the key: `network` (0x0a), " +
+		MarkdownDescription: "Values in META by name or number of the key: `network` (0x0a), " +
 			"`download_url` (0x0b), `user_1` to `user_3` (0x0c to 0x0e), `uuid_override` (0x0f) and `machine_token` (0x10). " +
 			"A key that is taken out here keeps its value: see the [guide](../guides/metal-machines)." +
 			clusterhandle.AppliedLive,

@@ -2,7 +2,7 @@ package providerdata
 
 import (
 	"context"
-	"slices"
+	"net"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -65,11 +65,16 @@ func (m *ProviderData) FleetOf(
 		}
 	}
 
-	options.Fingerprints = map[string][]string{}
+	options.Fingerprints, options.Endpoints = map[string][]string{}, p.DialedAt()
+	options.MaintenanceAddresses = map[string]string{}
 
 	for name, machine := range p.Machines {
 		if machine.Fingerprint != "" {
 			options.Fingerprints[name] = []string{machine.Fingerprint}
+		}
+
+		if machine.WaitsAt != "" {
+			options.MaintenanceAddresses[name] = machine.WaitsAt
 		}
 	}
 
@@ -85,10 +90,16 @@ func KubernetesOf(
 		return nil, err
 	}
 
-	options.Endpoint, options.Fallbacks = p.Settings.Endpoint, slices.Clone(p.Endpoints)
-	for _, other := range p.Others {
-		options.Fallbacks = append(options.Fallbacks, other.Address)
+	options.Endpoint = p.Settings.Endpoint
+	for _, endpoint := range p.Endpoints {
+		options.Fallbacks = append(options.Fallbacks, machineset.HostOf(endpoint))
 	}
+
+	for _, other := range p.Others {
+		options.Fallbacks = append(options.Fallbacks, machineset.HostOf(other.Address))
+	}
+
+	options.Dial = around(options.Dial, p.DialedAt())
 
 	options.Cluster = bundle.Mark()
 	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
@@ -101,6 +112,26 @@ func KubernetesOf(
 	options.Limit = LimitOf(access.Kubernetes)
 
 	return kubernetes.New(options)
+}
+
+// around dials API servers by the hosts of endpoints, where machines have some: what leads to the Talos API of a machine
+// leads to its Kubernetes API, too, unless it is a forwarded port.
+func around(dial dialer, dialedAt map[string]string) dialer {
+	if len(dialedAt) == 0 {
+		return dial
+	}
+
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, port, err := net.SplitHostPort(address); err == nil && dialedAt[host] != "" {
+			address = net.JoinHostPort(machineset.HostOf(dialedAt[host]), port)
+		}
+
+		return dial(ctx, network, address)
+	}
 }
 
 // LimitOf is what a client with an access may send beside reads; nil is no limit.

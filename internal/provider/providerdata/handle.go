@@ -14,7 +14,8 @@ import (
 // names in texts what is worked on.
 func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) machineset.Set {
 	p := machineset.Set{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags),
-		Host: clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
+		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
+		Host:       clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}
 	p.Settings.Name, p.Settings.Endpoint = handle.Name.ValueString(), handle.Endpoint.ValueString()
 
 	return p

@@ -3,6 +3,7 @@ package providerdata
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -21,6 +22,8 @@ type ProviderData struct {
 	Policy   cluster.Policy
 	Interval time.Duration
 	Talos    talos.Options
+	// Dial makes the connections to machines and Kubernetes APIs that are not pods of a host cluster; nil is directly.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Stores are the provider's credentials for buckets.
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.

@@ -137,7 +137,9 @@ func (m *ProviderData) ClientsOf(
 		return clients{}, err
 	}
 
-	o.Dial = way.dial()
+	if o.Dial = m.Dial; way.Host != nil {
+		o.Dial = way.dial()
+	}
 
 	machines, err := m.Along(way).FleetOf(ctx, access, p, bundle)
 	if err != nil {

@@ -31,8 +31,8 @@ func Attributes(patched, imaged string) map[string]schema.Attribute {
 		},
 		"secure_boot": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: clusterhandle.MetalOnly + "Whether the installer image is the one of the Image Factory that " +
-				"is signed for UEFI Secure Boot (default `false`); see the " + guide + "." + imaged,
+			MarkdownDescription: clusterhandle.MetalOnly + "Whether the installer image is the Image Factory's for UEFI " +
+				"Secure Boot (default `false`); see the " + guide + "." + imaged,
 		},
 	}
 }

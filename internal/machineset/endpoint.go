@@ -1,0 +1,137 @@
+package machineset
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// talosPort is that of the Talos API (machinery 1.14, constants.ApidPort).
+const talosPort = 50000
+
+// The Talos API of a machine is reached at its address, unless that has a port or something else is told: an address of
+// a NAT, a tunnel, a forwarded port.
+
+// CanonicalEndpoint gives the same text for all spellings of one host with or without a port: the host alone where the
+// port is that of the Talos API, host:port otherwise.
+func CanonicalEndpoint(text string) (string, error) {
+	host, port, found := splitPort(text)
+	if !found || strings.Contains(text, "://") {
+		return CanonicalHost(text)
+	}
+
+	host, err := CanonicalHost(host)
+	if err != nil {
+		return "", err
+	}
+
+	number, err := strconv.ParseUint(port, 10, 16)
+
+	switch {
+	case err != nil || number == 0:
+		return "", errors.New("write a port from 1 to 65535, or none for 50000")
+	case number == talosPort:
+		return host, nil
+	default:
+		return withPort(host, strconv.FormatUint(number, 10)), nil
+	}
+}
+
+// HostOf is an endpoint without its port.
+func HostOf(endpoint string) string {
+	if host, _, found := splitPort(endpoint); found {
+		return host
+	}
+
+	return endpoint
+}
+
+// splitPort takes host:port and [host]:port apart.
+func splitPort(text string) (host, port string, found bool) {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return "", "", false
+	}
+
+	host, port = text[:i], text[i+1:]
+
+	if inner, bracketed := strings.CutPrefix(host, "["); bracketed {
+		host, found = strings.CutSuffix(inner, "]")
+
+		return host, port, found
+	}
+
+	return host, port, !strings.Contains(host, ":")
+}
+
+func withPort(host, port string) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+
+	return host + ":" + port
+}
+
+// Reached takes what is written of a machine apart: the address that it has, and host:port where its Talos API is
+// reached, empty where that follows from the address. What cannot be read is left as it is, for the validation.
+func Reached(address, endpoint string) (own, dialed string) {
+	if host, _, found := splitPort(address); found && endpoint == "" {
+		return host, dialable(address)
+	}
+
+	if endpoint == "" {
+		return address, ""
+	}
+
+	return address, dialable(endpoint)
+}
+
+// NamesOf are what the certificates of a machine have beyond its own addresses for an endpoint: its host.
+func NamesOf(endpoint string) []string {
+	if host, err := CanonicalHost(HostOf(endpoint)); err == nil {
+		return []string{host}
+	}
+
+	return nil
+}
+
+func dialable(endpoint string) string {
+	if _, _, found := splitPort(endpoint); found {
+		return endpoint
+	}
+
+	return withPort(strings.Trim(endpoint, "[]"), strconv.Itoa(talosPort))
+}
+
+// DialedAt are the machines of the set, and the control planes beside it, that are reached elsewhere than at their
+// addresses: host:port by address.
+func (p Set) DialedAt() map[string]string {
+	dialed := map[string]string{}
+	for address, endpoint := range p.EndpointOf {
+		dialed[address] = dialable(endpoint)
+	}
+
+	for _, m := range p.Machines {
+		if m.Endpoint != "" {
+			dialed[m.Address] = m.Endpoint
+		}
+	}
+
+	return dialed
+}
+
+// SameEndpoint is whether a text of a list of endpoints is one machine, by where it is reached or by its own address.
+func (m Machine) SameEndpoint(text string) bool {
+	canonical, err := CanonicalEndpoint(text)
+	if err != nil {
+		return false
+	}
+
+	for _, own := range []string{m.Address, m.Endpoint} {
+		if same, err := CanonicalEndpoint(own); err == nil && same == canonical {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,68 @@
+package machineset
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCanonicalEndpoint(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"10.0.0.11":         "10.0.0.11",
+		"10.0.0.11:50000":   "10.0.0.11",
+		"10.0.0.11:050001":  "10.0.0.11:50001",
+		"CP-1.example.:443": "cp-1.example:443",
+		"fd00::11":          "fd00::11",
+		"[fd00::0011]:4001": "[fd00::11]:4001",
+	} {
+		if got, err := CanonicalEndpoint(text); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
+		}
+	}
+
+	for text, want := range map[string]string{
+		"10.0.0.11:0":       "a port from 1 to 65535",
+		"10.0.0.11:70000":   "a port from 1 to 65535",
+		"10.0.0.11:ssh":     "a port from 1 to 65535",
+		"https://10.0.0.11": "scheme",
+		"https://a.b:50000": "scheme",
+		"[fd00::11]":        "brackets",
+		":50000":            "an IP address such as",
+		"10.0.0.11:1:2":     "leave out the port",
+	} {
+		if got, err := CanonicalEndpoint(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is %q, and the error is %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestReached(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct{ address, endpoint, own, dialed string }{
+		{"10.0.0.11", "", "10.0.0.11", ""},
+		{"10.0.0.11:4001", "", "10.0.0.11", "10.0.0.11:4001"},
+		{"[fd00::11]:4001", "", "fd00::11", "[fd00::11]:4001"},
+		{"10.0.0.11", "203.0.113.5", "10.0.0.11", "203.0.113.5:50000"},
+		{"10.0.0.11", "203.0.113.5:4001", "10.0.0.11", "203.0.113.5:4001"},
+		{"10.0.0.11", "fd00::5", "10.0.0.11", "[fd00::5]:50000"},
+		{"", "", "", ""},
+	} {
+		if own, dialed := Reached(c.address, c.endpoint); own != c.own || dialed != c.dialed {
+			t.Errorf("%s with %q is %s at %q, want %s at %q", c.address, c.endpoint, own, dialed, c.own, c.dialed)
+		}
+	}
+}
+
+func TestSameEndpoint(t *testing.T) {
+	t.Parallel()
+
+	m := Machine{Address: "10.0.0.11", Endpoint: "203.0.113.5:4001"}
+	for text, want := range map[string]bool{"10.0.0.11": true, "203.0.113.5:4001": true, "203.0.113.5:4002": false,
+		"203.0.113.5": false, "10.0.0.11:50000": true, "": false} {
+		if got := m.SameEndpoint(text); got != want {
+			t.Errorf("%q is the machine: %t", text, got)
+		}
+	}
+}

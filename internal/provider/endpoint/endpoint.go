@@ -1,0 +1,100 @@
+// Package endpoint is where the Talos APIs of machines are reached that are not reached at their addresses.
+package endpoint
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Attribute describes talos_endpoint.
+func Attribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Host or host:port where Terraform reaches the machine, whose certificates get the host, when " +
+			"not at `address` ([guide](../guides/nat))." + clusterhandle.AppliedLive,
+	}
+}
+
+// MaintenanceAddress describes maintenance_address.
+func MaintenanceAddress() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Where the machine waits in maintenance mode when its configuration gives it `address`." + tf.TerraformOnly,
+	}
+}
+
+// Place is where a machine is, as it was written.
+type Place struct{ Address, TalosEndpoint types.String }
+
+// known is the place as far as it is.
+func (p Place) known() machineset.Machine {
+	address, endpoint := machineset.Reached(p.Address.ValueString(), p.TalosEndpoint.ValueString())
+
+	return machineset.Machine{Address: address, Endpoint: endpoint}
+}
+
+// Is is whether a text of a list of endpoints is the machine.
+func (p Place) Is(text string) bool { return p.known().SameEndpoint(text) }
+
+// Unknown is whether something of it is not known.
+func (p Place) Unknown() bool { return p.Address.IsUnknown() || p.TalosEndpoint.IsUnknown() }
+
+// dialed is where the machine is reached.
+func (p Place) dialed() types.String {
+	if p.TalosEndpoint.IsNull() {
+		return p.Address
+	}
+
+	return p.TalosEndpoint
+}
+
+// Lists are what a handle has of control planes: where they are reached, and which at another place than their
+// addresses.
+type Lists struct {
+	Endpoints types.List
+	Of        types.Map
+}
+
+// UnknownLists are those of control planes that are not known.
+func UnknownLists() Lists {
+	return Lists{types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)}
+}
+
+// ListsOf are those of control planes in the order of their names.
+func ListsOf(machines map[string]Place) Lists {
+	var (
+		endpoints []attr.Value
+		unknown   bool
+	)
+
+	of := map[string]attr.Value{}
+
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		place := machines[name]
+		endpoints = append(endpoints, place.dialed())
+		unknown = unknown || place.Unknown()
+
+		if m := place.known(); m.Endpoint != "" {
+			of[m.Address] = types.StringValue(m.Endpoint)
+		}
+	}
+
+	lists := Lists{types.ListValueMust(types.StringType, endpoints), types.MapNull(types.StringType)}
+
+	switch {
+	case unknown:
+		lists.Of = types.MapUnknown(types.StringType)
+	case len(of) > 0:
+		lists.Of = types.MapValueMust(types.StringType, of)
+	}
+
+	return lists
+}

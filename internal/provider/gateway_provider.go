@@ -1,0 +1,139 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/dialer"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+func providerProxy() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true, Sensitive: true,
+		MarkdownDescription: "Proxy by which all machines and their Kubernetes APIs are reached, `socks5://`, `http://` or " +
+			"`https://` with host and port (for the latter two CONNECT), with a user and a password where it wants them. It " +
+			"resolves the names; variables such as `HTTPS_PROXY` are not read. See the [guide](guides/private-networks.md).",
+	}
+}
+
+func providerJumpHost() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "SSH server by which all machines and their Kubernetes APIs are reached, as with `ssh -J`; it " +
+			"has to allow the forwarding of TCP and resolves the names. With `proxy_url` it is reached by the proxy. See the " +
+			"[guide](guides/private-networks.md).",
+		Attributes: map[string]schema.Attribute{
+			"address": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Address or name of the server, with a port unless that is 22.",
+			},
+			"user": schema.StringAttribute{Required: true, MarkdownDescription: "User to log in as."},
+			"private_key": schema.StringAttribute{
+				Optional: true, Sensitive: true,
+				MarkdownDescription: "Private key of the user in PEM, without a passphrase. Default: the keys of the SSH agent " +
+					"at `SSH_AUTH_SOCK`.",
+			},
+			"host_key": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Public key that the server has to show, such as `ssh-ed25519 AAAA…`. Default: those in " +
+					"`known_hosts`.",
+			},
+			"known_hosts": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "File with the keys of known servers, as OpenSSH writes it; hashed names are read, too. " +
+					"Default: `~/.ssh/known_hosts`.",
+			},
+		},
+	}
+}
+
+// gatewayOptions reads by which way machines are reached; known is false while something of it is not.
+func (m providerModel) gatewayOptions() (o dialer.Options, known bool) {
+	r := &tf.Reader{}
+	o.ProxyURL = r.Text(m.ProxyURL)
+
+	if m.JumpHost.IsUnknown() {
+		return o, false
+	}
+
+	if !m.JumpHost.IsNull() {
+		given := tf.Fields{Reader: r, Attributes: m.JumpHost}
+		o.Jump = &dialer.JumpHost{Address: given.Text("address"), User: given.Text("user"),
+			PrivateKey: given.Text("private_key"), HostKey: given.Text("host_key"), KnownHosts: given.Text("known_hosts")}
+	}
+
+	return o, !r.Unknown
+}
+
+// errGatewayUnknown is what every connection fails with as long as nothing can lead to the machines.
+var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is not known before the apply, and nothing " +
+	"is reached around them")
+
+// dial makes connections as the configuration says; nil is directly.
+func (m providerModel) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
+	options, known := m.gatewayOptions()
+
+	switch {
+	case !known:
+		return func(context.Context, string, string) (net.Conn, error) { return nil, errGatewayUnknown }
+	case options == dialer.Options{}:
+		return nil
+	}
+
+	way, err := dialer.New(options)
+	if err != nil { // which the validation has said
+		return func(context.Context, string, string) (net.Conn, error) { return nil, err }
+	}
+
+	return way.Dial
+}
+
+// validateGateway says what is wrong with what is known of the way.
+func (m providerModel) validateGateway() (diags diag.Diagnostics) {
+	check := func(at path.Path, value types.String, allowed string, wrong func(string) error) {
+		if value.IsNull() || value.IsUnknown() {
+			return
+		}
+
+		if err := wrong(value.ValueString()); err != nil {
+			diags.Append(tf.Invalid(at, at.String(), "found one that is wrong: "+err.Error(), "allowed is "+allowed,
+				"correct it"))
+		}
+	}
+
+	check(path.Root("proxy_url"), m.ProxyURL, "such as socks5://10.0.0.5:1080", dialer.CheckProxyURL)
+
+	if m.JumpHost.IsNull() || m.JumpHost.IsUnknown() {
+		return diags
+	}
+
+	at := path.Root("jump_host")
+	text := func(name string) types.String {
+		value, _ := m.JumpHost.Attributes()[name].(types.String)
+
+		return value
+	}
+
+	check(at.AtName("address"), text("address"), "a host or host:port, such as bastion.example.com", notEmpty)
+	check(at.AtName("user"), text("user"), "the name of a user", notEmpty)
+	check(at.AtName("private_key"), text("private_key"), "a private key in PEM without a passphrase",
+		dialer.CheckPrivateKey)
+	check(at.AtName("host_key"), text("host_key"), "a line of a .pub file", dialer.CheckHostKey)
+
+	return diags
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("it is empty")
+	}
+
+	return nil
+}

@@ -1,0 +1,71 @@
+// Package keyholders keeps in private state which keys the machines of other resources carry: what a plan can do while
+// keys are turned over depends on it.
+package keyholders
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// privateKey is where private state holds them.
+const privateKey = "other_keys"
+
+// recorded is a machine of another resource.
+type recorded struct {
+	Name         string `json:"name"`
+	ControlPlane bool   `json:"control_plane,omitempty"`
+	Keys         string `json:"keys,omitempty"`
+}
+
+// Record stores what nodes of other resources say of their keys, while Kubernetes tells them.
+func Record(
+	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
+) diag.Diagnostics {
+	if !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	holders := []recorded{}
+	for _, h := range cluster.HoldersOf(want, have) {
+		holders = append(holders, recorded{h.Name, h.ControlPlane, h.Keys.String()})
+	}
+
+	return tf.StorePrivate(ctx, private, privateKey, holders)
+}
+
+// Recall reads them.
+func Recall(ctx context.Context, private tf.PrivateState) (rotation.Cluster, diag.Diagnostics) {
+	var (
+		stored  []recorded
+		holders rotation.Cluster
+	)
+
+	diags := tf.ReadPrivate(ctx, private, privateKey, &stored)
+
+	for _, h := range stored {
+		holders = append(holders, rotation.Holder{Name: h.Name, ControlPlane: h.ControlPlane, Settled: true,
+			Keys: rotation.ParseKeys(h.Keys)})
+	}
+
+	return holders, diags
+}
+
+// WarnOfPending says what a rotation waits for that this resource cannot do.
+func WarnOfPending(want cluster.Spec, have cluster.Snapshot) finding.List {
+	names := cluster.KeysPending(want, have)
+	if len(names) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Keys are turned over in part", finding.Report{
+		Now: []string{"the machines of this resource carry what is safe beside these nodes: " + finding.Describe(names)},
+		Next: "Apply once more when the resources of these nodes have been applied. A node of which nothing is known, " +
+			"because no talosop made it, holds everything up: put its keys into its annotation " + rotation.Annotation + ".",
+	}.String())}
+}

@@ -1,0 +1,40 @@
+package machines
+
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// keysLeftBehind is the error of an update after which machines still work with keys of which the secrets of the plan
+// know nothing, not even as former ones: state keeps those that it has.
+func keysLeftBehind(p machineset.Set, done run) error {
+	if !done.want.Rotates {
+		return nil
+	}
+
+	bundle, err := pki.Parse([]byte(p.Secrets))
+	if err != nil {
+		return fmt.Errorf("read the secrets of the plan: %w", err)
+	}
+
+	var names []string
+
+	for _, m := range done.want.Machines {
+		s := done.result.Snapshot.Machines[m.Name]
+		if s.Access == cluster.Member && len(bundle.KnowingFormer(s.Keys).Unknown(s.Keys)) > 0 {
+			names = append(names, m.Name)
+		}
+	}
+
+	if len(names) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%s still work with keys that the secrets do not have any more, because other machines of the "+
+		"cluster do not accept the new ones yet: apply the resources of these, and then this one again",
+		finding.Describe(names))
+}

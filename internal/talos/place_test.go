@@ -1,0 +1,114 @@
+package talos_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// A machine with an endpoint is dialed there alone, and has to prove that it is the one of its address.
+func TestMachine_atAnEndpoint(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, other := running(t, simulator, o), running(t, simulator, o)
+
+	const endpoint = "nat.invalid:4001"
+
+	for name, test := range map[string]struct {
+		behind *sim.Machine
+		want   cluster.Access
+	}{
+		"the machine":    {m, cluster.Member},
+		"another member": {other, cluster.Unreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				mu     sync.Mutex
+				dialed []string
+			)
+
+			api := o.fleet(t, func(options *talos.Options) {
+				options.Endpoints = map[string]string{m.Address().String(): endpoint}
+				options.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					mu.Lock()
+					defer mu.Unlock()
+
+					dialed = append(dialed, address)
+
+					return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(test.behind.Address().String(), "50000"))
+				}
+			}).Machine(wanted(m))
+
+			seen := api.Observe(t.Context())
+			if seen.Access != test.want || test.want == cluster.Unreachable &&
+				!strings.Contains(seen.Cause, "certificate is not valid for "+m.Address().String()) {
+				t.Errorf("state %+v", seen)
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if len(dialed) == 0 || slices.ContainsFunc(dialed, func(at string) bool { return at != endpoint }) {
+				t.Errorf("dialed %v", dialed)
+			}
+		})
+	}
+}
+
+// A machine that waits for its configuration at another address than it will have is found there as long as it waits,
+// and only then; hardware that is known is not taken for another.
+func TestMachine_waitsAtAnotherAddress(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	nobody := add(t, simulator, sim.MachineOptions{PoweredOff: true})
+	waits := add(t, simulator, sim.MachineOptions{})
+	configured := running(t, simulator, o)
+
+	const known = "11111111-2222-3333-4444-555555555555"
+
+	for name, test := range map[string]struct {
+		at    *sim.Machine
+		uuid  string
+		want  cluster.Access
+		cause string
+	}{
+		"a machine that waits":         {waits, "", cluster.Maintenance, ""},
+		"the machine that waits":       {waits, waits.UUID(), cluster.Maintenance, ""},
+		"another one that waits":       {waits, known, cluster.Unreachable, "expected is " + known},
+		"a machine that is configured": {configured, "", cluster.Unreachable, "the machine there is configured"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := o.fleet(t, func(options *talos.Options) {
+				options.MaintenanceAddresses = map[string]string{"cp-1": test.at.Address().String()}
+			}).Machine(cluster.Machine{Name: "cp-1", Address: nobody.Address().String(), UUID: test.uuid})
+
+			seen := api.Observe(t.Context())
+			if seen.Access != test.want || !strings.Contains(seen.Cause, test.cause) || seen.FoundAt != "" {
+				t.Errorf("state %+v", seen)
+			}
+		})
+	}
+}
+
+// running is a control plane that answers as a member.
+func running(t *testing.T, simulator *sim.Simulator, o owner) *sim.Machine {
+	t.Helper()
+
+	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
+	observed(t, api, "runs", waitsForBootstrap)
+
+	return m
+}
