@@ -73,8 +73,8 @@ func (m providerModel) gatewayOptions() (o dialer.Options, known bool) {
 }
 
 // errGatewayUnknown is what every connection fails with as long as nothing can lead to the machines.
-var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is not known before the apply, and nothing " +
-	"is reached around them")
+var errGatewayUnknown = errors.New("proxy_url or jump_host of the provider is not known before the apply, and " +
+	"nothing is reached around them")
 
 // dial makes connections as the configuration says; nil is directly.
 func (m providerModel) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
