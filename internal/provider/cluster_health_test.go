@@ -179,9 +179,9 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 			says:   []string{`"0s"`, "10s"},
 		},
 		"a port": {
-			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:50000")},
+			config: configuration{"cluster": writtenHandle("10.0.0.1", "10.0.0.2:99999")},
 			At:     `AttributeName("cluster").AttributeName("talos_endpoints").ElementKeyInt(1)`,
-			says:   []string{`"10.0.0.2:50000"`, "Leave out the port"},
+			says:   []string{`"10.0.0.2:99999"`, "a port from 1 to 65535"},
 		},
 		"no secrets": {
 			config: configuration{"cluster": with(writtenHandle("10.0.0.1"), "token: abc", "secrets")},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -51,6 +53,13 @@ var bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 // encodedLine is a line that is nothing but encoded, such as those of a key.
 var encodedLine = regexp.MustCompile(`^[A-Za-z0-9+/=_.-]{24,}$`)
 
+// isBinary is whether a text is no text, such as a key that is all random bytes: those may be line breaks, too.
+func isBinary(text string) bool {
+	return !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && !unicode.IsSpace(r)
+	})
+}
+
 // formsOf are a secret as it is, in Base64, what it is in Base64 of, and the lines of keys, which YAML indents.
 func formsOf(secret string) []string {
 	if len(strings.TrimSpace(secret)) < shortestSecret {
@@ -77,7 +86,8 @@ func formsOf(secret string) []string {
 			base64.StdEncoding.EncodeToString([]byte(text)))
 
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); encodedLine.MatchString(line) {
+			line = strings.TrimSpace(line)
+			if encodedLine.MatchString(line) || isBinary(text) && len(line) >= shortestSecret {
 				forms = append(forms, line)
 			}
 		}

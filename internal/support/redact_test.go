@@ -52,6 +52,18 @@ func TestRedact_whatIsKnownInEachForm(t *testing.T) {
 	}
 }
 
+// A key of random bytes may have a line break in it: each of its lines is as secret as the whole.
+func TestRedact_linesOfRandomBytes(t *testing.T) {
+	t.Parallel()
+
+	r := newRedactor([]string{base64.StdEncoding.EncodeToString([]byte("\x01\xf0first half\nsecond half\xff"))})
+
+	if got := string(r.redact([]byte("said second half\xff and \x01\xf0first half"))); got !=
+		"said (sensitive value) and (sensitive value)" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestSecretsIn_areTheValuesThatAreNotShown(t *testing.T) {
 	t.Parallel()
 
