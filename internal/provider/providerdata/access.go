@@ -114,8 +114,8 @@ func KubernetesOf(
 	return kubernetes.New(options)
 }
 
-// around dials API servers by the hosts of endpoints, where machines have some: what leads to the Talos API of a machine
-// leads to its Kubernetes API, too, unless it is a forwarded port.
+// around dials API servers by the hosts of endpoints, where machines have some: what leads to the Talos API of a
+// machine leads to its Kubernetes API, too, unless it is a forwarded port.
 func around(dial dialer, dialedAt map[string]string) dialer {
 	if len(dialedAt) == 0 {
 		return dial
