@@ -11,6 +11,8 @@ import (
 
 	talosdialer "github.com/siderolabs/talos/pkg/machinery/client/dialer"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Options say by which way connections are made. Without any they are direct.
@@ -121,36 +123,8 @@ func (d *Dialer) first(ctx context.Context, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
 
-	return within(ctx, func() (net.Conn, error) { return talosdialer.ForProxyURL(d.options.ProxyURL)(ctx, address) })
-}
-
-// within ends with its context, whatever dial does: a proxy may say nothing for ever.
-func within(ctx context.Context, dial func() (net.Conn, error)) (net.Conn, error) {
-	type outcome struct {
-		conn net.Conn
-		err  error
-	}
-
-	done, abandoned := make(chan outcome), make(chan struct{})
-
-	go func() {
-		conn, err := dial()
-
-		select {
-		case done <- outcome{conn, err}:
-		case <-abandoned:
-			if err == nil {
-				_ = conn.Close() // nobody uses it
-			}
-		}
-	}()
-
-	select {
-	case o := <-done:
-		return o.conn, o.err
-	case <-ctx.Done():
-		close(abandoned)
-
-		return nil, context.Cause(ctx)
-	}
+	// A proxy may say nothing for ever, and its dialer waits for it.
+	return panics.Within(ctx, func() (net.Conn, error) {
+		return talosdialer.ForProxyURL(d.options.ProxyURL)(ctx, address)
+	}, func(conn net.Conn) { _ = conn.Close() }) // nobody uses it
 }

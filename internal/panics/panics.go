@@ -48,6 +48,44 @@ func Call(work func()) error {
 	})
 }
 
+// Within is [Do] for work that knows no context: it returns when its context ends, with the cause of that. What the
+// work makes after that is given to drop.
+func Within[T any](ctx context.Context, work func() (T, error), drop func(T)) (T, error) {
+	type outcome struct {
+		made T
+		err  error
+	}
+
+	done := make(chan outcome)
+
+	go func() {
+		var made T
+
+		err := Do(func() (err error) {
+			made, err = work()
+
+			return err
+		})
+
+		select {
+		case done <- outcome{made, err}:
+		case <-ctx.Done():
+			if err == nil {
+				drop(made)
+			}
+		}
+	}()
+
+	select {
+	case o := <-done:
+		return o.made, o.err
+	case <-ctx.Done():
+		var none T
+
+		return none, context.Cause(ctx)
+	}
+}
+
 // mostFunctions is how many are named.
 const mostFunctions = 24
 

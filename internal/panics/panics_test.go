@@ -92,3 +92,39 @@ func TestGroup_panicsWhereItIsWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Work that knows no context is left when its context ends, and what it makes after that is dropped. A panic is its error.
+func TestWithin_leavesWorkBehind(t *testing.T) {
+	t.Parallel()
+
+	none := func(int) { t.Error("what was given back was dropped") }
+
+	if made, err := panics.Within(t.Context(), func() (int, error) { return 1, nil }, none); made != 1 || err != nil {
+		t.Errorf("made %d, %v", made, err)
+	}
+
+	var e *panics.Error
+	if _, err := panics.Within(t.Context(), func() (int, error) { panic("swordfish") }, none); !errors.As(err, &e) {
+		t.Error(err)
+	}
+
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	goOn, dropped := make(chan struct{}), make(chan int)
+
+	cancel(late)
+
+	if made, err := panics.Within(ctx, func() (int, error) {
+		<-goOn
+
+		return 2, nil
+	}, func(made int) { dropped <- made }); made != 0 || !errors.Is(err, late) {
+		t.Errorf("made %d, %v", made, err)
+	}
+
+	close(goOn)
+
+	if made := <-dropped; made != 2 {
+		t.Errorf("dropped %d", made)
+	}
+}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -280,37 +279,8 @@ type interruptible struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (i interruptible) RoundTrip(r *http.Request) (*http.Response, error) {
-	type outcome struct {
-		response *http.Response
-		err      error
-	}
-
-	done, abandoned := make(chan outcome), r.Context().Done()
-
-	go func() {
-		var response *http.Response
-
-		err := panics.Do(func() (err error) {
-			response, err = i.RoundTripper.RoundTrip(r) //nolint:bodyclose // the caller's, or closed below
-
-			return err
-		})
-
-		select {
-		case done <- outcome{response, err}:
-		case <-abandoned:
-			if err == nil {
-				_ = response.Body.Close() // nobody reads it
-			}
-		}
-	}()
-
-	select {
-	case o := <-done:
-		return o.response, o.err
-	case <-abandoned:
-		return nil, context.Cause(r.Context())
-	}
+	return panics.Within(r.Context(), func() (*http.Response, error) { return i.RoundTripper.RoundTrip(r) },
+		func(response *http.Response) { _ = response.Body.Close() }) // nobody reads it
 }
 
 // authenticated is rest.TransportFor with connections of our own: those of client-go are shared by
