@@ -19,11 +19,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
 )
 
-// echo starts a server that says everything again.
-func echo(t *testing.T) string {
+// serves starts a server until the test ends.
+func serves(t *testing.T, network, address string, serve func(net.Conn)) net.Addr {
 	t.Helper()
 
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,21 @@ func echo(t *testing.T) string {
 				return // closed above
 			}
 
-			go func() {
-				_, _ = io.Copy(conn, conn) // until the client ends
-				_ = conn.Close()
-			}()
+			go serve(conn)
 		}
 	}()
 
-	return listener.Addr().String()
+	return listener.Addr()
+}
+
+// echo starts a server that says everything again.
+func echo(t *testing.T) string {
+	t.Helper()
+
+	return serves(t, "tcp", "127.0.0.1:0", func(conn net.Conn) {
+		_, _ = io.Copy(conn, conn) // until the client ends
+		_ = conn.Close()
+	}).String()
 }
 
 // inside is a name that only the network resolves, with the port of a server.
@@ -266,23 +273,7 @@ func TestDial_withAgentAndKnownHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { _ = listener.Close() })
-
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return // closed above
-			}
-
-			go func() { _ = agent.ServeAgent(keys, conn) }() // ends with the client
-		}
-	}()
+	serves(t, "unix", socket, func(conn net.Conn) { _ = agent.ServeAgent(keys, conn) }) // ends with the client
 
 	t.Setenv("SSH_AUTH_SOCK", socket)
 

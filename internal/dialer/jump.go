@@ -123,12 +123,15 @@ func (d *Dialer) connected(ctx context.Context) (*ssh.Client, error) {
 	}
 
 	d.client = client
+	ended := make(chan struct{})
 
 	go func() {
+		defer close(ended)
+
 		_ = client.Wait() // why it ended is what the connections through it are told
 		d.forget(client)
 	}()
-	go keepAlive(client)
+	go keepAlive(client, ended)
 
 	return client, nil
 }
@@ -269,15 +272,7 @@ func algorithmsOf(key ssh.PublicKey) []string {
 const alive = 15 * time.Second
 
 // keepAlive ends a connection to a jump host that says nothing any more: what goes through it would wait for ever.
-func keepAlive(client *ssh.Client) {
-	ended := make(chan struct{})
-
-	go func() {
-		defer close(ended)
-
-		_ = client.Wait()
-	}()
-
+func keepAlive(client *ssh.Client, ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:

@@ -98,7 +98,7 @@ func validateMachines(p Set) finding.List {
 		}
 
 		diags.Append(p.validateEndpoint(name, machine, endpoints)...)
-		diags.Append(p.validateMaintenanceAddress(name, machine, waiting)...)
+		diags.Append(p.validatePlace(name, "maintenance_address", machine.WaitsAt, waiting)...)
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
@@ -124,11 +124,7 @@ func (p Set) validateEndpoint(name string, m Machine, seen map[string]string) fi
 	return p.validatePlace(name, attribute, m.Endpoint, seen)
 }
 
-// validateMaintenanceAddress checks where one machine waits for its configuration, and that no other does there.
-func (p Set) validateMaintenanceAddress(name string, m Machine, seen map[string]string) finding.List {
-	return p.validatePlace(name, "maintenance_address", m.WaitsAt, seen)
-}
-
+// validatePlace checks a place of one machine, and that no other has it.
 func (p Set) validatePlace(name, attribute, place string, seen map[string]string) finding.List {
 	if place == "" {
 		return nil
