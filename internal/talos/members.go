@@ -66,8 +66,9 @@ func (m *Machine) forfeitLeadership(ctx context.Context) error {
 
 	_, err = s.machine.EtcdForfeitLeadership(transfer, &machineapi.EtcdForfeitLeadershipRequest{})
 
-	// The machine answers, and etcd tries on.
-	if transfer.Err() != nil && ctx.Err() == nil && s.alive() {
+	// The machine answers, and etcd tries on. The request carries its deadline, which either side sees pass first.
+	late := transfer.Err() != nil || status.Code(err) == codes.DeadlineExceeded
+	if late && ctx.Err() == nil && s.alive() {
 		if err := otherLeads(ctx, s); err != nil {
 			return fmt.Errorf("the member that Talos chose, the first other one, does not take over: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -199,6 +200,33 @@ func TestForfeitLeadership_toADeadMember(t *testing.T) {
 	if view := viewOf(t, leader); view.Leader != view.Member {
 		t.Errorf("%s leads, and not %s", view.Leader, view.Member)
 	}
+}
+
+// The deadline travels with the request: a machine whose clock is ahead ends the call before this side does.
+func TestForfeitLeadership_endedByTheMachine(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	machines, apis := controlPlanes(t, simulator, 3)
+
+	for i, api := range apis {
+		if view := viewOf(t, api); view.Leader != view.Member {
+			continue
+		}
+
+		machines[i].SetFault(sim.Fault{
+			Method: "EtcdForfeitLeadership", Code: codes.DeadlineExceeded, Message: "context deadline exceeded",
+		})
+
+		err := api.ForfeitLeadership(t.Context())
+		if err == nil || wait.IsPermanent(err) || !strings.Contains(err.Error(), "does not take over") {
+			t.Errorf("ended by the machine: %v", err)
+		}
+
+		return
+	}
+
+	t.Error("no member leads")
 }
 
 func TestEtcd_singleMemberKeepsWhatItIs(t *testing.T) {
