@@ -39,12 +39,15 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 		diags                    finding.List
 		drained, rebooted, wiped []string
 		emptied, expelled        []string
+		leaving, joining         []string
 		begun                    string
 	)
 
 	for _, step := range steps {
 		switch s := step.(type) {
 		case cluster.LeaveEtcd:
+			leaving = append(leaving, s.Machine)
+
 			if s.Drain {
 				emptied = append(emptied, s.Machine)
 			}
@@ -55,7 +58,9 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 		case cluster.Upgrade:
 			sortInto(s.Machine, s.Drain, &drained, &rebooted)
 		case cluster.ApplyConfig:
-			if s.Access == cluster.Member && s.Reboot != "" {
+			if s.Access == cluster.Maintenance {
+				joining = append(joining, s.Machine)
+			} else if s.Access == cluster.Member && s.Reboot != "" {
 				sortInto(s.Machine, s.Drain, &drained, &rebooted)
 			}
 		case cluster.Reset:
@@ -82,7 +87,8 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 	}
 
 	if len(wiped) > 0 {
-		diags.Append(finding.Warn("Machines will be "+p.wiped(), p.removalOf(wiped, emptied)))
+		diags.Append(finding.Warn("Machines will be "+p.wiped(),
+			p.removalOf(wiped, emptied)+p.beforeTheirVMs(wiped, leaving, joining)))
 	}
 
 	if len(expelled) > 0 {
@@ -145,6 +151,32 @@ func (p Set) removalOf(wiped, emptied []string) string {
 	}
 
 	return text
+}
+
+// beforeTheirVMs says what machines that leave need when they are virtual ones of the same configuration. Terraform
+// destroys what is taken out of a configuration before it updates what referred to it, unless that is created before it
+// is destroyed; a provider is not told which. leaving are the members of etcd among them, joining the machines that are new.
+func (p Set) beforeTheirVMs(wiped, leaving, joining []string) string {
+	if p.Host != nil {
+		return ""
+	}
+
+	text := fmt.Sprintf(" Until then %s: a VM of the same configuration needs create_before_destroy in its "+
+		"lifecycle, or Terraform destroys it first", finding.Verb(wiped, "it has to answer", "they have to answer"))
+
+	stays := 0
+
+	for _, name := range p.Names() {
+		if p.Machines[name].Group.Role == cluster.ControlPlane && !slices.Contains(joining, name) {
+			stays++
+		}
+	}
+
+	if before := stays + len(leaving); len(leaving) > 0 && stays < before/2+1 {
+		text += fmt.Sprintf(", and etcd loses its quorum with %s of its %d members", finding.Describe(leaving), before)
+	}
+
+	return text + "."
 }
 
 // sortInto lists a machine once, by what happens to it.

@@ -203,8 +203,8 @@ func serveOthers(
 		served, closed := make(chan *plugin.ReattachConfig), make(chan struct{})
 
 		go func() {
-			if err := tf6server.Serve(address, server,
-				tf6server.WithDebug(t.Context(), served, closed), tf6server.WithoutLogStderrOverride()); err != nil {
+			if err := tf6server.Serve(address, server, tf6server.WithDebug(t.Context(), served, closed),
+				tf6server.WithLoggingSink(t), tf6server.WithoutLogStderrOverride()); err != nil {
 				t.Errorf("serve %s: %v", address, err)
 			}
 		}()
