@@ -60,11 +60,16 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 
 // kubeletsSkewed names an API server that is older than what the kubelet of a worker is to
 // become. Where the control planes are the spec's own they went first, and those of other resources,
-// which may wait for this resource, are not waited for.
+// which may wait for this resource, are not waited for. An image that does not tell its version, such as one that
+// is pinned by its digest, is taken to have the one that is being reached.
 func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
-	to, known := kubenames.ImageVersion(u.image(m, Kubelet))
-	if u.want.OwnsControlPlane() || !known {
+	if u.want.OwnsControlPlane() {
 		return ""
+	}
+
+	to, known := kubenames.ImageVersion(u.image(m, Kubelet))
+	if !known {
+		to = u.target
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
