@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -15,7 +16,7 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 
 	behind := synced != "" && synced != u.target && (u.final || versions.MinorsBetween(synced, u.target) > 0)
 
-	if !u.want.OwnsControlPlane() || !behind && !u.proxyStale() {
+	if !u.want.OwnsControlPlane() || !behind && !u.proxyStale() && !u.sourcesChanged() {
 		return false
 	}
 
@@ -47,6 +48,20 @@ func (u kubernetesUpgrade) proxyStale() bool {
 	})
 }
 
+// sourcesChanged reports whether the manifests are made of something else than those that the cluster has. Talos creates
+// what is missing by itself, and changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
+func (u kubernetesUpgrade) sourcesChanged() bool {
+	return u.final && len(u.want.Kubernetes.Changed) > 0 && u.have.Kubernetes.Manifests != u.target &&
+		slices.ContainsFunc(u.want.sorted(ControlPlane), u.configured)
+}
+
+// configured reports whether a machine has the configuration that is wanted, which one that is locked need not have.
+func (u kubernetesUpgrade) configured(m Machine) bool {
+	s := u.have.Machines[m.Name]
+
+	return s.Access == Member && s.ConfigDigest == m.ConfigDigest
+}
+
 // sync brings the bootstrap manifests of a control plane to the cluster.
 func (u kubernetesUpgrade) sync(d *Decision) {
 	if !u.manifestsLeft() {
@@ -60,7 +75,12 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 		return
 	}
 
-	step := SyncManifests{Version: u.target, TalosVersion: OldestTalos(u.want, u.have)}
+	step := SyncManifests{Version: u.target, TalosVersion: OldestTalos(u.want, u.have), Keep: u.policy.KeepManifests}
+	changed := u.sourcesChanged()
+
+	if changed {
+		step.Changes = strings.Join(u.want.Kubernetes.Changed, "; ")
+	}
 
 	for _, m := range u.want.sorted(ControlPlane) {
 		s := u.have.Machines[m.Name]
@@ -80,7 +100,9 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 			return
 		}
 
-		step.Machine = cmp.Or(step.Machine, m.Name)
+		if step.Machine == "" && (!changed || u.configured(m)) {
+			step.Machine = m.Name
+		}
 	}
 
 	if step.Machine != "" {

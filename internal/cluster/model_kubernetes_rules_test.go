@@ -297,6 +297,10 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 
 // synced is that manifests are those of what all control planes of the spec run.
 func (j *judge) synced(step cluster.SyncManifests) {
+	if m, _ := j.want.Find(step.Machine); step.Changes != "" && j.meant[m.Name].digest != m.ConfigDigest {
+		j.fail("%q from another configuration than the wanted one", step)
+	}
+
 	for _, m := range j.want.Machines {
 		if m.Role != cluster.ControlPlane {
 			continue
@@ -369,7 +373,24 @@ func (j *judge) notUpgraded() []string {
 		missing = append(missing, "the bootstrap manifests are those of "+j.manifests)
 	}
 
+	if len(j.want.Kubernetes.Changed) > 0 && j.want.Kubernetes.Version != "" && !j.madeFromWanted() && !j.apiServersBehind() {
+		missing = append(missing, "the bootstrap manifests are not made of what is wanted")
+	}
+
 	return missing
+}
+
+// madeFromWanted is whether manifests were synced from a wanted configuration, where any control plane has one.
+func (j *judge) madeFromWanted() bool {
+	var wanted []string
+
+	for _, m := range j.want.Machines {
+		if m.Role == cluster.ControlPlane && j.meant[m.Name].digest == m.ConfigDigest {
+			wanted = append(wanted, m.ConfigDigest)
+		}
+	}
+
+	return len(wanted) == 0 || slices.Contains(wanted, j.madeFrom)
 }
 
 // apiServersBehind is true while another resource's API server is older than wanted.

@@ -213,7 +213,7 @@ func (s *site) showsImage(b *box, n *kubeNode, step cluster.UpgradeComponent) bo
 // syncManifests brings the manifests that a machine renders.
 func (s *site) syncManifests(op *operation, b *box, step cluster.SyncManifests, how mishap) {
 	s.simply(op, how, func() {
-		s.manifests = step.Version
+		s.manifests, s.madeFrom = step.Version, b.digest
 		s.proxy = b.kube.images[cluster.KubeProxy]
 	})
 

@@ -124,6 +124,10 @@ func (t *trial) randomKubernetes() {
 	if t.random.IntN(3) > 0 {
 		t.want.Kubernetes.Manifests = t.manifests
 	}
+
+	if t.random.IntN(3) == 0 {
+		t.want.Kubernetes.Changed = []string{"Flannel"}
+	}
 }
 
 // randomNaming picks where images come from, before and after.

@@ -88,6 +88,8 @@ type site struct {
 	// manifests is the version of the bootstrap manifests in the cluster, and pinned the
 	// versions of images that do not tell theirs.
 	manifests string
+	// madeFrom is the digest of the configuration that they are from, if this run synced them.
+	madeFrom string
 	// proxy is the image of kube-proxy's DaemonSet; empty where there is none.
 	proxy   string
 	pinned  map[string]string

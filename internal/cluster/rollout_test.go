@@ -256,7 +256,7 @@ func (t *trial) nothingLeft(manifests string) {
 	t.replaces()
 
 	want := t.want
-	want.Removed = nil
+	want.Removed, want.Kubernetes.Changed = nil, nil
 
 	if manifests != "" {
 		want.Kubernetes.Manifests = manifests

@@ -13,6 +13,7 @@ import (
 //	-- spec --                                    -- snapshot --
 //	kubernetes v1.36.3 via=v1.35.4                runs v1.34.2 cp-1 cp-2 w-1
 //	kubernetes v1.36.3 manifests=v1.35.4          runs cp-1 kube-apiserver=v1.36.3 kubelet=v1.34.2
+//	kubernetes v1.36.3 changed=Flannel,CoreDNS    policy keep-manifests
 //	cp-1 controlplane 10.0.0.1 images=my.reg/k8s  runs cp-1 kube-apiserver=v1.36.3(broken)
 //	cp-2 controlplane 10.0.0.2 no-proxy           cp-1 member stage=running ready pulled=v1.35.4
 //	w-1 worker 10.0.0.3 kubelet=my.reg/k@sha256:a w-1 member stage=running in-upgrade
@@ -34,6 +35,8 @@ func parseKubernetes(t *testing.T, spec *cluster.Spec, f []string) {
 			spec.Kubernetes.Via = strings.Split(value, ",")
 		case "manifests":
 			spec.Kubernetes.Manifests = value
+		case "changed":
+			spec.Kubernetes.Changed = strings.Split(value, ",")
 		default:
 			t.Fatalf("unknown setting %q", setting)
 		}

@@ -115,6 +115,8 @@ func parsePolicy(t *testing.T, policy *cluster.Policy, words []string) {
 			policy.Drain.Skip = true
 		case "drain-for-kubelet":
 			policy.DrainForKubelet = true
+		case "keep-manifests":
+			policy.KeepManifests = true
 		default:
 			t.Fatalf("unknown policy %q", word)
 		}

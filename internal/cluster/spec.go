@@ -71,6 +71,9 @@ type KubernetesSpec struct {
 	// Manifests is the version whose bootstrap manifests the cluster has, as recorded; empty
 	// when nobody knows.
 	Manifests string
+	// Changed is what bootstrap manifests are made of and that the configurations have otherwise than the cluster has its
+	// manifests from, a line for each.
+	Changed []string
 }
 
 // Machine is one wanted machine.
@@ -291,6 +294,8 @@ type Policy struct {
 	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts
 	// without its pods, so nothing else asks for that.
 	DrainForKubelet bool
+	// KeepManifests leaves objects in the cluster that are among its bootstrap manifests no more.
+	KeepManifests bool
 	// TryConfig gives a member a configuration on trial: it is only kept once the
 	// machine was reached again under it, and reverts by itself otherwise.
 	TryConfig bool

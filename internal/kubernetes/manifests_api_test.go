@@ -92,7 +92,7 @@ func testSyncEndpointDrops(t *testing.T, l *living) {
 
 			check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t,
 				configMap("a", "a", value), configMap("b", "a", value), configMap("c", "a", value), configMap("d", "a", value)),
-				talos))
+				talos, false))
 
 			for _, name := range []string{"a", "b", "c", "d"} {
 				if got := l.getConfigMap(t, name).Data["a"]; got != value {
@@ -116,7 +116,7 @@ func testSyncInterrupted(t *testing.T, l *living) {
 		client, objects := l.client(t), manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos))
 		done := make(chan error, 1)
 
-		go func() { done <- client.SyncManifests(ctx, objects, talos) }()
+		go func() { done <- client.SyncManifests(ctx, objects, talos, false) }()
 
 		eventually(t, func() error {
 			d, err := l.api.AppsV1().Deployments("kube-system").Get(t.Context(), "workload", metav1.GetOptions{})
@@ -153,7 +153,7 @@ func TestSyncManifests_withoutAnAnswer(t *testing.T) {
 			defer cancel()
 
 			err := ca.client(t, ca.apiServer(t, halfBroken).URL).SyncManifests(ctx, manifestsOf(t, configMap("ours", "a", "1")),
-				talos)
+				talos, false)
 			if err == nil || wait.IsPermanent(err) || !errors.Is(err, context.DeadlineExceeded) ||
 				!strings.Contains(err.Error(), "etcd is slow") {
 				t.Errorf("error %v, want one that may be repeated, with the reason", err)

@@ -83,6 +83,7 @@ func TestSyncManifests_onAnAPIServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *living){
 		"create, again, change, prune": testSyncRounds,
 		"adopts what Talos made":       testSyncAdopts,
+		"keeps what it may not prune":  testSyncKeeps,
 		"leaves another inventory":     testSyncLeavesAnotherInventory,
 		"names what is refused":        testSyncNamesWhatIsRefused,
 		"waits for what it changed":    testSyncWaits,
@@ -113,7 +114,7 @@ func (l *living) withoutManifests(t *testing.T) {
 
 		return err
 	})
-	check(t, l.client(t).SyncManifests(within(t, time.Minute), nil, ssaTalos))
+	check(t, l.client(t).SyncManifests(within(t, time.Minute), nil, ssaTalos, false))
 
 	if got := l.inventory(t); got != "" {
 		t.Fatalf("left in the inventory: %s", got)
@@ -131,7 +132,7 @@ func testSyncRounds(t *testing.T, l *living) {
 		t.Helper()
 
 		told = nil
-		check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, documents...), ssaTalos))
+		check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, documents...), ssaTalos, false))
 		slices.Sort(told)
 	}
 
@@ -188,11 +189,27 @@ func testSyncRounds(t *testing.T, l *living) {
 	l.getConfigMap(t, "theirs")
 }
 
+func testSyncKeeps(t *testing.T, l *living) {
+	t.Helper()
+
+	client, first, second := l.client(t), configMap("first", "a", "1"), configMap("second", "a", "1")
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, first, second), ssaTalos, false))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, first), ssaTalos, true))
+	l.getConfigMap(t, "second")
+
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, first), ssaTalos, false))
+
+	if _, err := l.api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "second",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what was kept is not pruned by the next sync that does: %v", err)
+	}
+}
+
 func testSyncAdopts(t *testing.T, l *living) {
 	t.Helper()
 	l.configMap(t, "coredns", "a", "1", "machined")
 
-	check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("coredns", "a", "2")), ssaTalos))
+	check(t, l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("coredns", "a", "2")), ssaTalos, false))
 
 	got := l.getConfigMap(t, "coredns")
 	if got.Data["a"] != "2" || got.Annotations["config.k8s.io/owning-inventory"] != constants.KubernetesBootstrapManifestsInventoryName {
@@ -211,7 +228,7 @@ func testSyncLeavesAnotherInventory(t *testing.T, l *living) {
 	check(t, err)
 
 	err = l.client(t).SyncManifests(within(t, time.Minute),
-		manifestsOf(t, configMap("first", "a", "1"), configMap("flux", "a", "2")), ssaTalos)
+		manifestsOf(t, configMap("first", "a", "1"), configMap("flux", "a", "2")), ssaTalos, false)
 	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "v1.ConfigMap/kube-system/flux") {
 		t.Errorf("error %v, want a permanent one that names the object", err)
 	}
@@ -235,14 +252,14 @@ func testSyncNamesWhatIsRefused(t *testing.T, l *living) {
 		"unknown kind": "{apiVersion: example.com/v1, kind: Gadget, metadata: {name: wrong, namespace: kube-system}}",
 	} {
 		for _, talos := range []string{ssaTalos, oldTalos} {
-			err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("right", "a", "1"), object), talos)
+			err := l.client(t).SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("right", "a", "1"), object), talos, false)
 			if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "wrong") || strings.Contains(fmt.Sprint(err), "\n") {
 				t.Errorf("%s, Talos %s: error %v, want a permanent one that names the object in one line", name, talos, err)
 			}
 		}
 	}
 
-	err := l.client(t).SyncManifests(within(t, time.Minute), nil, "edge")
+	err := l.client(t).SyncManifests(within(t, time.Minute), nil, "edge", false)
 	if !wait.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "read the version of Talos") {
 		t.Errorf("a Talos without a version: %v", err)
 	}
@@ -256,7 +273,7 @@ func testSyncWaits(t *testing.T, l *living) {
 	for _, talos := range []string{ssaTalos, ssaTalos, oldTalos, oldTalos} {
 		l.options.Await = 2 * time.Second
 		err := l.client(t).SyncManifests(within(t, time.Minute),
-			manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos)
+			manifestsOf(t, strings.ReplaceAll(workload, "app:1", "app:"+talos)), talos, false)
 
 		if err == nil || wait.IsPermanent(err) ||
 			!strings.Contains(err.Error(), "Deployment kube-system/workload: not available: 1 of 1 pods") {
@@ -269,8 +286,8 @@ func testSyncWaits(t *testing.T, l *living) {
 
 	// Without pods there is nothing to wait for.
 	check(t, client.SyncManifests(within(t, time.Minute),
-		manifestsOf(t, strings.Replace(workload, "replicas: 1", "replicas: 0", 1)), oldTalos))
-	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, widgetDefinition, widget), ssaTalos))
+		manifestsOf(t, strings.Replace(workload, "replicas: 1", "replicas: 0", 1)), oldTalos, false))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, widgetDefinition, widget), ssaTalos, false))
 
 	// The test is the controller of widgets.
 	done := make(chan error, 1)
@@ -281,7 +298,7 @@ func testSyncWaits(t *testing.T, l *living) {
 
 		l.reconcileWidget(t, 0, "Ready")
 
-		go func() { done <- client.SyncManifests(t.Context(), changed, ssaTalos) }()
+		go func() { done <- client.SyncManifests(t.Context(), changed, ssaTalos, false) }()
 
 		l.reconcileWidget(t, int64(size), status)
 
@@ -301,8 +318,8 @@ func testSyncBefore113(t *testing.T, l *living) {
 	client := l.client(t)
 
 	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t,
-		configMap("ours", "a", "1"), configMap("passing", "a", "1"), widgetDefinition, widget), oldTalos))
-	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos))
+		configMap("ours", "a", "1"), configMap("passing", "a", "1"), widgetDefinition, widget), oldTalos, false))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos, false))
 
 	if got := l.getConfigMap(t, "ours").Data["a"]; got != "2" {
 		t.Errorf("a = %s", got)
@@ -315,7 +332,7 @@ func testSyncBefore113(t *testing.T, l *living) {
 	}
 
 	versions := l.versions(t)
-	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos))
+	check(t, client.SyncManifests(within(t, time.Minute), manifestsOf(t, configMap("ours", "a", "2")), oldTalos, false))
 
 	if got := l.versions(t); got != versions {
 		t.Errorf("a second run wrote: %s, want %s", got, versions)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -183,12 +184,30 @@ func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c cluster.Comp
 	return machine.ApplyConfig(ctx, changed, cluster.Member, m.UUID)
 }
 
-// syncManifests brings the manifests that a control plane renders now to the cluster.
+// syncManifests brings the manifests that a control plane renders now to the cluster, again when it rendered others
+// meanwhile: Talos follows a change of its configuration a moment later.
 func (r *Runner) syncManifests(ctx context.Context, o stepRun, s cluster.SyncManifests) error {
-	manifests, err := r.Fleet.Machine(o.on).Manifests(ctx, o.images[cluster.KubeProxy])
-	if err != nil {
-		return err
+	var configuration []byte
+	if s.Changes != "" {
+		configuration = r.Configs[o.on.Name]
 	}
 
-	return r.Kubernetes.SyncManifests(ctx, manifests, s.TalosVersion)
+	read := func() ([]map[string]any, error) {
+		return r.Fleet.Machine(o.on).Manifests(ctx, o.images[cluster.KubeProxy], configuration)
+	}
+
+	manifests, err := read()
+
+	for err == nil {
+		if err = r.Kubernetes.SyncManifests(ctx, manifests, s.TalosVersion, s.Keep); err != nil {
+			break
+		}
+
+		synced := manifests
+		if manifests, err = read(); err == nil && reflect.DeepEqual(manifests, synced) {
+			break
+		}
+	}
+
+	return err
 }

@@ -70,8 +70,8 @@ type Machine interface {
 	AwaitKubelet(ctx context.Context, image string) error
 	// Manifests are the bootstrap manifests that a control plane renders from its
 	// configuration, as decoded JSON objects, for a Kubernetes whose kube-proxy has that
-	// image: while Talos has not rendered them anew yet the error says so.
-	Manifests(ctx context.Context, kubeProxy string) ([]map[string]any, error)
+	// image, and from that configuration where it is given: while Talos has not rendered them anew yet the error says so.
+	Manifests(ctx context.Context, kubeProxy string, configuration []byte) ([]map[string]any, error)
 	// PullImage makes a Member fetch an installer image; minutes on slow links.
 	// A Talos that cannot pull ahead does nothing. Safe to repeat.
 	PullImage(ctx context.Context, image string) error
@@ -166,11 +166,11 @@ type KubernetesUpgrade interface {
 	AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error
 	// SyncManifests applies bootstrap manifests, in the way of the oldest Talos among the
 	// control planes (talosVersion): by server-side apply with an inventory, after which
-	// what is not among them any more is pruned, from Talos 1.13 on. It waits until the
+	// what is not among them any more is pruned unless it is to be kept, from Talos 1.13 on. It waits until the
 	// workloads among them, changed or not, are rolled out on the nodes that are ready, as long
 	// as they make progress; that they are not yet is an error that may be repeated. Safe to
 	// repeat.
-	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string) error
+	SyncManifests(ctx context.Context, manifests []map[string]any, talosVersion string, keep bool) error
 }
 
 // Checks are the user's own, which say whether the cluster can do without the next machine.

@@ -25,6 +25,8 @@ type Changes struct {
 	// nodes are drained for their kubelets.
 	KubernetesVia []machineconfig.KubernetesVersion
 	DrainKubelet  bool
+	// KeepManifests leaves what is among the bootstrap manifests no more in the cluster.
+	KeepManifests bool
 	// HealthChecks have to pass before machines go out of service, and once they are back.
 	HealthChecks []healthcheck.Check
 	// Window is when machines may be taken out of service, and RefusesOutside whether plans that would do it at another
@@ -47,6 +49,7 @@ func (p Set) Policy(base cluster.Policy) cluster.Policy {
 	base.TryConfig = p.Changes.Try
 	base.Drain.Skip = p.Changes.Drain.Skip
 	base.DrainForKubelet = p.Changes.DrainKubelet
+	base.KeepManifests = p.Changes.KeepManifests
 
 	if p.Changes.Drain.Timeout > 0 {
 		base.Drain.Timeout = p.Changes.Drain.Timeout

@@ -95,6 +95,8 @@ type PriorState struct {
 	changes map[string][]machineconfig.Change
 	// Replace is why pods are replaced that were made with something else than is wanted now, by machine.
 	Replace map[string]string
+	// Manifests are changed in what they are made of, a line for each; see cluster.KubernetesSpec.Changed.
+	changedManifests []string
 }
 
 // NewPriorState works out what becomes of the machines of a record when a set p takes the place of prior: who leaves,
@@ -103,7 +105,7 @@ type PriorState struct {
 func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
 	record.Machines, record.Members = maps.Clone(record.Machines), maps.Clone(record.Members)
 	record.HostnameUnset = maps.Clone(record.HostnameUnset)
-	r := PriorState{Record: record}
+	r := PriorState{Record: record, changedManifests: p.changedManifests(prior)}
 	diags := r.compare(p, prior)
 
 	return r, diags

@@ -147,6 +147,8 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Rotates:          files.Rotates,
 	}
 
+	spec.Kubernetes.Changed = recorded.changedManifests
+
 	for _, g := range p.Groups {
 		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {
 			spec.Pools[g.Pool] = budget

@@ -13,7 +13,9 @@ func kubernetesScenarios() map[string]planScenario {
 	const (
 		mirror = "cluster:\n  apiServer:\n    image: registry.example.com/kube-apiserver:%[1]s\nmachine:\n  kubelet:\n    " +
 			"image: registry.example.com/kubelet:%[1]s-slim"
-		proxy  = "cluster:\n  proxy:\n    image: registry.example.com/kube-proxy:v1.31.0"
+		proxy    = "cluster:\n  proxy:\n    image: registry.example.com/kube-proxy:v1.31.0"
+		manifest = "cluster:\n  inlineManifests:\n    - name: %[1]s\n      contents: |\n        apiVersion: v1\n" +
+			"        kind: ConfigMap\n        metadata: {name: %[1]s, namespace: kube-system}\n        data: %[2]s"
 		pinned = "cluster:\n  scheduler:\n    image: registry.example.com/kube-scheduler@sha256:%s"
 	)
 
@@ -59,6 +61,17 @@ func kubernetesScenarios() map[string]planScenario {
 		"kubernetes-machine": {
 			says: "The version in the handle of a control plane of its own changes.", kind: "talosop_machine",
 			before: machine("v1.35.2"), after: machine("v1.36.3"),
+		},
+		"manifests-changed": {
+			says:   "What bootstrap manifests are made of is another, and the version stays.",
+			before: patched(running("v1.36.3", 1), fmt.Sprintf(manifest, "one", "{}")),
+			after: patched(running("v1.36.3", 1), fmt.Sprintf(manifest, "two", "{}")+"\n  proxy: {mode: ipvs}\n"+
+				"  network: {cni: {name: none}}"),
+		},
+		"manifests-kept": {
+			says:   "A bootstrap manifest goes, and its object stays.",
+			before: patched(running("v1.36.3", 1), fmt.Sprintf(manifest, "one", "{}")),
+			after:  with(running("v1.36.3", 1), false, "prune_bootstrap_manifests"),
 		},
 		"kubernetes-repository": {
 			says:   "The version stays, and its images come from another repository.",

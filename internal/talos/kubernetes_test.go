@@ -31,7 +31,7 @@ func TestManifests_followTheConfiguration(t *testing.T) {
 
 	rendered := func(image string) {
 		must(t, wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
-			objects, err := api.Manifests(ctx, image)
+			objects, err := api.Manifests(ctx, image, nil)
 			if err == nil && len(objects) == 0 {
 				err = errors.New("no objects")
 			}
@@ -46,21 +46,21 @@ func TestManifests_followTheConfiguration(t *testing.T) {
 
 	rendered(before)
 
-	if _, err := api.Manifests(ctx, after); !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
+	if _, err := api.Manifests(ctx, after, nil); !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) {
 		t.Errorf("before it is applied: %v", err)
 	}
 
 	must(t, api.ApplyConfig(ctx, replaced(t, config, before, after), cluster.Member, m.UUID()))
 	rendered(after)
 
-	if _, err := api.Manifests(ctx, before); !errors.Is(err, talos.ErrInProgress) {
+	if _, err := api.Manifests(ctx, before, nil); !errors.Is(err, talos.ErrInProgress) {
 		t.Errorf("after another one is applied: %v", err)
 	}
 
 	_, worker := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeWorker)
 	err := wait.Until(ctx, 5*time.Millisecond, func(ctx context.Context) error {
 		// It installs itself and reboots first.
-		_, err := worker.Manifests(ctx, "")
+		_, err := worker.Manifests(ctx, "", nil)
 		if err != nil && !errors.Is(err, talos.ErrUnreachable) && !errors.Is(err, talos.ErrMaintenance) {
 			err = wait.Permanent(err)
 		}

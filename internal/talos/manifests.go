@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -25,11 +26,11 @@ import (
 //
 // Since what is missing may be pruned from the cluster, it is ErrInProgress as long as Talos
 // is not done: when nothing is rendered, when kube-proxy is enabled and not rendered, or
-// rendered with another image than kubeProxy where that is not empty, and when an extra
-// manifest is not there. That may last, if its URL answers no more: Talos has what it
+// rendered with another image than kubeProxy where that is not empty, when it is not what configuration says, where that
+// is given, and when an extra manifest is not there. That may last, if its URL answers no more: Talos has what it
 // downloaded in memory, and downloads again after each boot (Talos 1.13,
 // ExtraManifestController).
-func (m *Machine) Manifests(ctx context.Context, kubeProxy string) ([]map[string]any, error) {
+func (m *Machine) Manifests(ctx context.Context, kubeProxy string, configuration []byte) ([]map[string]any, error) {
 	var objects []map[string]any
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
@@ -37,7 +38,7 @@ func (m *Machine) Manifests(ctx context.Context, kubeProxy string) ([]map[string
 			return err
 		}
 
-		objects, err = m.manifests(ctx, s, kubeProxy)
+		objects, err = m.manifests(ctx, s, kubeProxy, configuration)
 
 		return err
 	})
@@ -48,7 +49,9 @@ func (m *Machine) Manifests(ctx context.Context, kubeProxy string) ([]map[string
 	return objects, nil
 }
 
-func (m *Machine) manifests(ctx context.Context, s *session, kubeProxy string) ([]map[string]any, error) {
+func (m *Machine) manifests(
+	ctx context.Context, s *session, kubeProxy string, configuration []byte,
+) ([]map[string]any, error) {
 	manifests, err := bounded(ctx, m, s.manifests)
 	if err != nil {
 		return nil, err
@@ -66,6 +69,10 @@ func (m *Machine) manifests(ctx context.Context, s *session, kubeProxy string) (
 	}
 
 	if err := complete(manifests, extra); err != nil {
+		return nil, err
+	}
+
+	if err := takenOver(configuration, rendered, extra); err != nil {
 		return nil, err
 	}
 
@@ -156,6 +163,40 @@ func complete(manifests []*k8s.Manifest, extra []k8s.ExtraManifest) error {
 	default:
 		return nil
 	}
+}
+
+// takenOver is an error while what Talos renders manifests from is not what a configuration says, which it follows a
+// moment later.
+func takenOver(configuration []byte, rendered *k8s.BootstrapManifestsConfigSpec, extra []k8s.ExtraManifest) error {
+	if configuration == nil {
+		return nil
+	}
+
+	provider, err := configloader.NewFromBytes(configuration)
+	if err != nil {
+		return fmt.Errorf("read the wanted configuration: %w", err)
+	}
+
+	wanted, there := map[string]string{}, map[string]string{}
+	for _, inline := range provider.K8sInlineManifestConfigs() {
+		wanted[inline.Name()] = inline.Contents()
+	}
+
+	for _, e := range extra {
+		if e.URL == "" {
+			there[e.Name] = e.InlineManifest
+		}
+	}
+
+	proxy, dns := provider.K8sProxyConfig(), provider.K8sCoreDNSConfig()
+
+	if !maps.Equal(wanted, there) || rendered.ProxyEnabled != (proxy != nil && proxy.Enabled()) ||
+		rendered.CoreDNSEnabled != (dns != nil && dns.Enabled()) ||
+		rendered.FlannelEnabled != (provider.K8sFlannelCNIConfig() != nil) {
+		return fmt.Errorf("%w: Talos has not taken its configuration over to the manifests yet", ErrInProgress)
+	}
+
+	return nil
 }
 
 // manifestName is the name of an extra manifest without what may be secret in a URL.

@@ -76,8 +76,9 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 	t.Parallel()
 
 	const (
-		older = "registry.k8s.io/kube-proxy:v1.35.2"
-		newer = "registry.k8s.io/kube-proxy:v1.36.2"
+		older  = "registry.k8s.io/kube-proxy:v1.35.2"
+		newer  = "registry.k8s.io/kube-proxy:v1.36.2"
+		planes = "version: v1alpha1\nmachine: {type: controlplane}\ncluster:\n  network: {cni: {name: none}}\n"
 	)
 
 	var (
@@ -97,6 +98,8 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 	tests := map[string]struct {
 		resources []resource.Resource
 		image     string
+		// configuration is the wanted one, where it matters.
+		configuration []byte
 		// want are the objects' kinds and names; without them it is not done, and says this.
 		want []string
 		says string
@@ -144,6 +147,21 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 		},
 		"nothing but extra ones": {resources: append(slices.Clone(loaded), rendered(false), extras(inline, remote)),
 			says: "has not rendered any yet"},
+		"from the wanted configuration": {
+			resources:     []resource.Resource{loaded[0], proxy, token, rendered(true), extras(inline)},
+			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  inlineManifests: [{name: motd, contents: '{}'}]\n"),
+			want:          []string{"Secret bootstrap", "DaemonSet kube-proxy", "ServiceAccount kube-proxy", "ConfigMap motd"},
+		},
+		"an inline one is still another": {
+			resources:     []resource.Resource{loaded[0], proxy, token, rendered(true), extras(inline)},
+			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  inlineManifests: [{name: motd, contents: '{a: 1}'}]\n"),
+			says:          "has not taken its configuration over",
+		},
+		"kube-proxy is still enabled": {
+			resources:     []resource.Resource{proxy, token, rendered(true), extras()},
+			configuration: []byte(planes + "  coreDNS: {disabled: true}\n  proxy: {disabled: true}\n"),
+			says:          "has not taken its configuration over",
+		},
 		"nothing at all": {resources: []resource.Resource{rendered(false), extras()},
 			says: "has not rendered any yet"},
 		"nothing, as on a worker": {says: "renders none"},
@@ -158,7 +176,7 @@ func TestManifests_onceTheyAreComplete(t *testing.T) {
 				owned[i] = r.DeepCopy()
 			}
 
-			objects, err := withResources(t, owned...).Manifests(t.Context(), test.image)
+			objects, err := withResources(t, owned...).Manifests(t.Context(), test.image, test.configuration)
 
 			if test.says != "" {
 				if !errors.Is(err, ErrInProgress) || wait.IsPermanent(err) || !strings.Contains(err.Error(), test.says) ||
@@ -201,7 +219,7 @@ func TestManifests_areJSON(t *testing.T) {
 		"list": []any{int64(1), "a", true},
 	}
 
-	objects, err := withResources(t, rendered(false), manifest("00-whole", whole)).Manifests(t.Context(), "")
+	objects, err := withResources(t, rendered(false), manifest("00-whole", whole)).Manifests(t.Context(), "", nil)
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("objects %v, %v", objects, err)
 	}
@@ -275,7 +293,7 @@ func TestResources_ofNoMember(t *testing.T) {
 		t.Errorf("resources: %v", err)
 	}
 
-	if _, err := m.Manifests(t.Context(), ""); !errors.Is(err, ErrMaintenance) {
+	if _, err := m.Manifests(t.Context(), "", nil); !errors.Is(err, ErrMaintenance) {
 		t.Errorf("manifests: %v", err)
 	}
 }

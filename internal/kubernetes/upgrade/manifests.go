@@ -41,7 +41,7 @@ const syncBound = 3 * time.Minute
 // cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
 // with the inventory of Talos, adopting objects that are in no inventory; objects with
 // immutable fields that differ are not recreated; what is in the inventory and not among the
-// manifests is deleted; the wait ends early when an object other than a workload cannot be
+// manifests is deleted, or with keep left where it is and in the inventory; the wait ends early when an object other than a workload cannot be
 // reconciled. For older ones objects are created or updated, nothing is deleted, and only
 // workloads are waited for.
 //
@@ -50,13 +50,15 @@ const syncBound = 3 * time.Minute
 // again. Everything else is permanent: the API refuses an object, or one that is no workload
 // is not reconciled in time. The error names it. Idempotent: what is as it should be is neither
 // written nor waited for. Destructive for what it prunes.
-func (u *Upgrade) SyncManifests(ctx context.Context, objects []map[string]any, talosVersion string) error {
+func (u *Upgrade) SyncManifests(
+	ctx context.Context, objects []map[string]any, talosVersion string, keep bool,
+) error {
 	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
 	if err != nil {
 		return wait.Permanent(fmt.Errorf("sync manifests: read the version of Talos: %w", err))
 	}
 
-	apply := u.applyManifests
+	apply := u.applyManifests(keep)
 	if !talos.SupportsSSAManifestSync() {
 		apply = u.updateManifests
 	}
@@ -185,8 +187,16 @@ func (u *Upgrade) manager(ctx context.Context, requests *api.Failover) (*ssa.Man
 }
 
 // applyManifests is Talos 1.13, pkg/cluster/kubernetes/talos_managed.go syncManifestsSSA.
-func (u *Upgrade) applyManifests(
-	ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured,
+func (u *Upgrade) applyManifests(keep bool) applyFunc {
+	return func(
+		ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured,
+	) (object.ObjMetadataSet, error) {
+		return u.apply(ctx, requests, objects, keep)
+	}
+}
+
+func (u *Upgrade) apply(
+	ctx context.Context, requests *api.Failover, objects []*unstructured.Unstructured, keep bool,
 ) (object.ObjMetadataSet, error) {
 	manager, err := u.manager(ctx, requests)
 	if err != nil {
@@ -197,6 +207,7 @@ func (u *Upgrade) applyManifests(
 	changes, err := manager.Apply(ctx, objects, ssa.ApplyOptions{
 		InventoryPolicy: ssa.InventoryPolicyAdoptIfNoInventory,
 		WaitTimeout:     u.api.Options.Await,
+		NoPrune:         keep,
 	})
 
 	var changed object.ObjMetadataSet

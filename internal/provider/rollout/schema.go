@@ -33,6 +33,7 @@ type Changes struct {
 	SnapshotFolder types.String `tfsdk:"etcd_snapshot_folder"`
 	KubernetesVia  types.List   `tfsdk:"kubernetes_upgrade_via"`
 	DrainKubelet   types.Bool   `tfsdk:"drain_before_kubelet_upgrade"`
+	PruneManifests types.Bool   `tfsdk:"prune_bootstrap_manifests"`
 	HealthChecks   types.Map    `tfsdk:"health_checks"`
 	Window         types.Object `tfsdk:"maintenance_window"`
 }
@@ -121,6 +122,11 @@ func Attributes() map[string]schema.Attribute {
 				tf.TerraformOnly,
 		},
 		"maintenance_window": windowAttribute(),
+		"prune_bootstrap_manifests": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether objects are deleted that are among the bootstrap manifests no more when those are " +
+				"synced (default `true`; Talos 1.13 and newer)." + tf.TerraformOnly,
+		},
 		"drain_before_kubelet_upgrade": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether a node is drained, as `drain` says, before the kubelet of its machine " +
@@ -165,8 +171,9 @@ func Untold() Changes {
 		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
-		HealthChecks: healthchecks.Untold(),
-		Window:       types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
+		PruneManifests: types.BoolNull(),
+		HealthChecks:   healthchecks.Untold(),
+		Window:         types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
 	}
 }
 
@@ -179,6 +186,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	p.Changes.AllowUntested = r.Truth(m.AllowUntested, false)
 	p.Changes.Snapshots = r.Text(m.SnapshotFolder)
 	p.Changes.DrainKubelet = r.Truth(m.DrainKubelet, false)
+	p.Changes.KeepManifests = !r.Truth(m.PruneManifests, true)
 	p.Changes.HealthChecks = healthchecks.Read(ctx, m.HealthChecks)
 
 	for _, text := range r.Texts(m.UpgradeVia) {

@@ -74,7 +74,13 @@ func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 		}
 	}
 
+	extra := k8s.ExtraManifestsConfigSpec{}
+
 	for _, inline := range cfg.K8sInlineManifestConfigs() {
+		extra.ExtraManifests = append(extra.ExtraManifests, k8s.ExtraManifest{
+			Name: inline.Name(), Priority: "99", InlineManifest: inline.Contents(),
+		})
+
 		items, err := parseManifest(strings.NewReader(inline.Contents()))
 		if err != nil {
 			return fmt.Errorf("parse manifest %s: %w", inline.Name(), err)
@@ -82,6 +88,9 @@ func (c *Controllers) publishManifests(cfg talosconfig.Config) error {
 
 		manifests["99-"+inline.Name()] = items
 	}
+
+	machined.Modify(c.Boot, k8s.NewExtraManifestsConfig(),
+		func(r *k8s.ExtraManifestsConfig) { *r.TypedSpec() = extra })
 
 	return c.replaceManifests(manifests)
 }

@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// inlineManifests is the argument that gives a cluster ConfigMaps of its own, each with one value.
+func inlineManifests(values map[string]string, extra string) string {
+	var patch strings.Builder
+
+	patch.WriteString("cluster:\n  inlineManifests:\n")
+
+	for _, name := range []string{"first", "second"} {
+		if value, ok := values[name]; ok {
+			fmt.Fprintf(&patch, "    - name: %s\n      contents: |\n        apiVersion: v1\n        kind: ConfigMap\n"+
+				"        metadata: {name: %s, namespace: kube-system}\n        data: {value: %q}\n", name, name, value)
+		}
+	}
+
+	return fmt.Sprintf("cluster_config_patches = [<<-EOT\n%sEOT\n]\n%s\n", patch.String(), extra)
+}
+
+// What bootstrap manifests are made of changes, and the cluster follows in the same apply: objects change and go, and the
+// plan names them. An apply that ends before that goes on with it.
+func TestAccManifests_followTheirSources(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 0)
+		w := clitest.NewWorkspace(t, cli)
+		write := func(arguments string) {
+			w.Write("main.tf", secretsProvider+secretsHCL+s.controlPlaneHCL(arguments))
+		}
+
+		write(inlineManifests(map[string]string{"first": "1", "second": "1"}, ""))
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the create")
+
+		bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+		maps := s.nodes(t, bundle).CoreV1().ConfigMaps("kube-system")
+		holds := func(name, want string) {
+			t.Helper()
+
+			live, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+			if got := live.Data["value"]; err != nil || got != want {
+				t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
+			}
+		}
+
+		holds("first", "1")
+		write(inlineManifests(map[string]string{"first": "2", "second": "1"}, ""))
+		says(t, w.MustRun("plan"), "apply configuration to cp-1 (no reboot)",
+			"sync the bootstrap manifests of Kubernetes v1.36.2 from cp-1: inline manifest first (ConfigMap kube-system/first)")
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after a change of a manifest")
+		holds("first", "2")
+		holds("second", "1")
+
+		write(inlineManifests(map[string]string{"first": "3"}, "prune_bootstrap_manifests = false"))
+		says(t, w.MustRun("plan"), "(nothing is pruned): without inline manifest second (ConfigMap kube-system/second); inline manifest first")
+		w.MustRun("apply", "-auto-approve")
+		holds("first", "3")
+		holds("second", "1")
+
+		s.controlPlane[2].SetFault(sim.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
+		write(inlineManifests(map[string]string{"first": "4"}, `timeouts = { update = "`+hanging+`" }`))
+
+		if w.Run("apply", "-auto-approve").Exit == 0 {
+			t.Error("an apply succeeds although cp-3 takes no configuration")
+		}
+
+		s.controlPlane[2].ClearFaults()
+		write(inlineManifests(map[string]string{"first": "4"}, ""))
+		says(t, w.MustRun("plan"), "from cp-1: inline manifest first (ConfigMap kube-system/first)")
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after a manifest went")
+		holds("first", "4")
+
+		if _, err := maps.Get(t.Context(), "second", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("second is left: %v", err)
+		}
+	})
+}
