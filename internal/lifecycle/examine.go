@@ -49,7 +49,7 @@ func (o *observer) askOnce(ctx context.Context, machines []cluster.Machine) {
 	var asked []<-chan struct{}
 
 	for _, m := range machines {
-		answered, _ := o.ask(ctx, m)
+		answered, _ := o.askMachine(ctx, m)
 		asked = append(asked, answered)
 	}
 

@@ -46,7 +46,14 @@ type observer struct {
 	// peers are the control planes that etcd named and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
+	asked  map[string]question      // the last of each
 	epoch  map[string]int           // grows with each change; older answers are stale
+}
+
+// question is when a machine, or Kubernetes, was asked, and after how many changes.
+type question struct {
+	at    time.Time
+	epoch int
 }
 
 func newObserver(r *Runner, want cluster.Spec) *observer {
@@ -55,6 +62,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 		slots:  make(chan struct{}, atOnce),
 		states: map[string]cluster.MachineState{},
 		asking: map[string]chan struct{}{},
+		asked:  map[string]question{},
 		epoch:  map[string]int{},
 		next:   make(chan struct{}),
 	}
@@ -62,10 +70,14 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 
 // observe returns the newest snapshot that can be had without waiting for
 // machines that do not answer.
-func (o *observer) observe(ctx context.Context) cluster.Snapshot {
+func (o *observer) observe(ctx context.Context) cluster.Snapshot { return o.look(ctx, true) }
+
+// look is observe; unless all are to be asked, those are not that were within the last interval and have not been changed
+// since: a step that ended on one of a thousand machines is no news of the others.
+func (o *observer) look(ctx context.Context, all bool) cluster.Snapshot {
 	begun := time.Now()
 
-	o.askAll(ctx)
+	o.ask(ctx, all)
 
 	have := o.snapshot()
 	have.Founder = o.founder()
@@ -78,7 +90,12 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 	o.addViews(&have)
 
 	o.mu.Lock()
-	o.last, o.begun = have, begun
+	o.last = have
+
+	if all {
+		o.begun = begun
+	}
+
 	close(o.next)
 	o.next = make(chan struct{})
 	o.mu.Unlock()
@@ -112,7 +129,7 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// latest is the last snapshot, when its observation was begun, and what is closed with the next one.
+// latest is the last snapshot, when the last observation of all machines was begun, and what is closed with the next one.
 func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,9 +137,9 @@ func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan
 	return o.last, o.begun, o.next
 }
 
-// askAll asks the Kubernetes API and every machine that is not being asked
-// already, and waits for the answers that are worth waiting for.
-func (o *observer) askAll(ctx context.Context) {
+// ask asks the Kubernetes API and every machine that is not being asked already, or all but those that were just asked,
+// and waits for the answers that are worth waiting for.
+func (o *observer) ask(ctx context.Context, all bool) {
 	var silent, needed []<-chan struct{}
 
 	sort := func(answered <-chan struct{}, silentBefore bool) {
@@ -133,10 +150,14 @@ func (o *observer) askAll(ctx context.Context) {
 		}
 	}
 
-	sort(o.askKubernetes(ctx))
+	if all || !o.justAsked("") {
+		sort(o.askKubernetes(ctx))
+	}
 
 	for _, m := range o.machines() {
-		sort(o.ask(ctx, m))
+		if all || !o.justAsked(m.Name) {
+			sort(o.askMachine(ctx, m))
+		}
 	}
 
 	for _, answered := range needed {
@@ -153,6 +174,17 @@ func (o *observer) askAll(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// justAsked reports whether an answer is to be had that is as new as those of an interval, and of a machine that was not
+// changed since.
+func (o *observer) justAsked(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	last, ok := o.asked[name]
+
+	return ok && last.epoch == o.epoch[name] && time.Since(last.at) < o.runner.interval()
 }
 
 // machines are all that are asked: those of the run, and the other control planes.
@@ -182,7 +214,7 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	}
 
 	answer := make(chan struct{})
-	o.asking[""] = answer
+	o.asking[""], o.asked[""] = answer, question{time.Now(), o.epoch[""]}
 
 	go func() {
 		defer close(answer)
@@ -215,9 +247,9 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	return answer, silentBefore
 }
 
-// ask starts asking a machine, unless that is under way, and returns the channel
+// askMachine starts asking a machine, unless that is under way, and returns the channel
 // that is closed with the answer, and whether the machine was silent before.
-func (o *observer) ask(ctx context.Context, m cluster.Machine) (answered <-chan struct{}, silentBefore bool) {
+func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered <-chan struct{}, silentBefore bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -233,8 +265,8 @@ func (o *observer) ask(ctx context.Context, m cluster.Machine) (answered <-chan 
 	}
 
 	answer := make(chan struct{})
-	o.asking[m.Name] = answer
 	epoch := o.epoch[m.Name]
+	o.asking[m.Name], o.asked[m.Name] = answer, question{time.Now(), epoch}
 
 	go func() {
 		o.slots <- struct{}{}
@@ -436,6 +468,12 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 		o.mu.Unlock()
 	}
 
+	if showsInKubernetes(step) {
+		o.mu.Lock()
+		o.epoch[""]++
+		o.mu.Unlock()
+	}
+
 	o.update(name, func(s *cluster.MachineState) {
 		s.Busy, s.InUpgrade, s.BeginsEtcd = "", false, false
 
@@ -473,6 +511,19 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			s.Images[step.Component] = step.Image
 		}
 	})
+}
+
+// showsInKubernetes is whether Kubernetes may tell something else once a step has ended. What a machine does after it
+// was given its configuration shows when it shows.
+func showsInKubernetes(step cluster.Step) bool {
+	switch step := step.(type) {
+	case cluster.ApplyConfig:
+		return step.Access == cluster.Member
+	case cluster.PullImages, cluster.WriteMeta:
+		return false
+	default:
+		return true
+	}
 }
 
 // operated notes that an operation was done.

@@ -202,7 +202,8 @@ func (r *Runner) loop(
 	ctx context.Context, want cluster.Spec, watch *observer, work *work, decide func(cluster.Snapshot) cluster.Decision,
 ) (Result, error) {
 	for {
-		have := watch.observe(ctx)
+		begun := time.Now()
+		have := watch.look(ctx, work.whole)
 		decision := decide(have)
 
 		if len(decision.Refusals) > 0 {
@@ -235,6 +236,8 @@ func (r *Runner) loop(
 		if err := work.start(ctx, decision.Steps, watch, have); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)
 		}
+
+		work.lull = min(time.Since(begun), r.interval())
 
 		if err := work.nextEvent(ctx, r.pause(decision, have), watch); err != nil {
 			return r.giveUp(ctx, want, watch, work, decision, err)

@@ -41,6 +41,10 @@ type work struct {
 	fetched bool
 	// stale is sent to by steps that wait for a new observation.
 	stale chan struct{}
+	// whole is whether the next observation is to be one of all machines, and lull how long steps are waited for that end
+	// close together before it.
+	whole bool
+	lull  time.Duration
 	// ending is closed when the run gives up: nothing goes out of service any more.
 	ending chan struct{}
 	end    func()
@@ -79,6 +83,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		gate:      newLeaseGate(r.Lock),
 		checks:    newCheckGate(r.Checks),
 		stale:     make(chan struct{}, 1),
+		whole:     true,
 		ending:    ending,
 		end:       sync.OnceFunc(func() { close(ending) }),
 	}
@@ -318,6 +323,8 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 
+	w.whole = true
+
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -326,7 +333,9 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	case <-w.stale:
 		return nil
 	case end := <-w.ended:
-		return w.settleAll(end, watch)
+		w.whole = false
+
+		return w.settleAll(ctx, end, watch)
 	case a := <-w.gate.acquired:
 		return w.gate.take(a)
 	case err := <-w.checks.answered:
@@ -336,18 +345,27 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	}
 }
 
-// settleAll takes note of a step that ended, and of all others that have: the next observation
-// asks every machine, and is made once for all of them.
-func (w *work) settleAll(end outcome, watch *observer) error {
+// settleAll takes note of a step that ended, and of others that end as soon as the last round took: with a thousand
+// machines a round for each would never come to an end.
+func (w *work) settleAll(ctx context.Context, end outcome, watch *observer) error {
+	lull := time.NewTimer(w.lull)
+	defer lull.Stop()
+
 	for {
 		if err := w.settle(end, watch); err != nil {
 			return err
 		}
 
+		if w.idle() {
+			return nil
+		}
+
 		select {
 		case end = <-w.ended:
-		default:
+		case <-lull.C:
 			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -58,13 +58,30 @@ func (m worker) Observe(context.Context) cluster.MachineState {
 func (m worker) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
 	m.of.all.Done()
 	m.of.all.Wait()
+	m.register()
 
+	return nil
+}
+
+// register has the node of a machine in Kubernetes.
+func (m worker) register() {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 
 	m.of.nodes = append(m.of.nodes, cluster.Node{Name: m.want.Name, Ready: true})
+}
 
-	return nil
+// many are workers that wait for their configurations.
+func many(machines int) (want cluster.Spec, configs map[string][]byte) {
+	want, configs = cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true}, map[string][]byte{}
+
+	for i := range machines {
+		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
+			ConfigDigest: "new"}
+		want.Machines, configs[m.Name] = append(want.Machines, m), []byte("config")
+	}
+
+	return want, configs
 }
 
 // Steps that end together are noted together: the machines are not all asked again after each of them.
@@ -76,15 +93,7 @@ func TestRunner_observesOnceForStepsThatEndTogether(t *testing.T) {
 	site := &workers{}
 	site.all.Add(machines)
 
-	want := cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true}
-	configs := map[string][]byte{}
-
-	for i := range machines {
-		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
-			ConfigDigest: "new"}
-		want.Machines, configs[m.Name] = append(want.Machines, m), []byte("config")
-	}
-
+	want, configs := many(machines)
 	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
 		Interval: time.Second}
 
@@ -95,6 +104,57 @@ func TestRunner_observesOnceForStepsThatEndTogether(t *testing.T) {
 
 	// Once before, once after, and a few times more where some end late.
 	if rounds := site.observed.Load() / machines; rounds > machines/3 {
+		t.Errorf("every machine was asked %d times", rounds)
+	}
+}
+
+// oneByOne are machines that take their configurations one after the other, each once the step before is noted.
+type oneByOne struct {
+	*workers
+
+	turns chan struct{}
+}
+
+type patient struct {
+	worker
+
+	turns chan struct{}
+}
+
+func (o oneByOne) Machine(m cluster.Machine) lifecycle.Machine {
+	return patient{worker{of: o.workers, want: m}, o.turns}
+}
+
+func (p patient) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
+	<-p.turns
+	p.register()
+
+	return nil
+}
+
+// A step that ends on one machine is no news of the others: they are asked with the interval, however many steps end.
+func TestRunner_asksAgainWhereAStepEnded(t *testing.T) {
+	t.Parallel()
+
+	const machines = 60
+
+	site := oneByOne{&workers{}, make(chan struct{}, machines)}
+	site.turns <- struct{}{}
+
+	want, configs := many(machines)
+	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
+		Interval: 2 * time.Second, Events: func(e lifecycle.Event) {
+			if e.State == lifecycle.StepFinished {
+				site.turns <- struct{}{}
+			}
+		}}
+
+	result, err := runner.Converge(bounded(t), want)
+	if err != nil || len(result.Done) != machines {
+		t.Fatalf("%d steps were done: %v", len(result.Done), err)
+	}
+
+	if rounds := site.observed.Load() / machines; rounds > machines/6 {
 		t.Errorf("every machine was asked %d times", rounds)
 	}
 }
