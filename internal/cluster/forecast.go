@@ -290,7 +290,10 @@ func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 }
 
 // boot begins the etcd of a machine of the model that was told to leave it: it joins again after a reboot.
+// What was staged for it becomes the active configuration.
 func (s *MachineState) boot() {
+	s.ConfigDigest, s.StagedDigest = cmp.Or(s.StagedDigest, s.ConfigDigest), ""
+
 	if s.EtcdService == ServiceFinished {
 		s.Stage, s.EtcdService = StageBooting, ServicePreparing
 	}
@@ -307,6 +310,14 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 		named = m.Images.At(want.Kubernetes.Version, step.Kubernetes)
 	}
 
+	if step.Staged != "" {
+		state.StagedDigest, state.RebootFor = step.Digest, nil
+		s.Machines[m.Name] = state
+
+		return
+	}
+
+	state.StagedDigest = ""
 	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
 	state.Keys = step.Keys
 

@@ -99,7 +99,7 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 			record[m.Name] = cluster.MachineState{
 				Access: s.Access, Role: m.Role, Stage: s.Stage, Ready: s.Ready, UUID: s.UUID, BootID: s.BootID,
 				TalosVersion: s.TalosVersion, Schematic: s.Schematic, Platform: s.Platform, NodeName: s.NodeName,
-				ConfigDigest: s.ConfigDigest, Images: s.Images, Meta: s.Meta, RebootFor: s.RebootFor,
+				ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Images: s.Images, Meta: s.Meta, RebootFor: s.RebootFor,
 			}
 
 			if s.EtcdService == cluster.ServiceFinished { // which is drift

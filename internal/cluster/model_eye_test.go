@@ -148,7 +148,7 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 		TalosVersion: b.version,
 		Schematic:    b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest,
 		Ready:  s.well(b) && !s.noCNI,
-		Images: b.kube.images,
+		Images: b.kube.images, StagedDigest: b.staged,
 	}
 
 	if !state.Ready {

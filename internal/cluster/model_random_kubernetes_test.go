@@ -124,10 +124,6 @@ func (t *trial) randomKubernetes() {
 	if t.random.IntN(3) > 0 {
 		t.want.Kubernetes.Manifests = t.manifests
 	}
-
-	if t.random.IntN(3) == 0 {
-		t.want.Kubernetes.Changed = []string{"Flannel"}
-	}
 }
 
 // randomNaming picks where images come from, before and after.
@@ -386,7 +382,7 @@ func (t *trial) pendingOnTalos() bool {
 	return slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool {
 		b := t.meant[m.Name]
 
-		return b.digest != newDigest || b.version != m.TalosVersion || m.Schematic != "" && b.schematic != m.Schematic
+		return b.digest != newDigest && b.staged != newDigest || b.version != m.TalosVersion || m.Schematic != "" && b.schematic != m.Schematic
 	})
 }
 

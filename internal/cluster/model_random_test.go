@@ -79,6 +79,7 @@ func newTrial(seed uint64) *trial {
 	t.randomEtcd(rand.New(rand.NewPCG(seed, 11)))
 	t.randomLocks(rand.New(rand.NewPCG(seed, 13)))
 	t.randomWindow(rand.New(rand.NewPCG(seed, 17)))
+	t.randomStaging(rand.New(rand.NewPCG(seed, 19)))
 
 	return t
 }
@@ -86,6 +87,23 @@ func newTrial(seed uint64) *trial {
 // elsewhere is true for the node of a machine that the spec does not know.
 func (t *trial) elsewhere(n *kubeNode) bool {
 	return !slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.meant[m.Name].name == n.name })
+}
+
+// randomStaging picks whether configurations wait for the next boots of their machines, on which of them one waits
+// already, and whether bootstrap manifests are made of something else.
+func (t *trial) randomStaging(random *rand.Rand) {
+	t.stages = random.IntN(4) == 0
+	t.policy.StageReboots = t.stages
+
+	if random.IntN(3) == 0 {
+		t.want.Kubernetes.Changed = []string{"Flannel"}
+	}
+
+	for _, m := range t.want.Machines {
+		if b := t.meant[m.Name]; b.needsReboot && b.pod == nil && b.digest == "old" && random.IntN(5) == 0 {
+			b.staged = newDigest
+		}
+	}
 }
 
 // randomChange picks what changes for all machines.

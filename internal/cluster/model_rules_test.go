@@ -28,6 +28,8 @@ type judge struct {
 	downAtFirst int
 	// kept are the machines that have something before them which a lock keeps from them.
 	kept, keptKubelets map[string]bool
+	// stages is whether what takes a reboot waits for one.
+	stages bool
 }
 
 // check is called before a step begins.
@@ -95,8 +97,12 @@ func (j *judge) check(step cluster.Step) {
 			j.disruption(step, b)
 		}
 
-		if step.Access == cluster.Member && step.Reboot == "" && b.needsReboot && b.digest != newDigest {
+		if step.Access == cluster.Member && step.Reboot+step.Staged == "" && b.needsReboot && b.digest != newDigest {
 			j.fail("%q without the reboot that it needs", step)
+		}
+
+		if step.Staged != "" && (!j.stages || b.staged == step.Digest) {
+			j.fail("%q, which nobody wants, or once more", step)
 		}
 	case cluster.Uncordon:
 		j.cordons(step.Node, b)
@@ -334,7 +340,7 @@ func (j *judge) unreached() []string {
 		}
 
 		for what, wrong := range map[string]bool{
-			"configuration": b.digest != newDigest, "version": b.version != m.TalosVersion,
+			"configuration": b.digest != newDigest && !(j.stages && b.staged == newDigest), "version": b.version != m.TalosVersion,
 			"schematic":              m.Schematic != "" && b.schematic != m.Schematic,
 			"made of something else": b.pod != nil && b.pod.outdated,
 		} {

@@ -180,7 +180,7 @@ func (s *site) disrupt(op *operation, b *box, e cluster.Evacuation, how mishap, 
 
 func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mishap) {
 	apply := func() {
-		b.digest = step.Digest
+		b.digest, b.staged = step.Digest, ""
 		b.heal("config")
 	}
 
@@ -193,6 +193,8 @@ func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mi
 			b.kube.images = s.imagesToJoin(op.machine, step.Kubernetes)
 			s.leaves(b, booting, how)
 		})
+	case step.Staged != "":
+		s.simply(op, how, func() { b.staged = step.Digest })
 	case step.Reboot == "":
 		s.simply(op, how, apply)
 	default:

@@ -36,6 +36,7 @@ type box struct {
 	impostor         bool // somebody else answers at its address, in maintenance mode
 
 	version, schematic, digest string
+	staged                     string // the configuration of its next boot, where that is another
 	kube                       *kubeBox
 	// needsReboot is whether the old configuration differs so that Talos has to reboot.
 	needsReboot bool
@@ -290,14 +291,20 @@ func (s *site) register(b *box) {
 	s.nodes = append(s.nodes, &kubeNode{name: b.name, box: b})
 }
 
-// goAway reboots a machine.
+// goAway reboots a machine, which comes back with the configuration that was staged for that.
 func (s *site) goAway(b *box, next life) {
+	if b.staged != "" {
+		b.digest, b.staged = b.staged, ""
+		b.heal("config")
+	}
+
 	b.life, b.next, b.timer = away, next, 1+s.random.IntN(4)
 }
 
 // wipe takes everything from a machine that it got from its cluster.
 func (b *box) wipe() {
 	b.digest, b.data, b.left, b.asked, b.member, b.disrupted, b.restored = "", false, false, false, "", false, time.Time{}
+	b.staged = ""
 	b.sick, b.etcdBroken, b.stuck = false, false, false
 	b.kube = newKubeBox()
 }

@@ -73,10 +73,13 @@ func (r rollout) nextChange(m Machine) (change Step, wait string) {
 func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
 	keys := r.keys.next(m)
+	stages := r.policy.StageReboots && !m.Container && s.Keys == keys
 
-	if leftEtcd(r.have, m) {
+	switch {
+	case leftEtcd(r.have, m):
 		s.RebootFor = append(slices.Clone(s.RebootFor), "its etcd, which it left and joins again")
-	} else if s.ConfigDigest == m.ConfigDigest && s.Keys == keys {
+		stages = false
+	case s.ConfigDigest == m.ConfigDigest && s.Keys == keys, stages && s.StagedDigest == m.ConfigDigest:
 		return ApplyConfig{}, false
 	}
 
@@ -90,8 +93,12 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 		Try: r.policy.TryConfig && s.Keys == keys, Keys: keys, Moves: r.keys.moves(m, keys),
 	}
 
-	if len(s.RebootFor) > 0 {
-		step.Reboot, step.Try = strings.Join(s.RebootFor, ", "), false
+	switch why := strings.Join(s.RebootFor, ", "); {
+	case why == "":
+	case stages:
+		step.Staged, step.Try = why, false
+	default:
+		step.Reboot, step.Try = why, false
 		step.Evacuation = EvacuationOf(r.have, m, r.policy)
 	}
 

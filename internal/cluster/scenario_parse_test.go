@@ -115,6 +115,8 @@ func parsePolicy(t *testing.T, policy *cluster.Policy, words []string) {
 			policy.Drain.Skip = true
 		case "drain-for-kubelet":
 			policy.DrainForKubelet = true
+		case "stage-reboots":
+			policy.StageReboots = true
 		case "keep-manifests":
 			policy.KeepManifests = true
 		default:
@@ -483,6 +485,8 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 		s.EtcdService = cluster.ServiceState(value)
 	case "digest":
 		s.ConfigDigest = value
+	case "staged":
+		s.StagedDigest = value
 	case "reboot-for":
 		s.RebootFor = strings.Split(value, ",")
 	case "uuid":

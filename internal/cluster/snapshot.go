@@ -179,6 +179,9 @@ type MachineState struct {
 	Certificate Certificate
 	// ConfigDigest is the normalised digest of the active configuration, but for Images.
 	ConfigDigest string
+	// StagedDigest is that of the configuration that the machine starts with the next time; empty when that is the active
+	// one, or nobody asked.
+	StagedDigest string
 	// Images are those of Kubernetes in the active configuration; nil when nobody asked.
 	Images Images
 	// Keys are those in the active configuration; zero when nobody asked.

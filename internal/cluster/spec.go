@@ -88,6 +88,8 @@ type Machine struct {
 	UUID string
 	// ConfigDigest is the normalised digest of the wanted configuration, but for Images.
 	ConfigDigest string
+	// Staged is whether the machine was seen with a configuration that waits for its next boot.
+	Staged bool
 	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
 	// none of ConfigDigest. Nil leaves them alone.
 	Images Images
@@ -294,6 +296,8 @@ type Policy struct {
 	// DrainForKubelet drains a node before its kubelet is upgraded, too. A kubelet restarts
 	// without its pods, so nothing else asks for that.
 	DrainForKubelet bool
+	// StageReboots leaves a configuration that takes a reboot to the next boot of its machine.
+	StageReboots bool
 	// KeepManifests leaves objects in the cluster that are among its bootstrap manifests no more.
 	KeepManifests bool
 	// TryConfig gives a member a configuration on trial: it is only kept once the

@@ -102,6 +102,8 @@ func (r *Runner) configure(ctx context.Context, o stepRun, s cluster.ApplyConfig
 	machine := r.Fleet.Machine(m)
 
 	switch {
+	case s.Staged != "":
+		return machine.StageConfig(ctx, config, m.UUID)
 	case s.Reboot != "":
 		// The staged configuration is only used by the next boot, so it can wait for the
 		// drain; and a boot that happens by itself meanwhile does what is wanted.

@@ -486,6 +486,8 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			switch {
 			case s.Access == cluster.Maintenance:
 				unseen(s, "it just left maintenance mode")
+			case step.Staged != "":
+				s.StagedDigest = step.Digest
 			case step.Reboot != "":
 				s.RebootedFrom = s.BootID
 				unseen(s, "it just rebooted for its configuration")

@@ -25,6 +25,8 @@ type Changes struct {
 	// nodes are drained for their kubelets.
 	KubernetesVia []machineconfig.KubernetesVersion
 	DrainKubelet  bool
+	// StageReboots leaves configurations that take a reboot to the next boot of their machines.
+	StageReboots bool
 	// KeepManifests leaves what is among the bootstrap manifests no more in the cluster.
 	KeepManifests bool
 	// HealthChecks have to pass before machines go out of service, and once they are back.
@@ -50,6 +52,7 @@ func (p Set) Policy(base cluster.Policy) cluster.Policy {
 	base.Drain.Skip = p.Changes.Drain.Skip
 	base.DrainForKubelet = p.Changes.DrainKubelet
 	base.KeepManifests = p.Changes.KeepManifests
+	base.StageReboots = p.Changes.StageReboots
 
 	if p.Changes.Drain.Timeout > 0 {
 		base.Drain.Timeout = p.Changes.Drain.Timeout

@@ -129,8 +129,13 @@ func DriftOf(
 		case cluster.Gone:
 			drift[m.Name] = Drift{{Kind: NotOnHost}}
 		case cluster.Member:
+			differs := driftOfConfiguration(places[m.Name])
+			if state.StagedDigest != "" && state.StagedDigest == m.ConfigDigest {
+				differs = nil // it is what was asked for, and waits
+			}
+
 			drift[m.Name] = slices.Concat(driftOfAddress(m, state), driftOfTalos(m, state), driftOfImages(m, state),
-				driftOfRunning(m, have), driftOfConfiguration(places[m.Name]), p.Machines[m.Name].Meta.drift(state.Meta),
+				driftOfRunning(m, have), differs, p.Machines[m.Name].Meta.drift(state.Meta),
 				missing(m, have), driftOfOwner(m, want, have))
 		default:
 		}

@@ -27,6 +27,7 @@ const (
 	FieldBootID         Field = "boot_id"
 	FieldKubeletVersion Field = "kubelet_version"
 	FieldConfigDigest   Field = "config_digest"
+	FieldStagedDigest   Field = "staged_config_digest"
 	FieldKeys           Field = "keys"
 	FieldMemberID       Field = "member_id"
 	FieldNodeName       Field = "node_name"
@@ -111,7 +112,8 @@ func (r PriorState) forecastMachine(
 		f.join(p, p.Machines[name], known, files.Nodes[name], r.exchanged(name))
 	}
 
-	if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && files.Digests[name] != "" {
+	if p.Host == nil && slices.Contains(f.Open, FieldConfigDigest) && !slices.Contains(f.Open, FieldStagedDigest) &&
+		files.Digests[name] != "" {
 		f.Texts[FieldConfigDigest] = files.Digests[name]
 	}
 
@@ -143,6 +145,10 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 
 	if known.ConfigDigest != "" && known.Keys == (rotation.Keys{}) { // another build read the configuration
 		open = append(open, FieldKeys)
+	}
+
+	if known.StagedDigest != "" {
+		open = append(open, FieldConfigDigest, FieldStagedDigest, FieldBootID)
 	}
 
 	if known.NodeName == "" {
@@ -184,6 +190,10 @@ func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 
 	if s.Reboot != "" {
 		f.Open = append(f.Open, FieldBootID)
+	}
+
+	if s.Staged != "" {
+		f.Open = append(f.Open, FieldStagedDigest) // the machine may boot at any time
 	}
 }
 

@@ -51,12 +51,16 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 			continue
 		}
 
-		// A run has left it with another configuration than state stands for, and only does so for a lock.
-		if p.Machines[name].Locked && len(changes)+len(fields) == 0 {
+		state := r.Machines[name]
+
+		// A run has left it with another configuration than state stands for: for a lock, or until its next boot.
+		switch {
+		case state.StagedDigest != "":
+			fields = append(fields, "what waits for its next boot")
+		case p.Machines[name].Locked && len(changes)+len(fields) == 0:
 			fields = []string{"what it was kept from"}
 		}
 
-		state := r.Machines[name]
 		state.RebootFor = fields
 		r.Machines[name], r.changes[name] = state, changes
 	}

@@ -187,7 +187,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
 			InService: known.Access == cluster.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
-			Locked: m.Locked,
+			Locked: m.Locked, Staged: known.StagedDigest != "",
 		})
 	}
 

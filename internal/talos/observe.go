@@ -166,6 +166,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 		return out, err
 	}
 
+	if err := m.observeStaged(ctx, s, &out); err != nil {
+		return out, err
+	}
+
 	if err := m.observeReboot(raw, &out); err != nil {
 		return out, err
 	}
@@ -367,6 +371,33 @@ func (m *Machine) observeReboot(raw []byte, out *cluster.MachineState) (err erro
 	return nil
 }
 
+// observeStaged fills in the digest of the configuration that the machine starts with the next time, where it may be
+// another than the active one: where it was seen to be, and where the active one is not what is wanted.
+func (m *Machine) observeStaged(ctx context.Context, s *session, out *cluster.MachineState) error {
+	digest, wanted := m.fleet.options.Digest, m.asWanted()
+
+	may := wanted.Staged || wanted.ConfigDigest != "" && wanted.ConfigDigest != out.ConfigDigest
+	if digest == nil || out.ConfigDigest == "" || !may {
+		return nil
+	}
+
+	next, err := m.readConfig(ctx, s, (*session).nextConfig)
+	if err != nil {
+		return err
+	}
+
+	staged, err := digest(next)
+	if err != nil {
+		return fmt.Errorf("digest the configuration of its next boot: %w", err)
+	}
+
+	if staged != out.ConfigDigest {
+		out.StagedDigest = staged
+	}
+
+	return nil
+}
+
 // wantsConfigurations is whether anything is wanted of machine configurations.
 func (o Options) wantsConfigurations() bool {
 	return o.Digest != nil || o.Images != nil || o.RebootFor != nil
@@ -375,9 +406,20 @@ func (o Options) wantsConfigurations() bool {
 // observedConfig reads the active configuration, with other credentials where there are such for it: on a connection
 // of its own, which has to lead to the machine that the session leads to.
 func (m *Machine) observedConfig(ctx context.Context, s *session) ([]byte, error) {
+	return m.readConfig(ctx, s, (*session).activeConfig)
+}
+
+// readConfig is observedConfig of the active configuration, or of another one.
+func (m *Machine) readConfig(
+	ctx context.Context, s *session, which func(*session, context.Context) ([]byte, error),
+) ([]byte, error) {
+	read := func(s *session) ([]byte, error) {
+		return bounded(ctx, m, func(ctx context.Context) ([]byte, error) { return which(s, ctx) })
+	}
+
 	id := m.fleet.forConfigurations
 	if id == nil {
-		return bounded(ctx, m, s.activeConfig)
+		return read(s)
 	}
 
 	own, _, err := m.fleet.options.open(ctx, s.address, *id, nil)
@@ -396,7 +438,7 @@ func (m *Machine) observedConfig(ctx context.Context, s *session) ([]byte, error
 			ErrUnreachable, own.peer.fqdn, s.peer.fqdn)
 	}
 
-	return bounded(ctx, m, own.activeConfig)
+	return read(own)
 }
 
 // parsedConfig is what observing needs of a configuration. The same one is read again with

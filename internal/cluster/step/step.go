@@ -49,6 +49,9 @@ type ApplyConfig struct {
 	Kubernetes string
 	// Reboot names the fields for which a member has to reboot; empty when Talos applies the configuration at once.
 	Reboot string
+	// Staged names the fields for which the configuration waits for the next boot of a member, whoever makes it boot;
+	// empty when it does not wait.
+	Staged string
 	// Try keeps the configuration only when the machine is reached again under it.
 	Try bool
 	// Container is set for a machine that is a pod.
@@ -72,6 +75,8 @@ func (s ApplyConfig) String() string {
 	switch {
 	case s.Access == Member && s.Reboot != "":
 		return fmt.Sprintf("apply configuration to %s (%s for %s)%s", s.Machine, s.and(s.restart()), s.Reboot, moves)
+	case s.Access == Member && s.Staged != "":
+		return fmt.Sprintf("apply configuration to %s (at its next reboot, for %s)%s", s.Machine, s.Staged, moves)
 	case s.Access == Member && s.Try:
 		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)%s", s.Machine, moves)
 	case s.Access == Member:

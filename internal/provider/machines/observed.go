@@ -93,8 +93,9 @@ func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cl
 		UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
 		Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
 		NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
-		Keys:       rotation.ParseKeys(o.Keys.ValueString()),
-		RestoredAt: tf.TimeIn(o.RestoredAt),
+		Keys:         rotation.ParseKeys(o.Keys.ValueString()),
+		StagedDigest: o.StagedDigest.ValueString(),
+		RestoredAt:   tf.TimeIn(o.RestoredAt),
 	}
 
 	// A pod that is missing is made before anything else happens, and waits for its configuration.
@@ -157,17 +158,20 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, Values: map[string]attr.Value{
-		"address":         types.StringValue(cmp.Or(s.FoundAt, m.Address)),
-		"platform":        tf.TextOrNull(s.Platform),
-		"drift":           tf.TextList(nil),
-		"stage":           tf.TextOrNull(string(stage)),
-		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
-		"talos_version":   tf.TextOrNull(s.TalosVersion),
-		"schematic":       tf.TextOrNull(s.Schematic),
-		"uuid":            tf.TextOrNull(s.UUID),
-		"boot_id":         tf.TextOrNull(s.BootID),
-		"config_digest":   tf.TextOrNull(s.ConfigDigest),
-		"keys":            tf.TextOrNull(s.Keys.String()),
+		"address":       types.StringValue(cmp.Or(s.FoundAt, m.Address)),
+		"platform":      tf.TextOrNull(s.Platform),
+		"drift":         tf.TextList(nil),
+		"stage":         tf.TextOrNull(string(stage)),
+		"ready":         types.BoolValue(s.Ready && s.Access == cluster.Member),
+		"talos_version": tf.TextOrNull(s.TalosVersion),
+		"schematic":     tf.TextOrNull(s.Schematic),
+		"uuid":          tf.TextOrNull(s.UUID),
+		"boot_id":       tf.TextOrNull(s.BootID),
+		"config_digest": tf.TextOrNull(s.ConfigDigest),
+		"keys":          tf.TextOrNull(s.Keys.String()),
+
+		"staged_config_digest": tf.TextOrNull(s.StagedDigest),
+
 		"node_name":       tf.TextOrNull(s.NodeName),
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),

@@ -94,6 +94,7 @@ type observedModel struct {
 	BootID         types.String `tfsdk:"boot_id"`
 	KubeletVersion types.String `tfsdk:"kubelet_version"`
 	ConfigDigest   types.String `tfsdk:"config_digest"`
+	StagedDigest   types.String `tfsdk:"staged_config_digest"`
 	Keys           types.String `tfsdk:"keys"`
 	MemberID       types.String `tfsdk:"member_id"`
 	NodeName       types.String `tfsdk:"node_name"`
@@ -283,9 +284,11 @@ func observationAttributes() map[string]schema.Attribute {
 				"boot_id":         tf.ToldByResource("Identity of the current boot."),
 				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
 				"config_digest":   tf.ToldByResource("Digest of the active configuration."),
-				"keys":            tf.ToldByResource("Ids of the keys that it has."),
-				"member_id":       tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
-				"node_name":       tf.ToldByResource("Name of the Kubernetes node."),
+				"staged_config_digest": tf.ToldByResource("Digest of the configuration that waits for the next boot " +
+					"(`reboot = \"staged\"`); null where none does."),
+				"keys":      tf.ToldByResource("Ids of the keys that it has."),
+				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
+				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
 				"hostname_unset": schema.BoolAttribute{
 					Computed: true,
 					MarkdownDescription: "True where an import found no host name in the configuration; it gets none " +

@@ -77,7 +77,7 @@ func (r run) observed(prior types.Map) types.Map {
 	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
 
 	for name, step := range r.sent() {
-		if state := r.result.Snapshot.Machines[name]; !state.Answers() {
+		if state := r.result.Snapshot.Machines[name]; !state.Answers() && step.Staged == "" {
 			values[name] = ConfiguredMachine(step, state, values[name], r.addressOf(name))
 		}
 	}

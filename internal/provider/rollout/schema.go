@@ -26,6 +26,7 @@ import (
 // Changes is how a resource changes machines that run.
 type Changes struct {
 	ApplyMode      types.String `tfsdk:"apply_mode"`
+	Reboot         types.String `tfsdk:"reboot"`
 	Drain          types.Object `tfsdk:"drain"`
 	UpgradeVia     types.List   `tfsdk:"upgrade_via"`
 	AllowDowngrade types.Bool   `tfsdk:"allow_downgrade"`
@@ -53,6 +54,12 @@ const (
 	applyTry  = "try"
 )
 
+// The choices of reboot.
+const (
+	rebootNow    = "now"
+	rebootStaged = "staged"
+)
+
 // Attributes are those of Changes. They have no defaults in state: leaving
 // one out means what its description says, in every version of the provider.
 func Attributes() map[string]schema.Attribute {
@@ -63,6 +70,12 @@ func Attributes() map[string]schema.Attribute {
 			MarkdownDescription: "How a changed configuration is applied to machines that run: `auto` (the default) " +
 				"for good; `try` on trial first where no reboot is needed, kept when the machine is reached again." +
 				tf.TerraformOnly,
+		},
+		"reboot": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.OneOf(rebootNow, rebootStaged)},
+			MarkdownDescription: "When a machine reboots for a configuration that takes it: `now` (the default), drained and in its " +
+				"turn, or `staged`: whenever it boots next ([guide](../guides/holding-changes#until-the-next-reboot))." + tf.TerraformOnly,
 		},
 		"drain": schema.SingleNestedAttribute{
 			Optional: true,
@@ -168,7 +181,7 @@ func Untold() Changes {
 	}
 
 	return Changes{
-		ApplyMode: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
+		ApplyMode: types.StringNull(), Reboot: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 		PruneManifests: types.BoolNull(),
@@ -182,6 +195,7 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 	r := &tf.Reader{}
 
 	p.Changes.Try = r.Text(m.ApplyMode) == applyTry
+	p.Changes.StageReboots = r.Text(m.Reboot) == rebootStaged
 	p.Changes.AllowDowngrade = r.Truth(m.AllowDowngrade, false)
 	p.Changes.AllowUntested = r.Truth(m.AllowUntested, false)
 	p.Changes.Snapshots = r.Text(m.SnapshotFolder)

@@ -1,0 +1,78 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+)
+
+// With reboot = "staged" a configuration that takes a reboot waits for the next one, whoever makes it: nothing reboots,
+// plans are empty meanwhile, and state says what waits. Without it the machines reboot for what waits.
+func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		w := clitest.NewWorkspace(t, cli)
+		write := func(extra string) {
+			w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), extra))
+		}
+		seen := func(machine, field string) any {
+			machines, _ := w.Attribute("talosop_cluster.this", "observed").(map[string]any)
+			record, _ := machines[machine].(map[string]any)
+
+			return record[field]
+		}
+
+		write("")
+		w.Init()
+		w.MustRun("apply", "-auto-approve")
+
+		before, was := s.boots(), seen("batch/w-1", "config_digest")
+
+		const patch = `cluster_config_patches = ["machine: {files: [{path: /var/a, content: a, permissions: 0o644, op: create}]}"]`
+
+		write(patch + "\nreboot = \"staged\"")
+		says(t, w.MustRun("plan"), "apply configuration to batch/w-1 (at its next reboot, for machine.files")
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "while configurations wait")
+		s.nothingBooted(t, before)
+
+		for _, machine := range []string{"cp-1", "batch/w-1"} {
+			if staged := seen(machine, "staged_config_digest"); staged == nil || staged == seen(machine, "config_digest") {
+				t.Errorf("of %s waits %v", machine, staged)
+			}
+		}
+
+		if seen("batch/w-1", "config_digest") != was || len(seen("batch/w-1", "drift").([]any)) > 0 {
+			t.Errorf("w-1 has the configuration %v with the drift %v", seen("batch/w-1", "config_digest"), seen("batch/w-1", "drift"))
+		}
+
+		s.workers[0].PowerOff()
+		s.workers[0].PowerOn()
+		s.awaitReady(t)
+		w.MustRun("apply", "-refresh-only", "-auto-approve")
+		expectNoChanges(t, w, "after a machine booted by itself")
+
+		if seen("batch/w-1", "staged_config_digest") != nil || seen("batch/w-1", "config_digest") == was {
+			t.Errorf("after its boot w-1 has the configuration %v, and %v waits", seen("batch/w-1", "config_digest"),
+				seen("batch/w-1", "staged_config_digest"))
+		}
+
+		write(patch)
+		planned := w.MustRun("plan")
+		says(t, planned, "apply configuration to cp-1 (drain, reboot for what waits for its next boot)")
+
+		if strings.Contains(planned.Stdout, "configuration to batch/w-1") {
+			t.Errorf("w-1, which has booted, is given its configuration again:\n%s", planned.Stdout)
+		}
+
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the reboots")
+
+		if staged := seen("cp-1", "staged_config_digest"); staged != nil {
+			t.Errorf("of cp-1 still waits %v", staged)
+		}
+	})
+}
