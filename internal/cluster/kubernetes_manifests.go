@@ -48,8 +48,8 @@ func (u kubernetesUpgrade) proxyStale() bool {
 	})
 }
 
-// sourcesChanged reports whether the manifests are made of something else than those that the cluster has. Talos creates
-// what is missing by itself, and changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
+// sourcesChanged reports whether the manifests are made of something else than those that the cluster has. Talos
+// creates what is missing by itself, and changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
 func (u kubernetesUpgrade) sourcesChanged() bool {
 	return u.final && len(u.want.Kubernetes.Changed) > 0 && u.have.Kubernetes.Manifests != u.target &&
 		slices.ContainsFunc(u.want.sorted(ControlPlane), u.configured)

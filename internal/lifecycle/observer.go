@@ -72,8 +72,8 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 // machines that do not answer.
 func (o *observer) observe(ctx context.Context) cluster.Snapshot { return o.look(ctx, true) }
 
-// look is observe; unless all are to be asked, those are not that were within the last interval and have not been changed
-// since: a step that ended on one of a thousand machines is no news of the others.
+// look is observe; unless all are to be asked, those are not that were within the last interval and have not been
+// changed since: a step that ended on one of a thousand machines is no news of the others.
 func (o *observer) look(ctx context.Context, all bool) cluster.Snapshot {
 	begun := time.Now()
 
@@ -129,7 +129,8 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// latest is the last snapshot, when the last observation of all machines was begun, and what is closed with the next one.
+// latest is the last snapshot, when the last observation of all machines was begun, and what is closed with the next
+// snapshot.
 func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -176,8 +177,8 @@ func (o *observer) ask(ctx context.Context, all bool) {
 	}
 }
 
-// justAsked reports whether an answer is to be had that is as new as those of an interval, and of a machine that was not
-// changed since.
+// justAsked reports whether an answer is to be had that is as new as those of an interval, and of a machine that was
+// not changed since.
 func (o *observer) justAsked(name string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

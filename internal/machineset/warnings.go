@@ -39,15 +39,12 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 		diags                    finding.List
 		drained, rebooted, wiped []string
 		emptied, expelled        []string
-		leaving, joining         []string
 		begun                    string
 	)
 
 	for _, step := range steps {
 		switch s := step.(type) {
 		case cluster.LeaveEtcd:
-			leaving = append(leaving, s.Machine)
-
 			if s.Drain {
 				emptied = append(emptied, s.Machine)
 			}
@@ -58,9 +55,7 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 		case cluster.Upgrade:
 			sortInto(s.Machine, s.Drain, &drained, &rebooted)
 		case cluster.ApplyConfig:
-			if s.Access == cluster.Maintenance {
-				joining = append(joining, s.Machine)
-			} else if s.Access == cluster.Member && s.Reboot != "" {
+			if s.Access == cluster.Member && s.Reboot != "" {
 				sortInto(s.Machine, s.Drain, &drained, &rebooted)
 			}
 		case cluster.Reset:
@@ -88,7 +83,7 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 
 	if len(wiped) > 0 {
 		diags.Append(finding.Warn("Machines will be "+p.wiped(),
-			p.removalOf(wiped, emptied)+p.beforeTheirVMs(wiped, leaving, joining)))
+			p.removalOf(wiped, emptied)+p.beforeTheirVMs(wiped, steps)))
 	}
 
 	if len(expelled) > 0 {
@@ -155,8 +150,8 @@ func (p Set) removalOf(wiped, emptied []string) string {
 
 // beforeTheirVMs says what machines that leave need when they are virtual ones of the same configuration. Terraform
 // destroys what is taken out of a configuration before it updates what referred to it, unless that is created before it
-// is destroyed; a provider is not told which. leaving are the members of etcd among them, joining the machines that are new.
-func (p Set) beforeTheirVMs(wiped, leaving, joining []string) string {
+// is destroyed; a provider is not told which.
+func (p Set) beforeTheirVMs(wiped []string, steps []cluster.Step) string {
 	if p.Host != nil {
 		return ""
 	}
@@ -164,19 +159,34 @@ func (p Set) beforeTheirVMs(wiped, leaving, joining []string) string {
 	text := fmt.Sprintf(" Until then %s: a VM of the same configuration needs create_before_destroy in its "+
 		"lifecycle, or Terraform destroys it first", finding.Verb(wiped, "it has to answer", "they have to answer"))
 
-	stays := 0
-
-	for _, name := range p.Names() {
-		if p.Machines[name].Group.Role == cluster.ControlPlane && !slices.Contains(joining, name) {
-			stays++
-		}
-	}
-
-	if before := stays + len(leaving); len(leaving) > 0 && stays < before/2+1 {
+	if leaving, before := p.leavesEtcd(steps); len(leaving) > (before-1)/2 {
 		text += fmt.Sprintf(", and etcd loses its quorum with %s of its %d members", finding.Describe(leaving), before)
 	}
 
 	return text + "."
+}
+
+// leavesEtcd are the machines whose members leave etcd, and how many members it had before.
+func (p Set) leavesEtcd(steps []cluster.Step) (leaving []string, before int) {
+	for _, name := range p.Names() {
+		if p.Machines[name].Group.Role == cluster.ControlPlane {
+			before++
+		}
+	}
+
+	for _, step := range steps {
+		switch s := step.(type) {
+		case cluster.LeaveEtcd:
+			leaving = append(leaving, s.Machine)
+			before++
+		case cluster.ApplyConfig:
+			if s.Access == cluster.Maintenance && s.Role == cluster.ControlPlane {
+				before-- // it joins
+			}
+		}
+	}
+
+	return leaving, before
 }
 
 // sortInto lists a machine once, by what happens to it.

@@ -26,10 +26,10 @@ import (
 //
 // Since what is missing may be pruned from the cluster, it is ErrInProgress as long as Talos
 // is not done: when nothing is rendered, when kube-proxy is enabled and not rendered, or
-// rendered with another image than kubeProxy where that is not empty, when it is not what configuration says, where that
-// is given, and when an extra manifest is not there. That may last, if its URL answers no more: Talos has what it
-// downloaded in memory, and downloads again after each boot (Talos 1.13,
-// ExtraManifestController).
+// rendered with another image than kubeProxy where that is not empty, when it is not what
+// configuration says, where that is given, and when an extra manifest is not there. That may
+// last, if its URL answers no more: Talos has what it downloaded in memory, and downloads
+// again after each boot (Talos 1.13, ExtraManifestController).
 func (m *Machine) Manifests(ctx context.Context, kubeProxy string, configuration []byte) ([]map[string]any, error) {
 	var objects []map[string]any
 

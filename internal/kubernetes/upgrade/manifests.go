@@ -41,9 +41,9 @@ const syncBound = 3 * time.Minute
 // cmd/talosctl/cmd/talos/upgrade-k8s.go): server-side apply as the field manager of Talos,
 // with the inventory of Talos, adopting objects that are in no inventory; objects with
 // immutable fields that differ are not recreated; what is in the inventory and not among the
-// manifests is deleted, or with keep left where it is and in the inventory; the wait ends early when an object other than a workload cannot be
-// reconciled. For older ones objects are created or updated, nothing is deleted, and only
-// workloads are waited for.
+// manifests is deleted, or with keep left where it is and in the inventory; the wait ends early
+// when an object other than a workload cannot be reconciled. For older ones objects are created
+// or updated, nothing is deleted, and only workloads are waited for.
 //
 // Every request goes to the API server that answers. When none does the error may be repeated,
 // and so may that about a workload that is not rolled out, since the next call waits for it

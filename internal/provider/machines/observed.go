@@ -158,20 +158,17 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, Values: map[string]attr.Value{
-		"address":       types.StringValue(cmp.Or(s.FoundAt, m.Address)),
-		"platform":      tf.TextOrNull(s.Platform),
-		"drift":         tf.TextList(nil),
-		"stage":         tf.TextOrNull(string(stage)),
-		"ready":         types.BoolValue(s.Ready && s.Access == cluster.Member),
-		"talos_version": tf.TextOrNull(s.TalosVersion),
-		"schematic":     tf.TextOrNull(s.Schematic),
-		"uuid":          tf.TextOrNull(s.UUID),
-		"boot_id":       tf.TextOrNull(s.BootID),
-		"config_digest": tf.TextOrNull(s.ConfigDigest),
-		"keys":          tf.TextOrNull(s.Keys.String()),
-
-		"staged_config_digest": tf.TextOrNull(s.StagedDigest),
-
+		"address":         types.StringValue(cmp.Or(s.FoundAt, m.Address)),
+		"platform":        tf.TextOrNull(s.Platform),
+		"drift":           tf.TextList(nil),
+		"stage":           tf.TextOrNull(string(stage)),
+		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
+		"talos_version":   tf.TextOrNull(s.TalosVersion),
+		"schematic":       tf.TextOrNull(s.Schematic),
+		"uuid":            tf.TextOrNull(s.UUID),
+		"boot_id":         tf.TextOrNull(s.BootID),
+		"config_digest":   tf.TextOrNull(s.ConfigDigest),
+		"keys":            tf.TextOrNull(s.Keys.String()),
 		"node_name":       tf.TextOrNull(s.NodeName),
 		"kubelet_version": types.StringNull(),
 		"member_id":       types.StringNull(),
@@ -179,10 +176,11 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"images":          componentMap(s.Images),
 		"kubernetes":      types.MapNull(types.StringType),
 
-		"etcd_restored_at": tf.TimeOrNull(s.RestoredAt),
-		"pod_digest":       types.StringNull(),
-		"peer_address":     types.StringNull(),
-		"hostname_unset":   types.BoolNull(),
+		"staged_config_digest": tf.TextOrNull(s.StagedDigest),
+		"etcd_restored_at":     tf.TimeOrNull(s.RestoredAt),
+		"pod_digest":           types.StringNull(),
+		"peer_address":         types.StringNull(),
+		"hostname_unset":       types.BoolNull(),
 	}}
 
 	// Whoever answers without a hardware UUID does not take away the one that is known.

@@ -181,7 +181,8 @@ func Untold() Changes {
 	}
 
 	return Changes{
-		ApplyMode: types.StringNull(), Reboot: types.StringNull(), Drain: types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
+		ApplyMode: types.StringNull(), Reboot: types.StringNull(),
+		Drain:      types.ObjectNull(tf.ObjectOf(drain.Attributes).AttrTypes),
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 		PruneManifests: types.BoolNull(),
