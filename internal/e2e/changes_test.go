@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -66,6 +69,8 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 	s.patches[len(s.patches)-1] = tryPatch
 	s.applied(t, w, "a configuration on trial")
 
+	s.followsManifests(t, w)
+
 	if after := bootIDs(t, w); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("boots are %v after configurations that take no reboot, were %v", after, before)
 	}
@@ -82,6 +87,44 @@ func (s site) changes(t *testing.T, cli clitest.CLI) {
 
 	s.shrinks(t, w)
 	s.destroy(t, w)
+}
+
+// inlineManifest is a ConfigMap among the bootstrap manifests.
+const inlineManifest = `cluster:
+  inlineManifests:
+    - name: e2e
+      contents: |
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: e2e-manifest, namespace: kube-system}
+        data: {value: %q}
+`
+
+// followsManifests changes an object among the bootstrap manifests, and takes it away. Talos alone would only create it.
+func (s site) followsManifests(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	maps := s.kubernetesAPI(t, w).CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	write := func(patch string) {
+		writePatches(w, "control-plane", append(slices.Clone(s.controlPlanePatches), patch))
+	}
+
+	for _, value := range []string{"1", "2"} {
+		write(fmt.Sprintf(inlineManifest, value))
+		s.applied(t, w, "another bootstrap manifest")
+
+		live, err := maps.Get(t.Context(), "e2e-manifest", metav1.GetOptions{})
+		if err != nil || live.Data["value"] != value {
+			t.Errorf("the ConfigMap of the bootstrap manifests is %v (%v), want the value %s", live, err, value)
+		}
+	}
+
+	write("cluster: {}")
+	s.applied(t, w, "no such bootstrap manifest")
+
+	if _, err := maps.Get(t.Context(), "e2e-manifest", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the ConfigMap is left when it is no bootstrap manifest any more: %v", err)
+	}
 }
 
 // shrinks takes all control planes but the first out of the cluster.
