@@ -167,6 +167,7 @@ func (s site) create(t *testing.T, cli clitest.CLI) {
 	w := s.workspace(t, cli)
 	w.MustRun("apply", "-auto-approve")
 	s.isUsable(t, w)
+	s.settles(t, w)
 	plansNothing(t, w, "after create")
 	s.agrees(t, w)
 
