@@ -463,17 +463,17 @@ func (o *observer) busy(name string, step cluster.Step) {
 // changed notes that a step ended, and what follows from it before the machine
 // is asked again.
 func (o *observer) changed(name string, step cluster.Step, err error) {
+	o.mu.Lock()
+
 	if sync, ok := step.(cluster.SyncManifests); ok && err == nil {
-		o.mu.Lock()
 		o.manifests = sync.Version
-		o.mu.Unlock()
 	}
 
 	if showsInKubernetes(step) {
-		o.mu.Lock()
 		o.epoch[""]++
-		o.mu.Unlock()
 	}
+
+	o.mu.Unlock()
 
 	o.update(name, func(s *cluster.MachineState) {
 		s.Busy, s.InUpgrade, s.BeginsEtcd = "", false, false

@@ -3,11 +3,13 @@ package machineset
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
 
 // The versions of Kubernetes of a resource: the one that is wanted, the images that its
@@ -171,15 +173,14 @@ func componentsOf[M ~map[cluster.Component]string](m M) []cluster.Component {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// Kubernetes is the version that the cluster is to run. manifests is the one whose bootstrap
-// manifests it has.
-func (p Set) Kubernetes(manifests string) cluster.KubernetesSpec {
+// kubernetes is the version that the cluster is to run, with what is known of its bootstrap manifests.
+func (p Set) kubernetes(recorded PriorState) cluster.KubernetesSpec {
 	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
 	if err != nil {
 		return cluster.KubernetesSpec{}
 	}
 
-	spec := cluster.KubernetesSpec{Version: to.String(), Manifests: manifests}
+	spec := cluster.KubernetesSpec{Version: to.String(), Manifests: recorded.Manifests, Changed: recorded.changedManifests}
 	for _, release := range machineconfig.KubernetesReleases(to, p.Changes.KubernetesVia) {
 		if release.LT(to.Version) {
 			spec.Via = append(spec.Via, release.String())
@@ -187,6 +188,43 @@ func (p Set) Kubernetes(manifests string) cluster.KubernetesSpec {
 	}
 
 	return spec
+}
+
+// changedManifests is what bootstrap manifests are made of and that p has otherwise than prior, whose manifests the
+// cluster has, by the first control plane of each, as in a sync. None where that is not known.
+func (p Set) changedManifests(prior Set) []string {
+	planes, former := p.controlPlanes(), prior.controlPlanes()
+	if p.Unknown || prior.Unknown || len(planes) == 0 || len(former) == 0 {
+		return nil
+	}
+
+	if reflect.DeepEqual(p.Settings, prior.Settings) &&
+		reflect.DeepEqual(p.Machines[planes[0]].Config, prior.Machines[former[0]].Config) {
+		return nil
+	}
+
+	now, ok := p.manifestSources(planes[0])
+	before, known := prior.manifestSources(former[0])
+
+	if !ok || !known {
+		return nil
+	}
+
+	return manifests.Changes(before, now)
+}
+
+// manifestSources is what the manifests of a control plane are made of. It needs no secrets.
+func (p Set) manifestSources(name string) ([]manifests.Source, bool) {
+	p.Machines = map[string]Machine{name: p.Machines[name]}
+
+	config, rendered := p.filesOfCreate().Configs[name]
+	if !rendered {
+		return nil, false // the validation says what is wrong
+	}
+
+	sources, err := manifests.Of(config)
+
+	return sources, err == nil
 }
 
 // ManifestsRunning is the version of the oldest API server of a cluster that somebody else

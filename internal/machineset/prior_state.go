@@ -95,7 +95,7 @@ type PriorState struct {
 	changes map[string][]machineconfig.Change
 	// Replace is why pods are replaced that were made with something else than is wanted now, by machine.
 	Replace map[string]string
-	// Manifests are changed in what they are made of, a line for each; see cluster.KubernetesSpec.Changed.
+	// changedManifests is what bootstrap manifests are made of and that changes; see cluster.KubernetesSpec.
 	changedManifests []string
 }
 

@@ -127,6 +127,13 @@ func (p Set) Bundle() (*pki.Bundle, error) {
 // Names returns the names of the machines in order.
 func (p Set) Names() []string { return slices.Sorted(maps.Keys(p.Machines)) }
 
+// controlPlanes are the names of the control planes of the set, in order.
+func (p Set) controlPlanes() []string {
+	return slices.DeleteFunc(p.Names(), func(name string) bool {
+		return p.Machines[name].Group.Role != cluster.ControlPlane
+	})
+}
+
 // Spec is what the planner is told. recorded is what state knows of the machines
 // and files what is wanted of their configuration; both may be empty.
 func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
@@ -141,13 +148,11 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Pools:            map[string]cluster.Budget{},
 		Bootstrapped:     Bootstrapped(recorded.Phase),
 		NodesBecomeReady: p.Settings.CNI.Name != machineconfig.CNINone,
-		Kubernetes:       p.Kubernetes(recorded.Manifests),
+		Kubernetes:       p.kubernetes(recorded),
 		RestoreFrom:      p.Restore.Asked(recorded.RestoredFrom),
 		RestoredAt:       recorded.RestoredAt,
 		Rotates:          files.Rotates,
 	}
-
-	spec.Kubernetes.Changed = recorded.changedManifests
 
 	for _, g := range p.Groups {
 		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {

@@ -168,11 +168,7 @@ func (p Set) beforeTheirVMs(wiped []string, steps []cluster.Step) string {
 
 // leavesEtcd are the machines whose members leave etcd, and how many members it had before.
 func (p Set) leavesEtcd(steps []cluster.Step) (leaving []string, before int) {
-	for _, name := range p.Names() {
-		if p.Machines[name].Group.Role == cluster.ControlPlane {
-			before++
-		}
-	}
+	before = len(p.controlPlanes())
 
 	for _, step := range steps {
 		switch s := step.(type) {
@@ -222,18 +218,11 @@ func disruptionOf(drained, rebooted []string) string {
 // onlyControlPlane names the control plane of a cluster that has no other, as far as the
 // resource can know.
 func (p Set) onlyControlPlane() string {
-	var planes []string
-
 	if p.InHandle && (p.Single == nil || p.Single.Beside == nil || len(p.Single.Beside) > 0) {
 		return ""
 	}
 
-	for _, name := range p.Names() {
-		if p.Machines[name].Group.Role == cluster.ControlPlane {
-			planes = append(planes, name)
-		}
-	}
-
+	planes := p.controlPlanes()
 	if len(planes) != 1 {
 		return ""
 	}

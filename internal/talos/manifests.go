@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	configured "github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
 
 // Manifests are the objects of the bootstrap manifests of a control plane, in the order of
@@ -205,14 +205,7 @@ func manifestName(e k8s.ExtraManifest) string {
 		return e.Name
 	}
 
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return "an extra manifest whose URL cannot be read"
-	}
-
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-
-	return u.String()
+	return configured.WithoutSecrets(e.URL)
 }
 
 // proxyRendered is an error unless a DaemonSet kube-proxy is among the objects that has the

@@ -24,8 +24,8 @@ type Source struct {
 	Name string
 	// Objects are those of an inline manifest, such as "ConfigMap kube-system/metrics". Those of others only Talos knows.
 	Objects []string
-	// content is all that the manifests are made of.
-	content string
+	// key tells it from others, whose names may read alike, and content is all that the manifests are made of.
+	key, content string
 }
 
 // Of returns the sources of the bootstrap manifests of a control plane (Talos 1.14, k8s/control_plane.go:
@@ -72,14 +72,28 @@ func Of(configuration []byte) ([]Source, error) {
 		add("access to the Talos API from Kubernetes")
 	}
 
+	return append(sources, extras(provider)...), nil
+}
+
+// extras are the sources that the configuration adds to what Talos renders.
+func extras(provider config.Config) []Source {
+	var sources []Source
+
 	if main := provider.Cluster(); main != nil && main.ExternalCloudProvider().Enabled() {
 		for _, address := range main.ExternalCloudProvider().ManifestURLs() {
-			add("manifest of the cloud provider "+withoutSecrets(address), address)
+			sources = append(sources, Source{Name: "manifest of the cloud provider " + WithoutSecrets(address), key: address})
 		}
 	}
 
 	for _, extra := range provider.K8sExternalManifestConfigs() {
-		add("extra manifest "+withoutSecrets(extra.Name()), extra.URL(), extra.Headers())
+		name := extra.Name()
+		if name == extra.URL() { // the main document has no names for them
+			name = WithoutSecrets(name)
+		}
+
+		sources = append(sources, Source{
+			Name: "extra manifest " + name, key: extra.Name(), content: text([]any{extra.URL(), extra.Headers()}),
+		})
 	}
 
 	for _, inline := range provider.K8sInlineManifestConfigs() {
@@ -88,7 +102,7 @@ func Of(configuration []byte) ([]Source, error) {
 		})
 	}
 
-	return sources, nil
+	return sources
 }
 
 // Changes says which sources differ, a line for each, with the objects that are known: those that are gone first, whose
@@ -97,13 +111,13 @@ func Changes(before, after []Source) []string {
 	var lines []string
 
 	for _, was := range before {
-		if at := index(after, was.Name); at < 0 {
+		if at := index(after, was); at < 0 {
 			lines = append(lines, "without "+was.String())
 		}
 	}
 
 	for _, now := range after {
-		if at := index(before, now.Name); at < 0 || before[at].content != now.content {
+		if at := index(before, now); at < 0 || before[at].content != now.content {
 			lines = append(lines, now.String())
 		}
 	}
@@ -120,8 +134,8 @@ func (s Source) String() string {
 	return fmt.Sprintf("%s (%s)", s.Name, strings.Join(s.Objects, ", "))
 }
 
-func index(sources []Source, name string) int {
-	return slices.IndexFunc(sources, func(s Source) bool { return s.Name == name })
+func index(sources []Source, of Source) int {
+	return slices.IndexFunc(sources, func(s Source) bool { return s.Name == of.Name && s.key == of.key })
 }
 
 // text is values in a form that differs when they do.
@@ -147,11 +161,11 @@ func kubeSpan(provider config.Config) uint32 {
 	return 0
 }
 
-// withoutSecrets is a name that may be a URL, without its user, query and fragment.
-func withoutSecrets(name string) string {
-	u, err := url.Parse(name)
-	if err != nil || u.Host == "" {
-		return name
+// WithoutSecrets is the URL of a manifest without what may be secret in it: its user, query and fragment.
+func WithoutSecrets(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an extra manifest whose URL cannot be read"
 	}
 
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
