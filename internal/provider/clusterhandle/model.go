@@ -2,6 +2,7 @@ package clusterhandle
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -268,14 +269,14 @@ func handleText(description string) string {
 	return tf.FirstSentence(description)
 }
 
-// TellingHandle describes the handle of a resource that has all of it in arguments of its own.
+// TellingHandle describes the handle of a resource that has all of it in attributes of its own, nearly all of them under
+// the same names.
 func TellingHandle() map[string]schema.Attribute {
 	attributes := tf.Briefly(ObservedHandle())
 
-	for _, name := range []string{"cni", "registries", "host"} {
-		if block, ok := attributes[name].(schema.SingleNestedAttribute); ok {
-			block.Attributes = tf.AsIn(name, block.Attributes)
-			attributes[name] = block
+	for name, attribute := range attributes {
+		if !slices.Contains([]string{"config_patches", "phase", "talos_endpoints", "talos_endpoint_of"}, name) {
+			maps.Copy(attributes, tf.AsIn(name, map[string]schema.Attribute{name: attribute}))
 		}
 	}
 
