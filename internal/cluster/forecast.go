@@ -52,6 +52,10 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
+	if lives {
+		have.beside(want)
+	}
+
 	return have
 }
 

@@ -22,6 +22,7 @@ func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u.refuseAhead(d)
 	u.refuseDowngrade(d)
 	u.refuseBeyondLocked(d)
+	u.refuseBeyondUnmanaged(d)
 }
 
 // refuseGaps refuses ways that cannot be gone one minor version at a time.

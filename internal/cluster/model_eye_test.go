@@ -261,7 +261,7 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 		return cluster.KubernetesState{Cause: "connection refused"}
 	}
 
-	state := cluster.KubernetesState{Reachable: true}
+	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}}
 	for _, n := range e.site.nodes {
 		node := cluster.Node{
 			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign,
@@ -283,6 +283,10 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 		}
 
 		state.Nodes = append(state.Nodes, node)
+
+		if n.box.others {
+			state.Owners[n.name] = "another"
+		}
 	}
 
 	return state

@@ -237,7 +237,7 @@ func (t *trial) othersGoOn() (moved bool) {
 	}
 
 	for _, b := range t.boxes {
-		if t.owns(b) || b.foreign || b.life != running || t.nodeOf(b) == nil || !b.kube.proven() {
+		if t.owns(b) || !b.others || b.foreign || b.life != running || t.nodeOf(b) == nil || !b.kube.proven() {
 			continue
 		}
 
@@ -339,6 +339,8 @@ func (t *trial) refusedKubernetes(text string) bool {
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "it is locked and keeps its kubelet"):
 		return t.policy.DrainForKubelet && slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
+	case contains(text, "whose machine no resource has"):
+		return t.unmanagedTooOld()
 	case contains(text, "does not say what"):
 		return t.kube.then.pinned != "" && len(t.kube.versions) > 2
 	default:

@@ -43,6 +43,8 @@ type trial struct {
 	refuses bool
 	// waited is whether a step waited for the window.
 	waited bool
+	// unmanaged lets machines that no resource has come and go; nil where there are none.
+	unmanaged *rand.Rand
 	// keptAtAll is whether a lock kept anything.
 	keptAtAll bool
 	// vain counts how often a component of a machine was waited for in vain.
@@ -80,6 +82,7 @@ func newTrial(seed uint64) *trial {
 	t.randomLocks(rand.New(rand.NewPCG(seed, 13)))
 	t.randomWindow(rand.New(rand.NewPCG(seed, 17)))
 	t.randomStaging(rand.New(rand.NewPCG(seed, 19)))
+	t.randomUnmanaged(rand.New(rand.NewPCG(seed, 23)))
 
 	return t
 }
@@ -201,6 +204,7 @@ func (t *trial) randomCluster() {
 		}
 
 		b := t.newBox(name, cluster.ControlPlane)
+		b.others = true
 		t.live(b)
 
 		if listed {
@@ -215,7 +219,8 @@ func (t *trial) randomCluster() {
 	}
 
 	if t.created && !t.whole && !t.kube.alone && t.random.IntN(6) == 0 {
-		b := t.newBox("far", cluster.Worker) // of another resource
+		b := t.newBox("far", cluster.Worker)
+		b.others = true
 		t.live(b)
 
 		if t.random.IntN(2) == 0 {

@@ -33,6 +33,7 @@ type box struct {
 	boot             int
 	controlPlane     bool
 	foreign          bool // belongs to another cluster
+	others           bool // another resource's, by the mark on its node
 	impostor         bool // somebody else answers at its address, in maintenance mode
 
 	version, schematic, digest string

@@ -61,6 +61,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["kept, and "+end]++
 		}
 
+		if run.unmanaged != nil {
+			ends["unmanaged, and "+end]++
+		}
+
 		if run.waited {
 			ends["waited, and "+end]++
 		}
@@ -81,7 +85,8 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
 		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
-		ends["waited, and done"] < *trials/50 {
+		ends["waited, and done"] < *trials/50 || ends["unmanaged, and done"] < *trials/30 ||
+		ends["unmanaged, and refused"] < *trials/300 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }
@@ -211,6 +216,8 @@ func (t *trial) apply() (end string) {
 		begun := t.begin(d, watch, operations)
 		failed, ended := t.goOn(watch, operations)
 		moved := t.tick()
+		t.comeAndGo()
+
 		if quiet > 2 {
 			moved = t.othersGoOn() || moved
 		}

@@ -276,6 +276,10 @@ type Node struct {
 	CordonedBy string
 	// ControlPlane is true for nodes of control planes.
 	ControlPlane bool
+	// ProviderID is what the cloud that made the machine calls it; empty where no cloud says so.
+	ProviderID string
+	// Labels are not to be changed.
+	Labels map[string]string
 	// TalosVersion is empty where the node runs another system.
 	KubeletVersion, TalosVersion string
 	BootID                       string

@@ -29,6 +29,8 @@ type Spec struct {
 	// as the user listed them; nil when nothing is known about them. They are asked
 	// who they are and what etcd says, and never changed.
 	OtherControlPlanes []Machine
+	// Unmanaged are the nodes of [Unmanaged] that were seen last: a forecast knows no others, and a run asks Kubernetes.
+	Unmanaged []Node
 	// Removed are machines that the resource has given up: they are taken out of the
 	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
 	Removed []Machine

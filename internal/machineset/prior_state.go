@@ -33,6 +33,8 @@ type Record struct {
 	// RestoredFrom is the snapshot that etcd began with last, and RestoredAt when it did.
 	RestoredFrom string
 	RestoredAt   time.Time
+	// Unmanaged are the nodes whose machines no resource has, ordered by name.
+	Unmanaged []cluster.Node
 }
 
 // HasMembers reports whether a machine is known to run as a member.

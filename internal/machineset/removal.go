@@ -41,7 +41,7 @@ func (p Set) Locked() []string {
 
 // WarnOfRemoval warns of what becomes of the machines of a record when they all go.
 func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
-	return warnOfDestroy(p, p.removal(record, policy), record.leftToOthers())
+	return append(warnOfDestroy(p, p.removal(record, policy), record.leftToOthers()), p.WarnOfUnmanaged(record)...)
 }
 
 // Removal tells what becomes of the machines of a record when they all go; empty when nothing does.

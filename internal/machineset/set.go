@@ -144,6 +144,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Protected:        p.Protected,
 		Joins:            p.Single != nil && !p.Single.Bootstrap,
 		Removed:          recorded.Removed,
+		Unmanaged:        recorded.Unmanaged,
 		Machines:         []cluster.Machine{}, // nil before there is a spec at all
 		Pools:            map[string]cluster.Budget{},
 		Bootstrapped:     Bootstrapped(recorded.Phase),

@@ -23,6 +23,8 @@ type Cluster struct {
 	Certificates []Certificate
 	// Machines are those that were seen: control planes, then workers.
 	Machines []Machine
+	// Unmanaged are the nodes among them that no resource has, by name; nil when Kubernetes does not answer.
+	Unmanaged []cluster.Node
 	// Reached is true when a control plane or the Kubernetes API answered at all.
 	Reached bool
 	// Silent tells who gave no answer, and why, in the words of the network. These are
@@ -71,7 +73,7 @@ const (
 func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
 	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
-		Certificates: certificatesOf(planes, have, expiry)}
+		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have)}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)

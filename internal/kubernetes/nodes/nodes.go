@@ -83,6 +83,8 @@ func Of(node *corev1.Node) cluster.Node {
 		Unschedulable:  node.Spec.Unschedulable,
 		Cordoned:       marked(node),
 		ControlPlane:   controlPlane,
+		ProviderID:     node.Spec.ProviderID,
+		Labels:         node.Labels,
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 		TalosVersion:   talosOf(node.Status.NodeInfo.OSImage),
 		BootID:         node.Status.NodeInfo.BootID,

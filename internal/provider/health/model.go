@@ -13,6 +13,7 @@ import (
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health/picture"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 type clusterHealthModel struct {
@@ -24,6 +25,7 @@ type clusterHealthModel struct {
 	Summary       types.String   `tfsdk:"summary"`
 	Conditions    types.List     `tfsdk:"conditions"`
 	Certificates  types.List     `tfsdk:"certificates"`
+	Unmanaged     types.Map      `tfsdk:"unmanaged"`
 	Markdown      types.String   `tfsdk:"markdown"`
 	SVG           types.String   `tfsdk:"svg"`
 }
@@ -61,6 +63,9 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	}
 
 	attributes["certificates"] = certificatesAttribute()
+	attributes["unmanaged"] = unmanaged.DataSourceAttribute("Nodes that no resource of talosop has, by their names: of " +
+		"autoscalers and instance groups ([guide](../guides/autoscaling)), and those that a resource did not mark as its " +
+		"own yet. They count in every condition. Null when the Kubernetes API does not answer.")
 	attributes["operations"] = schema.ListAttribute{
 		Optional: true, ElementType: types.StringType,
 		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
@@ -101,6 +106,7 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 
 	m.Conditions = types.ListValueMust(conditionType, conditions)
 	m.Certificates = certificatesOf(health.Certificates)
+	m.Unmanaged = unmanaged.Of(health.Unmanaged)
 }
 
 // Draw puts the pictures into the model.

@@ -21,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
@@ -60,7 +61,7 @@ func settingsFrom(
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		RestoreFrom: types.ObjectNull(restore.Type()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
-		Host: types.ObjectNull(clusterhandle.HostType()),
+		Host: types.ObjectNull(clusterhandle.HostType()), ObservedOthers: unmanaged.None(),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -29,6 +30,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		Kubernetes: map[string]map[cluster.Component]string{}, Manifests: m.manifests.ValueString(),
 		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, m.Observed)),
 		RestoredFrom:  m.restored.From.ValueString(), RestoredAt: m.restored.when(),
+		Unmanaged: unmanaged.Recorded(ctx, r, m.others),
 	}
 
 	// A state that was written before this was recorded has the version that it applied.

@@ -23,6 +23,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 // What the resources with machines share of create, read, update and delete.
@@ -71,6 +72,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	m.Observed = done.observed(types.MapNull(ObservedType()))
 	m.manifests = done.manifests(types.StringNull())
 	m.restored = done.restored(restored{})
+	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
 
 	switch {
 	case done.err == nil:
@@ -128,6 +130,7 @@ func refresh(
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
+	model.others = unmanaged.Seen(want, have, model.others)
 	model.Observed = exam.onHost.in(
 		withDrift(observed(want, have, model.Observed), machineset.DriftOf(p, want, have, exam.Places)), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
@@ -389,6 +392,7 @@ func removeMachines(
 
 	switch {
 	case done.err == nil:
+		diags.Append(p.WarnOfUnmanaged(record)...)
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 // A plan is worked out from configuration and state alone. No machine is asked:
@@ -25,12 +26,13 @@ type forecast struct {
 	observed   types.Map
 	manifests  types.String
 	restored   restored
+	others     types.Map
 }
 
 // forecastCreate is what a plan says of a resource that is to be made. What a replacement does to the machines of the
 // one before is not known: the CLIs plan it apart, and drop what that plan says.
 func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast {
-	out := forecastUnknown(p, CommonModel{}, f)
+	out := forecastUnknown(p, CommonModel{others: unmanaged.Unknown()}, f)
 	if replaces {
 		out.impact = types.ObjectUnknown(impact.Type())
 	}
@@ -44,6 +46,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impact.Type()),
 		observed:  forecastObserved(state.Observed, f.Machines),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
+		others: state.others, // the next refresh stores what came and went meanwhile
 	}
 
 	if f.Resumes {
@@ -135,7 +138,7 @@ func manifestsAfter(p writtenSet) types.String {
 // apply puts a forecast into a planned model.
 func (m *CommonModel) apply(f forecast) {
 	m.Phase, m.Operations, m.Impact, m.Observed = f.phase, f.operations, f.impact, f.observed
-	m.manifests, m.restored = f.manifests, f.restored
+	m.manifests, m.restored, m.others = f.manifests, f.restored, f.others
 }
 
 // idle reports whether a plan leaves the machines alone.

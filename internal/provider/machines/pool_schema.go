@@ -81,6 +81,8 @@ type CommonModel struct {
 	manifests types.String
 	// restored is the attributes restored_from and restored_at of models that have them.
 	restored restored
+	// others is the attribute observed_others of models that have one.
+	others types.Map
 }
 
 // observedModel is what was last observed of one machine.

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
 
 // settingsModel is what a resource that makes a cluster says about the whole of it.
@@ -48,6 +49,7 @@ type settingsModel struct {
 	RestoredFrom      types.String `tfsdk:"restored_from"`
 	RestoredAt        types.String `tfsdk:"restored_at"`
 	Host              types.Object `tfsdk:"host"`
+	ObservedOthers    types.Map    `tfsdk:"observed_others"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -98,12 +100,14 @@ func (m *settingsModel) assumeContract(contract string) {
 // setFrom stores that.
 func (m settingsModel) withSettings(life CommonModel) CommonModel {
 	life.manifests, life.restored = m.Manifests, restored{From: m.RestoredFrom, At: m.RestoredAt}
+	life.others = m.ObservedOthers
 
 	return life
 }
 
 func (m *settingsModel) setFrom(life CommonModel) {
 	m.Manifests, m.RestoredFrom, m.RestoredAt = life.manifests, life.restored.From, life.restored.At
+	m.ObservedOthers = life.others
 }
 
 // schedule puts the one setting of the cluster that no handle has into a set.
@@ -230,6 +234,7 @@ func settingsAttributes() map[string]schema.Attribute {
 		},
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
 		"restore_from":                restore.Attribute(),
+		"observed_others":             unmanaged.Attribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,

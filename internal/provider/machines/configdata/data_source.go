@@ -42,7 +42,7 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		MarkdownDescription: "The configuration that `talosop_worker` sends to a machine with these arguments, for " +
 			"machines that others make: user data of cloud VMs, autoscalers, image builders. No machine is asked, so that " +
 			"plans have it as soon as the arguments are known. Machines that boot with it join the cluster by themselves, " +
-			"and no resource of talosop has them ([guide](../guides/metal-machines#machines-that-others-make)).",
+			"and no resource of talosop has them ([guide](../guides/autoscaling)).",
 		Attributes: attributes(),
 	}
 }

@@ -1,0 +1,50 @@
+variable "cp_nodes" {
+  type    = map(string)
+  default = { cp-1 = "10.0.0.11", cp-2 = "10.0.0.12", cp-3 = "10.0.0.13" }
+}
+
+resource "talosop_secrets" "prod" {}
+
+resource "talosop_cluster" "prod" {
+  mode               = "metal"
+  name               = "prod"
+  endpoint           = "https://10.0.0.10:6443"
+  secrets            = talosop_secrets.prod.bundle
+  talos_version      = "v1.13.0"
+  kubernetes_version = "v1.35.2"
+
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = { for name, address in var.cp_nodes : name => { address = address } }
+  }
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "The cluster is ${self.phase}."
+    }
+  }
+}
+
+# What the autoscaler gives its machines as user data. The label is the one of the group.
+data "talosop_machine_config" "spot" {
+  cluster        = talosop_cluster.prod.cluster
+  talos_version  = "v1.13.0"
+  platform       = "aws"
+  config_patches = [yamlencode({ machine = { nodeLabels = { "example.com/group" = "spot" } } })]
+}
+
+resource "terraform_data" "launch_template" {
+  input = { user_data = data.talosop_machine_config.spot.config }
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
+# Which of its machines are older than the template, as the last refresh saw them.
+output "outdated" {
+  value = [for name, node in coalesce(talosop_cluster.prod.observed_others, {}) : name
+    if lookup(node.labels, "example.com/group", "") == "spot" && node.talos_version != "v1.13.0"
+  ]
+}

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// Machines of an autoscaler, or of an instance group of a cloud, get their configuration elsewhere and join by
+// themselves. No resource has them, so nothing here makes, configures, resets or removes one, and they come and go.
+// They count all the same: as members of etcd (quorumOf, Unowned) and for the versions that go together.
+
+// Unmanaged are the nodes of machines that no resource has, nil while the Kubernetes API does not answer: the spec does
+// not know them, and no resource marked them as its own. Until its resource marks it, a node that just joined is one of
+// them, too.
+func Unmanaged(want Spec, have Snapshot) []Node {
+	if !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	have = have.indexed()
+	known := map[string]bool{}
+
+	for _, m := range want.Known() {
+		known[m.NodeName] = true
+
+		if node, registered := have.NodeOf(m); registered {
+			known[node.Name] = true
+		}
+	}
+
+	return slices.DeleteFunc(append([]Node{}, have.Kubernetes.Nodes...),
+		func(n Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != "" })
+}
+
+// beside gives the model of a plan the workers that were seen and that no machine of it is. Control planes are told by
+// [Spec.OtherControlPlanes].
+func (s *Snapshot) beside(want Spec) {
+	for _, node := range want.Unmanaged {
+		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name })
+		if !known && !node.ControlPlane {
+			s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
+		}
+	}
+}
+
+// refuseBeyondUnmanaged refuses API servers that take no kubelet as old as that of a machine which no resource has:
+// unlike those of other resources nobody is about to upgrade it.
+func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
+	to, upgrades := "", false
+
+	for _, m := range u.want.sorted(ControlPlane) {
+		version, _ := kubenames.ImageVersion(m.Images[KubeAPIServer])
+		to = versions.Oldest(to, version)
+		upgrades = upgrades || u.changes(m, KubeAPIServer)
+	}
+
+	if !upgrades {
+		return
+	}
+
+	for _, node := range Unmanaged(u.want, u.have) {
+		if versions.MinorsBetween(node.KubeletVersion, to) <= kubeletSkew {
+			continue
+		}
+
+		d.refuse("", fmt.Sprintf("node %s, whose machine no resource has, runs kubelet %s, and kube-apiserver %s supports "+
+			"none that is more than %d minor versions older", node.Name, node.KubeletVersion, to, kubeletSkew),
+			"Let whoever made the machine replace it by one with a newer kubelet first, delete the node if its machine is "+
+				"gone, or upgrade Kubernetes by fewer minor versions")
+
+		return
+	}
+}

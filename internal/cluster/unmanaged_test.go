@@ -1,0 +1,89 @@
+package cluster_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+func nodeNames(nodes []cluster.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+
+	return names
+}
+
+func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
+	t.Parallel()
+
+	node := func(name, address string) cluster.Node { return cluster.Node{Name: name, Addresses: []string{address}} }
+	want := cluster.Spec{
+		Machines: []cluster.Machine{
+			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
+			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", NodeName: "silent"},
+			{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12"},
+			{Name: "joins", Role: cluster.Worker, Address: "10.0.0.13"},
+		},
+		Removed:            []cluster.Machine{{Name: "old", Role: cluster.Worker, Address: "10.0.0.14", NodeName: "leaves"}},
+		OtherControlPlanes: []cluster.Machine{{Name: "10.0.0.2", Role: cluster.ControlPlane, Address: "10.0.0.2"}},
+	}
+	have := cluster.Snapshot{
+		Machines: map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, NodeName: "cp-1"},
+			"w-2": {Access: cluster.Member, NodeName: "other-name"}},
+		Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
+			node("cp-1", "10.0.0.1"), node("silent", "10.9.9.9"), node("other-name", "10.0.0.12"), node("leaves", "10.9.9.8"),
+			node("listed", "10.0.0.2"), node("theirs", "10.0.0.21"), node("renamed", "10.0.0.22"), node("auto", "10.0.0.30"),
+			node("cp-auto", "10.0.0.31"),
+		}, Owners: map[string]string{"theirs": "another", "renamed": "mine", "cp-1": "mine"}},
+	}
+
+	if diff := cmp.Diff([]string{"auto", "cp-auto"}, nodeNames(cluster.Unmanaged(want, have))); diff != "" {
+		t.Error(diff)
+	}
+
+	have.Kubernetes.Nodes = have.Kubernetes.Nodes[:1]
+	if got := cluster.Unmanaged(want, have); got == nil || len(got) > 0 {
+		t.Errorf("none of them are %#v", got)
+	}
+
+	have.Kubernetes.Reachable = false
+	if got := cluster.Unmanaged(want, have); got != nil {
+		t.Errorf("an API that does not answer says %v", got)
+	}
+}
+
+// A plan knows them from state: pods of the only control plane can go somewhere, so that it is drained, as it is then.
+func TestForecast_knowsUnmanagedNodes(t *testing.T) {
+	t.Parallel()
+
+	want := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true,
+		Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.1",
+			ConfigDigest: "d"}},
+		Unmanaged: []cluster.Node{{Name: "auto", Addresses: []string{"10.0.0.30"}, Ready: true}}}
+	recorded := map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, Role: cluster.ControlPlane,
+		NodeName: "cp-1", Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", ConfigDigest: "d"}}
+
+	drained := func() bool {
+		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
+		i := slices.IndexFunc(steps, func(s cluster.Step) bool { _, is := s.(cluster.Upgrade); return is })
+
+		if i < 0 || !last.Done() {
+			t.Fatalf("steps %v, and then %+v", steps, last)
+		}
+
+		return steps[i].(cluster.Upgrade).Drain //nolint:forcetypeassert // it was looked for by its type
+	}
+
+	if !drained() {
+		t.Error("the control plane is not drained, although there is another node")
+	}
+
+	if want.Unmanaged = nil; drained() {
+		t.Error("the only node of a cluster is drained")
+	}
+}

@@ -1,0 +1,151 @@
+// Package unmanaged is what resources and data sources say of nodes whose machines no resource has: those of an
+// autoscaler, or of an instance group, that join by themselves.
+package unmanaged
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// node is one of them, by its name.
+type node struct {
+	Address        types.String `tfsdk:"address"`
+	Role           types.String `tfsdk:"role"`
+	Ready          types.Bool   `tfsdk:"ready"`
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	KubeletVersion types.String `tfsdk:"kubelet_version"`
+	ProviderID     types.String `tfsdk:"provider_id"`
+	Labels         types.Map    `tfsdk:"labels"`
+}
+
+// Attribute is the attribute observed_others of a resource that makes a cluster.
+func Attribute() schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "Nodes that no resource of talosop has, by their names, as the last refresh saw them: of " +
+			"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan " +
+			"([guide](../guides/autoscaling)). Null as long as the Kubernetes API never answered.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"address": tf.ToldByResource("Its first address in Kubernetes."),
+			"role":    tf.ToldByResource("`controlplane` or `worker`."),
+			"ready": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether Kubernetes calls it Ready.",
+			},
+			"talos_version":   tf.ToldByResource("Talos version that runs; null where it is another system."),
+			"kubelet_version": tf.ToldByResource("Version of the kubelet."),
+			"provider_id":     tf.ToldByResource("What its cloud calls the machine; null without a cloud controller."),
+			"labels": schema.MapAttribute{
+				Computed:            true,
+				ElementType:         types.StringType,
+				MarkdownDescription: "Labels of the node, such as those of its node group.",
+			},
+		}},
+	}
+}
+
+// DataSourceAttribute is the same for a data source, with a description of its own.
+func DataSourceAttribute(description string) datasource.MapNestedAttribute {
+	attributes := map[string]datasource.Attribute{}
+
+	for name, a := range Attribute().NestedObject.Attributes {
+		switch text := a.GetMarkdownDescription(); a := a.(type) {
+		case schema.BoolAttribute:
+			attributes[name] = datasource.BoolAttribute{Computed: true, MarkdownDescription: text}
+		case schema.MapAttribute:
+			attributes[name] = datasource.MapAttribute{Computed: true, ElementType: a.ElementType, MarkdownDescription: text}
+		default:
+			attributes[name] = tf.Told(text)
+		}
+	}
+
+	return datasource.MapNestedAttribute{
+		Computed: true, MarkdownDescription: description,
+		NestedObject: datasource.NestedAttributeObject{Attributes: attributes},
+	}
+}
+
+// nodeType is the type of one.
+func nodeType() types.ObjectType { return tf.ObjectOf(Attribute().NestedObject.Attributes) }
+
+// None is the attribute before Kubernetes was asked.
+func None() types.Map { return types.MapNull(nodeType()) }
+
+// Unknown is the attribute of a plan that makes the cluster.
+func Unknown() types.Map { return types.MapUnknown(nodeType()) }
+
+// Seen is what a snapshot shows of them; what was seen last, while the Kubernetes API does not answer.
+func Seen(want cluster.Spec, have cluster.Snapshot, last types.Map) types.Map {
+	switch {
+	case have.Kubernetes.Reachable:
+		return Of(cluster.Unmanaged(want, have))
+	case last.IsNull() || last.IsUnknown():
+		return None()
+	default:
+		return last
+	}
+}
+
+// Of is nodes as attributes have them; null for nil, which is that nobody listed any.
+func Of(nodes []cluster.Node) types.Map {
+	if nodes == nil {
+		return None()
+	}
+
+	values := map[string]attr.Value{}
+	kind := nodeType()
+
+	for _, n := range nodes {
+		role, address := cluster.Worker, ""
+		if n.ControlPlane {
+			role = cluster.ControlPlane
+		}
+
+		if len(n.Addresses) > 0 {
+			address = n.Addresses[0]
+		}
+
+		labels := map[string]attr.Value{}
+		for key, text := range n.Labels {
+			labels[key] = types.StringValue(text)
+		}
+
+		values[n.Name] = types.ObjectValueMust(kind.AttrTypes, map[string]attr.Value{
+			"address": tf.TextOrNull(address), "role": types.StringValue(string(role)), "ready": types.BoolValue(n.Ready),
+			"talos_version": tf.TextOrNull(n.TalosVersion), "kubelet_version": tf.TextOrNull(n.KubeletVersion),
+			"provider_id": tf.TextOrNull(n.ProviderID), "labels": types.MapValueMust(types.StringType, labels),
+		})
+	}
+
+	return types.MapValueMust(kind, values)
+}
+
+// Recorded are the nodes that state has, ordered by name.
+func Recorded(ctx context.Context, r *tf.Reader, seen types.Map) []cluster.Node {
+	nodes := []cluster.Node{}
+	records := tf.Objects[node](ctx, r, seen)
+
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		n := records[name]
+		recorded := cluster.Node{Name: name, Ready: n.Ready.ValueBool(), KubeletVersion: n.KubeletVersion.ValueString(),
+			TalosVersion: n.TalosVersion.ValueString(), ProviderID: n.ProviderID.ValueString(), Labels: r.TextMap(n.Labels),
+			ControlPlane: n.Role.ValueString() == string(cluster.ControlPlane)}
+
+		if address := n.Address.ValueString(); address != "" {
+			recorded.Addresses = []string{address}
+		}
+
+		nodes = append(nodes, recorded)
+	}
+
+	return nodes
+}
