@@ -85,6 +85,8 @@ type Machine struct {
 	Role Role
 	// Address of the Talos API: an IP address or a host name, without a port.
 	Address string
+	// Through is true for a machine whose Talos API is reached through control planes, which connect to Address.
+	Through bool
 	// UUID is the hardware identity that an earlier apply recorded or the user
 	// gave; empty when none is known yet.
 	UUID string

@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -118,6 +119,28 @@ func (p Set) DialedAt() map[string]string {
 	}
 
 	return dialed
+}
+
+// ControlPlaneAddresses are those of the control planes of the cluster that the set knows, its own ones first.
+func (p Set) ControlPlaneAddresses() []string {
+	var addresses []string
+	for _, name := range p.controlPlanes() {
+		addresses = append(addresses, p.Machines[name].Address)
+	}
+
+	addresses = append(addresses, p.Endpoints...)
+	for _, other := range p.Others {
+		addresses = append(addresses, other.Address)
+	}
+
+	seen := map[string]bool{"": true}
+
+	return slices.DeleteFunc(addresses, func(address string) bool {
+		known := seen[address]
+		seen[address] = true
+
+		return known
+	})
 }
 
 // SameEndpoint is whether a text of a list of endpoints is one machine, by where it is reached or by its own address.

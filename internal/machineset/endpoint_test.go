@@ -1,8 +1,11 @@
 package machineset
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 func TestCanonicalEndpoint(t *testing.T) {
@@ -64,5 +67,26 @@ func TestSameEndpoint(t *testing.T) {
 		if got := m.SameEndpoint(text); got != want {
 			t.Errorf("%q is the machine: %t", text, got)
 		}
+	}
+}
+
+// Every control plane is there once, with those of the set itself first.
+func TestControlPlaneAddresses(t *testing.T) {
+	t.Parallel()
+
+	cp, workers := &Group{Role: cluster.ControlPlane}, &Group{Role: cluster.Worker}
+	p := Set{
+		Groups: []*Group{cp, workers},
+		Machines: map[string]Machine{
+			"w": {Group: workers, Address: "10.0.0.9"}, "b": {Group: cp, Address: "10.0.0.2"},
+			"a": {Group: cp, Address: "10.0.0.1"}, "c": {Group: cp},
+		},
+		Endpoints: []string{"10.0.0.3:4001", "10.0.0.2"},
+		Others:    []cluster.Machine{{Address: "10.0.0.4"}, {Address: "10.0.0.1"}},
+	}
+
+	want := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3:4001", "10.0.0.4"}
+	if got := p.ControlPlaneAddresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -44,9 +45,10 @@ func (h host) CordonTimeout() time.Duration {
 
 func (h host) Applying() sync.Locker { return &h.b.joined().applying }
 
-func (h host) Joined() bool                 { return h.b.cluster != nil }
-func (h host) Resolve(target string) string { return h.b.sim.resolve(target) }
-func (h host) Crash()                       { h.b.m.crash() }
+func (h host) Joined() bool                  { return h.b.cluster != nil }
+func (h host) Resolve(target string) string  { return h.b.sim.resolve(target) }
+func (h host) Crash()                        { h.b.m.crash() }
+func (h host) Admits(client netip.Addr) bool { return h.b.m.admits(client) }
 
 // Signer is the authority that certificates of kubelets are signed with; the world is held.
 func (h host) Signer() []byte { return h.b.kubernetesSigner() }

@@ -48,6 +48,8 @@ type Machine struct {
 	exit   int // status of the last container
 
 	crashOnJoin bool
+	// admitted are the machines that its configured API lets in; nil is everybody.
+	admitted []*Machine
 }
 
 func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {

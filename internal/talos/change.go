@@ -116,7 +116,12 @@ func (m *Machine) orSettled(
 }
 
 // gone reports whether a failed attempt to connect shows that the machine stopped
-// answering. The end of the caller's context shows nothing.
+// answering. The end of the caller's context shows nothing, and neither do control planes that did not even try.
 func gone(ctx context.Context, err error) bool {
+	var through throughError
+	if errors.As(err, &through) && through.unasked() {
+		return false
+	}
+
 	return err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }

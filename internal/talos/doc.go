@@ -5,7 +5,7 @@
 // A [Fleet] holds the credentials of a cluster; [Fleet.Machine] is the API of one
 // of its machines. Every machine gets a connection of its own, to its own address,
 // without node metadata: what answers is the machine itself and never a machine
-// that forwards.
+// that forwards. Those that are only reached through control planes are the exception.
 //
 // A connection is made by hand before gRPC sees it (TCP, then TLS 1.3), for two
 // reasons. The errors of the handshake keep their Go types, so that nothing here is
@@ -28,6 +28,20 @@
 //
 // A machine whose address changes is looked for at its former one too, as long as
 // nobody answers at the new one; there it counts by its hardware UUID alone.
+//
+// # Through control planes
+//
+// The calls to a machine with [cluster.Machine].Through go to apid of a control plane with the machine's address as
+// node metadata, as those of talosctl with --nodes. Each machine still has connections of its own: one control plane
+// after the other ([Options].ControlPlanes) is tried until one gets through, and nothing is dialed at the machine. Who
+// answers is decided in two steps. The control plane shows its certificate here and has to be a member, since apid in
+// maintenance mode ignores the metadata. It then demands of the machine a certificate of this cluster's CA for the
+// address (Talos 1.13 and 1.14, internal/app/apid/pkg/backend). The hardware UUID is compared right before each change,
+// on the same way; in between the control plane may connect anew, to nobody but a member of this cluster that has the
+// address by then.
+//
+// No control plane gets through to maintenance mode, which has no such certificate: there a machine is reached at its
+// maintenance address, or not at all. A control plane that does not answer says nothing about the machines behind it.
 //
 // # Calls
 //

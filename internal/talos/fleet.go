@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ type Options struct {
 	// MaintenanceAddresses are where machines wait in maintenance mode, by their names, where that is not at their
 	// addresses, which they get with their configurations.
 	MaintenanceAddresses map[string]string
+	// ControlPlanes are the addresses of those that pass calls on to machines that are reached through them
+	// ([cluster.Machine].Through), in the order in which they are tried.
+	ControlPlanes []string
 	// Dial makes TCP connections; by default directly, without regard to proxies.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TrustNodeNames lets an observation take a member's certificate for its hardware:
@@ -149,6 +153,7 @@ type Fleet struct {
 	identity identity
 	// forConfigurations is nil where identity reads configurations, too.
 	forConfigurations *identity
+	relays            relays
 
 	mu       sync.Mutex
 	machines map[string]*Machine
@@ -163,6 +168,7 @@ func NewFleet(o Options) (*Fleet, error) {
 	}
 
 	f := &Fleet{options: o.withDefaults(), identity: id, machines: map[string]*Machine{}}
+	f.relays.order = slices.Clone(o.ControlPlanes)
 
 	if !o.ForConfigurations.empty() {
 		id, err := o.ForConfigurations.parse()
@@ -283,12 +289,11 @@ func (m *Machine) maintenanceAddress() string { return m.fleet.options.Maintenan
 // openWaiting opens a session to a machine in maintenance mode, which is the one that is known where one is. Who is in
 // another state at that address says nothing about the machine.
 func (m *Machine) openWaiting(ctx context.Context, address, known string) (*session, error) {
-	open := m.open
-	if known != "" {
-		open = func(ctx context.Context, address string) (*session, error) { return m.openKnown(ctx, address, known) }
+	s, err := m.openDirect(ctx, address)
+	if err == nil && known != "" {
+		err = m.keepKnown(ctx, s, known)
 	}
 
-	s, err := open(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +307,16 @@ func (m *Machine) openWaiting(ctx context.Context, address, known string) (*sess
 	return s, nil
 }
 
+// open opens a session to whoever is at an address, by the way of the machine.
 func (m *Machine) open(ctx context.Context, address string) (*session, error) {
+	if m.asWanted().Through {
+		return m.openThrough(ctx, address)
+	}
+
+	return m.openDirect(ctx, address)
+}
+
+func (m *Machine) openDirect(ctx context.Context, address string) (*session, error) {
 	s, _, err := m.fleet.options.open(ctx, address, m.fleet.identity, m.fleet.options.Fingerprints[m.name])
 
 	return s, err
@@ -316,6 +330,15 @@ func (m *Machine) openKnown(ctx context.Context, address, known string) (*sessio
 		return nil, err
 	}
 
+	if err := m.keepKnown(ctx, s, known); err != nil {
+		return nil, err
+	}
+
+	return s, nil
+}
+
+// keepKnown closes a session that does not lead to the machine that is known by its UUID, and says so.
+func (m *Machine) keepKnown(ctx context.Context, s *session, known string) error {
 	uuid, err := bounded(ctx, m, s.hardwareUUID)
 	if err == nil && !m.known(known).MayReport(uuid) {
 		err = fmt.Errorf("the machine there has the hardware UUID %q, expected is %s", uuid, known)
@@ -323,11 +346,9 @@ func (m *Machine) openKnown(ctx context.Context, address, known string) (*sessio
 
 	if err != nil {
 		s.close()
-
-		return nil, err
 	}
 
-	return s, nil
+	return err
 }
 
 // connected returns the session that is there, else a new one. reused tells which.

@@ -89,7 +89,7 @@ func sessionOf(idle *session, a answering, access cluster.Access) *session {
 	resources := cosi.NewStateClient(a)
 
 	return &session{
-		address: idle.address, peer: peer{access: access}, wire: idle.wire, conn: idle.conn,
+		way: idle.way, peer: peer{access: access}, wire: idle.wire, conn: idle.conn,
 		machine:   machineapi.NewMachineServiceClient(a),
 		resources: resources,
 		state:     state.WrapCore(cosiclient.NewAdapter(resources, cosiclient.WithDisableWatchRetry())),
@@ -194,7 +194,7 @@ func FuzzObserve(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	idle, err := newSession("10.0.0.1", &wire{}, peer{})
+	idle, err := newSession(way{address: "10.0.0.1"}, &wire{}, peer{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -169,9 +169,9 @@ func (s *session) meta(ctx context.Context) (map[uint8]string, error) {
 
 // observeUUID fills in the hardware UUID: the recorded one of a machine that proved by
 // its certificate to be the node it was recorded for, where that is enough, else the
-// one that the machine reports.
+// one that the machine reports. The certificate of one behind a control plane is not seen.
 func (m *Machine) observeUUID(ctx context.Context, s *session, out *cluster.MachineState) error {
-	if recorded := m.asWanted(); m.fleet.options.TrustNodeNames && recorded.NodeName != "" {
+	if recorded := m.asWanted(); m.fleet.options.TrustNodeNames && recorded.NodeName != "" && s.relay == "" {
 		uuid := usableUUID(recorded.UUID)
 		names := []string{s.peer.nodeName(false), s.peer.nodeName(true)}
 

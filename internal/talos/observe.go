@@ -422,7 +422,7 @@ func (m *Machine) readConfig(
 		return read(s)
 	}
 
-	own, _, err := m.fleet.options.open(ctx, s.address, *id, nil)
+	own, err := m.openAs(ctx, s.way, *id)
 	if err != nil {
 		return nil, fmt.Errorf("read the machine configuration: %w", err)
 	}

@@ -16,20 +16,22 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
 // session is one connection to one machine, bound to the identity that the
-// handshake found. It never reconnects.
+// handshake found. It never reconnects. One through a control plane is bound to that, which connects to the machine
+// when it has to.
 type session struct {
-	// address that was connected to.
-	address string
-	peer    peer
-	wire    *wire
-	conn    *grpc.ClientConn
+	way
+	peer peer
+	wire *wire
+	conn *grpc.ClientConn
 
 	machine   machineapi.MachineServiceClient
 	lifecycle machineapi.LifecycleServiceClient
@@ -38,8 +40,10 @@ type session struct {
 	state     state.State
 
 	// boot is the id of the boot that the machine is in, once it was asked for. It
-	// cannot change, because no connection outlives a boot.
+	// cannot change, because no connection to the machine itself outlives a boot.
 	boot atomic.Pointer[string]
+	// unanswered is true once the control plane in between did not get through to the machine.
+	unanswered atomic.Bool
 }
 
 // errUsed is what gRPC gets when it wants to replace a broken connection.
@@ -48,11 +52,15 @@ var errUsed = errors.New("the connection was lost")
 // open connects to an address. What it knows of the peer is returned with an error
 // too, since a refusal may come after the certificate was seen.
 func (o Options) open(ctx context.Context, address string, id identity, fingerprints []string) (*session, peer, error) {
+	return o.connect(ctx, way{address: address}, id, fingerprints)
+}
+
+func (o Options) connect(ctx context.Context, w way, id identity, fingerprints []string) (*session, peer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
 		fmt.Errorf("%w: no answer within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
 
-	at, name := o.place(address)
+	at, name := o.place(w.first())
 
 	raw, err := o.Dial(ctx, "tcp", at)
 	if ctx.Err() != nil && err != nil {
@@ -65,7 +73,7 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 
 	g := gatekeeper{host: name, identity: id, fingerprints: fingerprints, now: time.Now}
 
-	s, err := g.session(ctx, raw, address)
+	s, err := g.session(ctx, raw, w)
 	if err != nil {
 		_ = raw.Close() // given up either way
 
@@ -84,8 +92,8 @@ func (o Options) place(address string) (dialed, name string) {
 	return cmp.Or(o.Endpoints[address], net.JoinHostPort(address, strconv.Itoa(o.Port))), address
 }
 
-// session turns a TCP connection to an address into a session.
-func (g *gatekeeper) session(ctx context.Context, raw net.Conn, address string) (*session, error) {
+// session turns a TCP connection, to the first place of a way, into a session.
+func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by way) (*session, error) {
 	conn, err := g.handshake(ctx, raw)
 	if err != nil {
 		return nil, err
@@ -100,7 +108,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn, address string) 
 		return nil, err
 	}
 
-	s, err := newSession(address, w, g.peer)
+	s, err := newSession(by, w, g.peer)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +122,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn, address string) 
 	return s, nil
 }
 
-func newSession(address string, w *wire, p peer) (*session, error) {
+func newSession(by way, w *wire, p peer) (*session, error) {
 	var used atomic.Bool
 
 	longest := constants.GRPCMaxMessageSize
@@ -122,7 +130,7 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 		longest = longestOfAnybody
 	}
 
-	conn, err := grpc.NewClient("passthrough:///"+address,
+	conn, err := grpc.NewClient("passthrough:///"+by.first(), append(by.options(),
 		// TLS is done: the connection that gRPC gets is the inside of it.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
@@ -135,15 +143,15 @@ func newSession(address string, w *wire, p peer) (*session, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longest)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
-	)
+	)...)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the connection to %s: %w", address, err)
+		return nil, fmt.Errorf("prepare the connection to %s: %w", by.first(), err)
 	}
 
 	resources := cosi.NewStateClient(conn)
 
 	return &session{
-		address:   address,
+		way:       by,
 		peer:      p,
 		wire:      w,
 		conn:      conn,
@@ -183,16 +191,18 @@ func (s *session) lost(fallback error) error {
 		err = fallback
 	}
 
-	if a, ok := alertOf(err); ok {
+	if a, ok := alertOf(err); ok && s.relay == "" {
 		return a.verdict()
 	}
 
-	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	return fmt.Errorf("%w: %w", ErrUnreachable, s.named(err))
 }
 
-// alive is false once the connection broke. An error of a call on a session that
-// is still alive was the machine's own answer.
-func (s *session) alive() bool {
+// alive is false once the connection broke, or the control plane in between did not get through. An error of a call on
+// a session that is still alive was the machine's own answer.
+func (s *session) alive() bool { return s.connected() && !s.unanswered.Load() }
+
+func (s *session) connected() bool {
 	return s.wire.broken() == nil && s.conn.GetState() == connectivity.Ready
 }
 
@@ -209,11 +219,16 @@ func (s *session) failed(err error) error {
 		return nil
 	}
 
-	if unreachable(err) && !s.alive() {
+	switch {
+	case unreachable(err) && !s.connected():
 		return s.lost(plain(err))
-	}
+	case status.Code(err) == codes.Unavailable && s.relay != "":
+		s.unanswered.Store(true)
 
-	return callError(err)
+		return fmt.Errorf("%w: %w", ErrUnreachable, s.named(plain(err)))
+	default:
+		return callError(err)
+	}
 }
 
 // expect checks how the machine answers.

@@ -66,7 +66,7 @@ func (m *ProviderData) FleetOf(
 	}
 
 	options.Fingerprints, options.Endpoints = map[string][]string{}, p.DialedAt()
-	options.MaintenanceAddresses = map[string]string{}
+	options.MaintenanceAddresses, options.ControlPlanes = map[string]string{}, p.ControlPlaneAddresses()
 
 	for name, machine := range p.Machines {
 		if machine.Fingerprint != "" {

@@ -115,6 +115,7 @@ func (s *Server) dialTarget(ctx context.Context, target string) (context.Context
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{cert},
 		})),
+		grpc.WithContextDialer(s.dialOut),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoffs, MinConnectTimeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize)),
 	)
@@ -132,6 +133,13 @@ func (s *Server) dialTarget(ctx context.Context, target string) (context.Context
 	}
 
 	return metadata.NewOutgoingContext(ctx, md), conn, nil
+}
+
+// dialOut connects from the machine's own address, by which a firewall tells it.
+func (s *Server) dialOut(ctx context.Context, to string) (net.Conn, error) {
+	from := &net.TCPAddr{IP: s.Address().AsSlice()}
+
+	return (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp", to)
 }
 
 // methodTypes finds the messages of a method.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,8 @@ type Host interface {
 	Members() state.CoreState
 	// Resolve turns a machine's hostname into its address; anything else stays as it is.
 	Resolve(target string) string
+	// Admits says whether the machine's firewall lets a client connect to its configured API.
+	Admits(client netip.Addr) bool
 	// Crash cuts the power.
 	Crash()
 }
@@ -216,7 +219,9 @@ func (s *Server) serve(ctx context.Context, p fault.Personality, conf *tls.Confi
 	s.Mu.Unlock()
 
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(&trackingListener{Listener: listener, a: &s.listener}) }()
+	go func() {
+		served <- srv.Serve(&trackingListener{Listener: listener, a: &s.listener, admits: s.admits(p)})
+	}()
 
 	select {
 	case err := <-served:
@@ -286,16 +291,30 @@ func (s *Server) newServer(streams context.Context, p fault.Personality, conf *t
 	return srv
 }
 
+// admits is whom the firewall lets in: it comes with the configuration, so that there is none in maintenance mode.
+func (s *Server) admits(p fault.Personality) func(net.Conn) bool {
+	return func(conn net.Conn) bool {
+		client, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+
+		return p == fault.Maintenance || err == nil && s.host.Admits(client.Addr())
+	}
+}
+
 // trackingListener remembers connections, so that a fault can cut them.
 type trackingListener struct {
 	net.Listener
 
-	a *connections
+	a      *connections
+	admits func(net.Conn) bool
 }
 
 // Accept implements net.Listener.
 func (l *trackingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
+	for ; err == nil && !l.admits(conn); conn, err = l.Listener.Accept() {
+		_ = conn.Close() // the client sees it go
+	}
+
 	if err != nil {
 		return nil, err
 	}
