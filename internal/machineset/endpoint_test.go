@@ -80,6 +80,7 @@ func TestControlPlaneAddresses(t *testing.T) {
 		Machines: map[string]Machine{
 			"w": {Group: workers, Address: "10.0.0.9"}, "b": {Group: cp, Address: "10.0.0.2"},
 			"a": {Group: cp, Address: "10.0.0.1"}, "c": {Group: cp},
+			"imported": {Address: "10.0.0.8"},
 		},
 		Endpoints: []string{"10.0.0.3:4001", "10.0.0.2"},
 		Others:    []cluster.Machine{{Address: "10.0.0.4"}, {Address: "10.0.0.1"}},

@@ -130,7 +130,9 @@ func (p Set) Names() []string { return slices.Sorted(maps.Keys(p.Machines)) }
 // controlPlanes are the names of the control planes of the set, in order.
 func (p Set) controlPlanes() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
-		return p.Machines[name].Group.Role != cluster.ControlPlane
+		g := p.Machines[name].Group // those that an import reads have none yet
+
+		return g == nil || g.Role != cluster.ControlPlane
 	})
 }
 
