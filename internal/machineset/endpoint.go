@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,21 +105,39 @@ func dialable(endpoint string) string {
 	return withPort(strings.Trim(endpoint, "[]"), strconv.Itoa(talosPort))
 }
 
-// DialedAt are the machines of the set, and the control planes beside it, that are reached elsewhere than at their
-// addresses: host:port by address.
+// DialedAt are the machines of the set, those that leave it, and the control planes beside it, that are reached
+// elsewhere than at their addresses: host:port by address. Who has an address now decides.
 func (p Set) DialedAt() map[string]string {
 	dialed := map[string]string{}
 	for address, endpoint := range p.EndpointOf {
 		dialed[address] = dialable(endpoint)
 	}
 
-	for _, m := range p.Machines {
+	for _, m := range slices.Concat(slices.Collect(maps.Values(p.Leaving)), slices.Collect(maps.Values(p.Machines))) {
+		delete(dialed, m.Address)
+
 		if m.Endpoint != "" {
 			dialed[m.Address] = m.Endpoint
 		}
 	}
 
 	return dialed
+}
+
+// WaitingAt are the addresses at which machines of the set, and those that leave it, wait in maintenance mode when that
+// is not at their own, by their names.
+func (p Set) WaitingAt() map[string]string {
+	waiting := map[string]string{}
+
+	for _, machines := range []map[string]Machine{p.Leaving, p.Machines} {
+		for name, m := range machines {
+			if m.WaitsAt != "" {
+				waiting[name] = m.WaitsAt
+			}
+		}
+	}
+
+	return waiting
 }
 
 // ControlPlaneAddresses are those of the control planes of the cluster that the set knows, its own ones first.

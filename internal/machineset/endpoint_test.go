@@ -1,11 +1,13 @@
 package machineset
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
 func TestCanonicalEndpoint(t *testing.T) {
@@ -89,5 +91,53 @@ func TestControlPlaneAddresses(t *testing.T) {
 	want := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3:4001", "10.0.0.4"}
 	if got := p.ControlPlaneAddresses(); !slices.Equal(got, want) {
 		t.Errorf("addresses %v, want %v", got, want)
+	}
+}
+
+// Machines that leave are reached as state has them, unless their addresses are those of others by now.
+func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
+	t.Parallel()
+
+	workers := &Group{Role: cluster.Worker, At: finding.Root("workers")}
+	set := func(machines map[string]Machine) Set {
+		for name, m := range machines {
+			m.Group, m.Key = workers, name
+			machines[name] = m
+		}
+
+		return Set{Groups: []*Group{workers}, Machines: machines}
+	}
+	prior := set(map[string]Machine{
+		"leaves":    {Address: "10.0.0.1", Endpoint: "nat:4001", WaitsAt: "10.0.0.101"},
+		"is passed": {Address: "10.0.0.2", Endpoint: "nat:4002", UUID: "aaaa", Through: true},
+		"stays":     {Address: "10.0.0.3", Endpoint: "nat:4003"},
+	})
+	p := set(map[string]Machine{
+		"stays": {Address: "10.0.0.3"}, "is new": {Address: "10.0.0.2", UUID: "bbbb", WaitsAt: "10.0.0.102"},
+	})
+
+	r, diags := NewPriorState(Record{Machines: map[string]cluster.MachineState{
+		"leaves": {Access: cluster.Member}, "is passed": {Access: cluster.Member, UUID: "aaaa"},
+		"stays": {Access: cluster.Member},
+	}}, p, prior)
+	if diags.HasError() {
+		t.Fatal(diags)
+	}
+
+	for _, m := range r.Removed {
+		if m.Through != prior.Machines[m.Name].Through {
+			t.Errorf("%s leaves by another way: %+v", m.Name, m)
+		}
+	}
+
+	p.Leaving = r.Former
+
+	if dialed := p.DialedAt(); !maps.Equal(dialed, map[string]string{"10.0.0.1": "nat:4001"}) {
+		t.Errorf("dialed at %v", dialed)
+	}
+
+	want := map[string]string{"leaves": "10.0.0.101", "is new": "10.0.0.102"}
+	if waiting := p.WaitingAt(); !maps.Equal(waiting, want) {
+		t.Errorf("waiting at %v", waiting)
 	}
 }

@@ -38,14 +38,17 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 	files := p.filesOfCreate()
 	f := Forecast{Makes: true, Resumes: true}
 
+	var diags finding.List
+
 	if !p.Unlisted && !p.Restore.Unknown {
 		want := p.Spec(PriorState{}, Rendered{})
 		want.OtherControlPlanes = p.OtherControlPlanes()
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, nil), p.Policy(policy))
-		f.Operations = p.operationsOf(p.hostCreation(), steps, nil)
+		f.Operations = p.operationsOf(p.hostCreation(), steps, nil, nil)
+		diags = p.warnOfWaiting(steps)
 	}
 
-	return f, append(p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot()...)
+	return f, slices.Concat(diags, p.refuseAhead(PriorState{}, files), p.refuseForeignSnapshot())
 }
 
 // ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
@@ -102,6 +105,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(warnOfSteps(p, steps)...)
 	diags.Append(p.remindOfRejoin(recorded)...)
+	diags.Append(p.warnOfWaiting(steps)...)
 
 	if known {
 		diags.Append(p.warnOfKubernetes(way, recorded, steps)...)
@@ -121,7 +125,8 @@ func (f Forecast) with(
 	f.Machines = recorded.forecastMachines(p, files, steps)
 	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
 
-	f.Operations = append(p.operationsOf(before, steps, recorded.changes), keptLines(last.Kept, recorded.changes)...)
+	f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
+		keptLines(last.Kept, recorded.changes)...)
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&

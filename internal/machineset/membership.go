@@ -23,6 +23,7 @@ const ReplacedSuffix = " (replaced)"
 // compare fills in what NewPriorState works out.
 func (r *PriorState) compare(p, prior Set) finding.List {
 	r.Moved, r.Renamed, r.Replaced = map[string]string{}, map[string]string{}, map[string]string{}
+	r.Former = map[string]Machine{}
 
 	r.containers = p.Host != nil
 
@@ -97,8 +98,9 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 		as := r.freeName(name + ReplacedSuffix)
 		r.Replaced[as] = name
 		r.carry(name, as)
+		r.Former[as] = before
 		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool,
-			Locked: now.Locked})
+			Locked: now.Locked, Through: before.Through})
 	case recorded:
 		r.seek(name, now.Address, r.Addresses[name], before.Address)
 	}
@@ -145,8 +147,9 @@ func (r *PriorState) dismiss(name string, p, prior Set) finding.List {
 
 	successor := p.successor(before, known)
 	if successor == "" {
+		r.Former[name] = before
 		r.Remove(name, cluster.Machine{Name: name, Role: before.Group.Role, Address: before.Address, UUID: before.UUID,
-			Pool: before.Group.Pool, Locked: before.Locked})
+			Pool: before.Group.Pool, Locked: before.Locked, Through: before.Through})
 
 		return nil
 	}

@@ -22,9 +22,10 @@ const (
 	mostPlaces = 8
 )
 
-// OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps are known.
-func (p Set) OperationsOf(steps []cluster.Step, kept []cluster.Kept) []string {
-	return append(p.operationsOf(nil, steps, nil), keptLines(kept, nil)...)
+// OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps, and the
+// machines that leave, are known.
+func (p Set) OperationsOf(steps []cluster.Step, kept []cluster.Kept, leaving []cluster.Machine) []string {
+	return append(p.operationsOf(nil, steps, nil, leaving), keptLines(kept, nil)...)
 }
 
 // checksAsked is the line about the health checks that are asked on the way; none where none are.
@@ -65,16 +66,17 @@ func onlyImage(changes []machineconfig.Change) bool {
 }
 
 // operationsOf lists what a plan does, in order, after what comes before the first step; never nil. changes is what
-// changes in the configurations of machines. A node that is uncordoned after its drain takes no line of its own.
+// changes in the configurations of machines, and leaving those that leave. A node that is uncordoned after its drain
+// takes no line of its own.
 func (p Set) operationsOf(
-	before []string, steps []cluster.Step, changes map[string][]machineconfig.Change,
+	before []string, steps []cluster.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
 ) []string {
 	lines, first := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...), []string{}
 	if len(lines) >= longRollout {
 		first = append(first, summaryOf(len(lines), steps))
 	}
 
-	return append(append(first, p.checksAsked(steps)...), lines...)
+	return append(first, slices.Concat(p.waysTo(steps, leaving), p.checksAsked(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

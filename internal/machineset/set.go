@@ -46,7 +46,13 @@ type Set struct {
 	Endpoints       []string
 	// EndpointOf are the endpoints of control planes that are reached elsewhere than at their addresses, by these.
 	EndpointOf map[string]string
-	Machines   map[string]Machine
+	// EndpointsUnknown is true while Endpoints are not all known.
+	EndpointsUnknown bool
+	// Gateway is what all connections to machines go through, in the words of an operation; empty when they are direct.
+	Gateway  string
+	Machines map[string]Machine
+	// Leaving are machines that are not of the set any more, as state has them, by their names.
+	Leaving map[string]Machine
 	// Single is what makes a set of one of a resource that is one machine; nil for
 	// resources that list machines.
 	Single *Single
@@ -84,7 +90,9 @@ type Machine struct {
 	// Endpoint is where the Talos API is reached, host:port; empty for port 50000 of the address.
 	Endpoint string
 	// WaitsAt is where the machine waits for its configuration, host or host:port; empty for its address.
-	WaitsAt     string
+	WaitsAt string
+	// Through is true where the Talos API is reached through control planes.
+	Through     bool
 	UUID        string
 	Fingerprint string
 	// Rejoin is true where the user lets the machine join again although nothing proves that it is the same one.
@@ -195,7 +203,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
 			InService: known.Access == cluster.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
-			Locked: m.Locked, Staged: known.StagedDigest != "",
+			Locked: m.Locked, Staged: known.StagedDigest != "", Through: m.Through,
 		})
 	}
 

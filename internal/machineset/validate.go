@@ -99,6 +99,7 @@ func validateMachines(p Set) finding.List {
 
 		diags.Append(p.validateEndpoint(name, machine, endpoints)...)
 		diags.Append(p.validatePlace(name, "maintenance_address", machine.WaitsAt, waiting)...)
+		diags.Append(p.validateAccess(name, machine)...)
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {

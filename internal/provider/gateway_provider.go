@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/dialer"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -93,6 +96,22 @@ func (m providerModel) dial() func(ctx context.Context, network, address string)
 	}
 
 	return way.Dial
+}
+
+// gateway names what connections go through. An address may be another one in the apply than in its plan, such as that
+// of a tunnel, and what is not known yet is there in the apply; the operations of both have to be the same.
+func (m providerModel) gateway() string {
+	return strings.Join(finding.NonEmpty(nameOf(m.JumpHost, "the SSH jump host"), nameOf(m.ProxyURL, "the proxy")),
+		" behind ")
+}
+
+// nameOf is what something is called that is given; empty when it is not.
+func nameOf(given attr.Value, name string) string {
+	if given.IsNull() {
+		return ""
+	}
+
+	return name
 }
 
 // validateGateway says what is wrong with what is known of the way.

@@ -29,12 +29,12 @@ var (
 	inAnchors = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// notOurs are names in the pages that belong to others, and keys of maps.
+// notOurs are names in the pages that belong to others, keys of maps, and values.
 var notOurs = strings.Fields(`
 	create_before_destroy depends_on error_message for_each ignore_changes policy_check terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
-	https_proxy
+	https_proxy through_control_plane
 	disable_crd_hooks disable_webhooks force_update helm_release recreate_pods render_subchart_notes
 	repository_ca_file repository_cert_file repository_key_file repository_password repository_username
 	reset_values set_list set_wo set_wo_revision upgrade_install

@@ -102,7 +102,7 @@ func (p *talosopProvider) Configure(
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.StaticKubeconfigs = config.refusesCommands()
-	m.Dial = config.dial()
+	m.Dial, m.Gateway = config.dial(), config.gateway()
 	if m.Dial != nil {
 		m.Talos.Dial = m.Dial
 	}

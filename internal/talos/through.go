@@ -180,9 +180,13 @@ func (e throughError) Error() string {
 		return fmt.Sprintf("%s: no control plane is known that passes calls on to %s", ErrUnreachable, e.address)
 	}
 
-	texts := make([]string, len(e.causes))
-	for i, cause := range e.causes {
-		texts[i] = strings.ReplaceAll(cause.Error(), ErrUnreachable.Error()+": ", "")
+	var texts []string
+	for _, cause := range e.causes {
+		texts = append(texts, strings.ReplaceAll(cause.Error(), ErrUnreachable.Error()+": ", ""))
+	}
+
+	if !e.unasked() {
+		texts = append(texts, "in maintenance mode it is not reached in this way")
 	}
 
 	return fmt.Sprintf("%s: %s", ErrUnreachable, strings.Join(texts, "; "))

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -28,6 +30,18 @@ func MaintenanceAddress() schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional:            true,
 		MarkdownDescription: "Where the machine waits in maintenance mode when its configuration gives it `address`." + tf.TerraformOnly,
+	}
+}
+
+// Access describes access.
+func Access() schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true,
+		Validators: []validator.String{
+			stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane),
+		},
+		MarkdownDescription: "How Terraform reaches a worker: `direct` (default), or `through_control_plane`, whose API " +
+			"passes calls on to `address` once it is configured ([guide](../guides/nat))." + tf.TerraformOnly,
 	}
 }
 

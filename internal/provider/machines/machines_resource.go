@@ -163,6 +163,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet, diag.Diagnostics) {
 	p, diags := P(model).MachineSet(ctx)
 	P(model).life().own(&p)
+	p.Gateway = r.Gateway
 	diags.Append(p.addProvided(ctx, r.ProviderData, providerdata.RecordedSecrets{})...)
 	diags.Append(tf.Diagnostics(machineset.FieldDiagnostics(p.Set, p.CheckProvidedMeta()))...)
 

@@ -22,6 +22,7 @@ type machineModel struct {
 	Address       types.String `tfsdk:"address"`
 	TalosEndpoint types.String `tfsdk:"talos_endpoint"`
 	WaitsAt       types.String `tfsdk:"maintenance_address"`
+	Access        types.String `tfsdk:"access"`
 	UUID          types.String `tfsdk:"uuid"`
 	Fingerprint   types.String `tfsdk:"fingerprint"`
 	Rejoin        types.Bool   `tfsdk:"rejoin"`
@@ -81,6 +82,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			},
 			"talos_endpoint":      endpoint.Attribute(),
 			"maintenance_address": endpoint.MaintenanceAddress(),
+			"access":              endpoint.Access(),
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +

@@ -222,7 +222,7 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	lines := p.OperationsOf(steps, last.Kept)
+	lines := p.OperationsOf(steps, last.Kept, want.Removed)
 
 	return &left{tf.TextList(lines), impact.Of(machineset.ImpactOf(steps, want.Removed))}, diags
 }
@@ -282,7 +282,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	}
 
 	if done.err == nil && m.Operations.IsUnknown() {
-		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil))
+		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil, nil))
 		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 

@@ -98,7 +98,7 @@ func (m machineSetModel) MachineSet(
 func machineSetOf(
 	ctx context.Context, handle clusterhandle.HandleModel, own types.Object, groups ...*writtenGroup,
 ) (writtenSet, diag.Diagnostics) {
-	settings, named, located := &tf.Reader{}, &tf.Reader{}, &tf.Reader{}
+	settings, named, located, endpoints := &tf.Reader{}, &tf.Reader{}, &tf.Reader{}, &tf.Reader{}
 
 	var replicas []types.Int64
 	for _, g := range groups {
@@ -113,7 +113,7 @@ func machineSetOf(
 		Settings:  handle.Settings(ctx, settings),
 		Secrets:   handle.Secrets.ValueString(),
 		Provided:  handle.Secrets.IsNull(),
-		Endpoints: (&tf.Reader{}).Texts(handle.TalosEndpoints),
+		Endpoints: endpoints.Texts(handle.TalosEndpoints),
 
 		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
 		Machines:   map[string]machineset.Machine{},
@@ -144,7 +144,7 @@ func machineSetOf(
 	p.Unlisted = named.Unknown
 	p.Unnamed = named.Unknown || located.Unknown
 	p.Unknown = p.Unnamed || settings.Unknown
-	p.Sealed = handle.Secrets.IsUnknown()
+	p.Sealed, p.EndpointsUnknown = handle.Secrets.IsUnknown(), endpoints.Unknown
 
 	return p, append(settings.Diags, named.Diags...)
 }
@@ -162,6 +162,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			Address:     address,
 			Endpoint:    dialed,
 			WaitsAt:     located.Text(machine.WaitsAt),
+			Through:     located.Text(machine.Access) == machineset.AccessThroughControlPlane,
 			UUID:        settings.Text(machine.UUID),
 			Fingerprint: settings.Text(machine.Fingerprint),
 			Rejoin:      settings.Truth(machine.Rejoin, false),

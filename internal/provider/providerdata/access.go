@@ -66,15 +66,11 @@ func (m *ProviderData) FleetOf(
 	}
 
 	options.Fingerprints, options.Endpoints = map[string][]string{}, p.DialedAt()
-	options.MaintenanceAddresses, options.ControlPlanes = map[string]string{}, p.ControlPlaneAddresses()
+	options.MaintenanceAddresses, options.ControlPlanes = p.WaitingAt(), p.ControlPlaneAddresses()
 
 	for name, machine := range p.Machines {
 		if machine.Fingerprint != "" {
 			options.Fingerprints[name] = []string{machine.Fingerprint}
-		}
-
-		if machine.WaitsAt != "" {
-			options.MaintenanceAddresses[name] = machine.WaitsAt
 		}
 	}
 

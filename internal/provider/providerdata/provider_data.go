@@ -24,6 +24,8 @@ type ProviderData struct {
 	Talos    talos.Options
 	// Dial makes the connections to machines and Kubernetes APIs that are not pods of a host cluster; nil is directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Gateway is what Dial goes through, in words that do not change between a plan and its apply; empty when nothing.
+	Gateway string
 	// Stores are the provider's credentials for buckets.
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.

@@ -132,6 +132,8 @@ func (m *ProviderData) ClientsOf(
 	ctx context.Context, access pki.Access, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
 	o kubernetes.Options,
 ) (clients, error) {
+	p.Leaving = recorded.Former
+
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err

@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
+)
+
+const through = `access = "through_control_plane"`
+
+// shield lets nobody but the control planes connect to workers that are configured, and leads to those that wait by
+// names that only the network behind its gateways knows.
+func (s *site) shield() *gateway.Network {
+	waiting := map[string]string{}
+
+	for _, m := range s.workers {
+		m.AdmitOnly(s.controlPlane...)
+		waiting[m.Name()+".invalid:50000"] = net.JoinHostPort(m.Address().String(), "50000")
+	}
+
+	return gateway.NewNetwork(waiting)
+}
+
+// behindControlPlanes are workers of a configuration with more attributes, in which NAME is that of the machine.
+func behindControlPlanes(config string, workers []*sim.Machine, attributes string) string {
+	for _, m := range workers {
+		address := fmt.Sprintf("address = %q", m.Address())
+		config = strings.Replace(config, address, address+", "+strings.ReplaceAll(attributes, "NAME", m.Name()), 1)
+	}
+
+	return config
+}
+
+// Workers that let nobody in but control planes live their whole life through these: what is dialed at them is their
+// maintenance address alone.
+func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 3, 2)
+		network := s.shield()
+		config := func(workers []*sim.Machine, version string) string {
+			all := secretsProvider + secretsHCL + s.controlPlaneHCL("") + s.workersOf(workers, "")
+
+			return strings.ReplaceAll(behindControlPlanes(all, workers,
+				through+`, maintenance_address = "NAME.invalid"`), "v1.13.0", version) +
+				fmt.Sprintf("provider \"talosop\" {\n  proxy_url = %q\n}\n", network.SOCKS(t))
+		}
+
+		w := clitest.NewWorkspace(t, cli)
+		w.Write("main.tf", config(s.workers, "v1.13.0"))
+		w.Init()
+		says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the proxy",
+			"reach w-1 and w-2 through control planes")
+		expectNoChanges(t, w, "through control planes")
+
+		// The control planes that pass calls on reboot before the workers do.
+		w.Write("main.tf", config(s.workers, "v1.13.1"))
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the upgrade")
+
+		for _, m := range s.workers {
+			if m.TalosVersion() != "v1.13.1" {
+				t.Errorf("%s runs %s", m.Name(), m.TalosVersion())
+			}
+		}
+
+		w.Write("main.tf", config(s.workers[:1], "v1.13.1"))
+		says(t, w.MustRun("apply", "-auto-approve"), "reach w-2 through control planes")
+
+		if stage := s.workers[1].Stage(); stage != sim.StageMaintenance {
+			t.Errorf("the worker that left is %s", stage)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+
+		dialed := network.Dialed()
+		for _, m := range s.workers {
+			if slices.Contains(dialed, net.JoinHostPort(m.Address().String(), "50000")) {
+				t.Errorf("%s was dialed around the control planes", m.Name())
+			}
+
+			if !slices.Contains(dialed, m.Name()+".invalid:50000") {
+				t.Errorf("%s was not configured where it waits", m.Name())
+			}
+		}
+	})
+}
+
+// A worker that nothing leads to while it waits configures itself, and is one of the cluster through control planes;
+// the plan says that it has to, and an apply that comes before it what it waits for.
+func TestAccThroughControlPlane_configuresItself(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	s.shield()
+
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	base := secretsProvider + secretsHCL + s.controlPlaneHCL("") + `
+data "talosop_machine_config" "any" {
+  cluster       = talosop_control_plane.this.cluster
+  talos_version = "v1.13.0"
+  role          = "worker"
+  hostname      = "w-1"
+  install       = { disk = "/dev/sda" }
+}
+
+output "config" {
+  value     = data.talosop_machine_config.any.config
+  sensitive = true
+}
+`
+	w.Write("main.tf", base)
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	w.Write("main.tf", base+behindControlPlanes(s.workersHCL(`timeouts = { create = "5s" }`), s.workers, through))
+
+	result := w.Run("apply", "-auto-approve")
+	says(t, result, "Machines have to configure themselves", "w-1: no answer from "+s.workers[0].Address().String(),
+		"through control plane "+s.controlPlane[0].Address().String(), "in maintenance mode it is not reached in this way")
+
+	if s.workers[0].Stage() != sim.StageMaintenance {
+		t.Error("the worker was configured")
+	}
+
+	config, _ := w.Attribute("data.talosop_machine_config.any", "config").(string)
+	s.boot(t, bundleIn(t, w), config)
+	w.Write("main.tf", base+behindControlPlanes(s.workersHCL(""), s.workers, through))
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the worker joined")
+}
+
+func TestAccThroughControlPlane_mistakes(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	all := secretsProvider + s.wholeCluster()
+
+	w.Write("main.tf", behindControlPlanes(all, s.controlPlane, through))
+	w.Init()
+	says(t, fails(t, w, "plan"), "through_control_plane on a control plane")
+
+	w.Write("main.tf", behindControlPlanes(all, s.workers, through+`, talos_endpoint = "nat.invalid:4001"`))
+	says(t, fails(t, w, "plan"), "beside nat.invalid:4001", "control planes connect to port 50000 of address")
+
+	w.Write("main.tf", behindControlPlanes(all, s.workers, `access = "sideways"`))
+	says(t, fails(t, w, "validate"), "value must be one of")
+
+	w.Write("main.tf", secretsProvider+secretsHCL+fmt.Sprintf(`
+resource "talosop_machine" "this" {
+  cluster = {
+    mode     = "metal"
+    name     = "test"
+    endpoint = "https://10.0.0.1:6443"
+    secrets  = talosop_secrets.this.bundle
+    kubernetes_version = "v1.36.2"
+  }
+  name          = "w-1"
+  role          = "worker"
+  address       = %q
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
+  %s
+}
+`, s.workers[0].Address(), through))
+	says(t, fails(t, w, "plan"), "no control plane is known")
+}
