@@ -127,6 +127,35 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 	}
 }
 
+// A downgrade that was called off is not called off again by what the other control planes said of it before.
+func TestDowngrade_isCancelledOnce(t *testing.T) {
+	t.Parallel()
+
+	s := on114(t, 3, 0)
+	s.guard(1)
+	s.goBack(talos113)
+
+	if _, err := s.convergeUntil(func(e lifecycle.Event) bool {
+		return e.State == lifecycle.StepFinished && strings.HasPrefix(e.Step.String(), "downgrade etcd")
+	}); err == nil {
+		t.Fatal("the run was not interrupted")
+	}
+
+	s.sim.ForgetCalls()
+	s.goBack(talos114)
+
+	runner := s.runner()
+	runner.Interval = 5 * time.Second
+
+	if _, err := runner.Converge(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	if got, want := etcdCalls(s), []string{"EtcdDowngradeCancel"}; !slices.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
 // While a member does not work etcd is not told to go back, and no machine goes back before etcd.
 func TestDowngrade_waitsForAllOfEtcd(t *testing.T) {
 	t.Parallel()

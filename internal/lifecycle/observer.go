@@ -73,7 +73,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 func (o *observer) observe(ctx context.Context) cluster.Snapshot { return o.look(ctx, true) }
 
 // look is observe; unless all are to be asked, those are not that were within the last interval and have not been
-// changed since: a step that ended on one of a thousand machines is no news of the others.
+// changed since: that one of a thousand machines was given its configuration is no news of the others.
 func (o *observer) look(ctx context.Context, all bool) cluster.Snapshot {
 	begun := time.Now()
 
@@ -469,7 +469,7 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 		o.manifests = sync.Version
 	}
 
-	if showsInKubernetes(step) {
+	if reachOf(step) != itsMachine {
 		o.epoch[""]++
 	}
 
@@ -516,17 +516,29 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 	})
 }
 
-// showsInKubernetes is whether Kubernetes may tell something else once a step has ended. What a machine does after it
-// was given its configuration shows when it shows.
-func showsInKubernetes(step cluster.Step) bool {
+// reach is whose state may be another one once a step has ended.
+type reach int
+
+const (
+	itsMachine    reach = iota // only the machine on which it ran
+	andKubernetes              // and what Kubernetes tells
+	everybody                  // and what any other machine tells, such as of the members of etcd
+)
+
+// reachOf is how far a step reaches. What a machine does after it was given its configuration shows when it shows.
+func reachOf(step cluster.Step) reach {
 	switch step := step.(type) {
 	case cluster.ApplyConfig:
-		return step.Access == cluster.Member
+		if step.Access != cluster.Member {
+			return itsMachine
+		}
 	case cluster.PullImages, cluster.WriteMeta:
-		return false
-	default:
-		return true
+		return itsMachine
+	case cluster.TakeOwnership, cluster.Uncordon, cluster.DeleteNode:
+		return andKubernetes
 	}
+
+	return everybody
 }
 
 // operated notes that an operation was done.

@@ -373,6 +373,7 @@ func (w *work) settleAll(ctx context.Context, end outcome, watch *observer) erro
 // settle takes note of a step that ended. The error is the one that ends the run.
 func (w *work) settle(end outcome, watch *observer) error {
 	w.record(end, watch)
+	w.whole = w.whole || reachOf(end.step) == everybody
 
 	if wait.IsPermanent(end.err) {
 		return fmt.Errorf("%s: %w", end.step, end.err)
