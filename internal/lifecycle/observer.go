@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// atOnce bounds how many machines are asked at the same time.
-	atOnce = 32
+	// atOnce bounds how many machines are asked at the same time, and silentAtOnce how many of those that were silent
+	// before: these cost a connection attempt that nobody answers, and must not hold up the others.
+	atOnce       = 32
+	silentAtOnce = 256
 	// silentTimeout is how long an observation waits for machines that were silent
 	// before: a dead machine must not slow down the others.
 	silentTimeout = time.Second
@@ -28,7 +30,8 @@ const (
 type observer struct {
 	runner *Runner
 	want   cluster.Spec
-	slots  chan struct{}
+	// slots are taken by those that are asked, silent by those that were silent before.
+	slots, silent chan struct{}
 
 	mu     sync.Mutex
 	states map[string]cluster.MachineState
@@ -60,6 +63,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 	return &observer{
 		runner: r, want: want,
 		slots:  make(chan struct{}, atOnce),
+		silent: make(chan struct{}, silentAtOnce),
 		states: map[string]cluster.MachineState{},
 		asking: map[string]chan struct{}{},
 		asked:  map[string]question{},
@@ -269,9 +273,14 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 	epoch := o.epoch[m.Name]
 	o.asking[m.Name], o.asked[m.Name] = answer, question{time.Now(), epoch}
 
+	slots := o.slots
+	if silentBefore {
+		slots = o.silent
+	}
+
 	go func() {
-		o.slots <- struct{}{}
-		defer func() { <-o.slots }()
+		slots <- struct{}{}
+		defer func() { <-slots }()
 
 		defer close(answer)
 

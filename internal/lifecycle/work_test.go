@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -156,5 +157,69 @@ func TestRunner_asksAgainWhereAStepEnded(t *testing.T) {
 
 	if rounds := site.observed.Load() / machines; rounds > machines/6 {
 		t.Errorf("every machine was asked %d times", rounds)
+	}
+}
+
+// mute are machines that do not answer once the run has begun, whoever waits for them.
+type mute struct {
+	*workers
+
+	begun  chan struct{}
+	silent func(machine string) bool
+}
+
+type silentWorker struct {
+	worker
+
+	of mute
+}
+
+func (m mute) Machine(w cluster.Machine) lifecycle.Machine {
+	if m.silent(w.Name) {
+		return silentWorker{worker{of: m.workers, want: w}, m}
+	}
+
+	return worker{of: m.workers, want: w}
+}
+
+func (s silentWorker) Observe(ctx context.Context) cluster.MachineState {
+	select {
+	case <-s.of.begun:
+		<-ctx.Done()
+	default:
+	}
+
+	return cluster.MachineState{Access: cluster.Unreachable, Cause: "no answer"}
+}
+
+// Many machines that nobody can connect to do not keep a run from asking those that answer.
+func TestRunner_silentMachinesHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+
+	const silent = 60
+
+	site := mute{&workers{}, make(chan struct{}), func(machine string) bool { return machine != "w-00" }}
+	site.all.Add(1)
+
+	want, configs := many(1 + silent)
+
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+
+	var asked int64
+
+	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
+		Interval: 10 * time.Millisecond, Events: func(e lifecycle.Event) {
+			switch {
+			case e.State == lifecycle.StepFinished:
+				asked = site.observed.Load()
+				close(site.begun)
+			case asked > 0 && site.observed.Load() > asked+3:
+				cancel() // it was asked again and again
+			}
+		}}
+
+	if _, err := runner.Converge(ctx, want); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the machine that answers was asked %d times after its step: %v", site.observed.Load()-asked, err)
 	}
 }
