@@ -21,13 +21,13 @@ import (
 // Observe asks the machine what it is. It has no error: a machine that does not
 // answer, or answers with another identity, is described by Access and Cause.
 //
-// A member that is running and ready costs four calls, side by side: MachineStatus,
-// MachineConfig, Version and ExtensionStatus; where nothing of configurations is wanted,
-// MachineType and the node's name instead of MachineConfig. MetaKeys is one more where values in META
-// are wanted, SecurityState where [Options].SecureBoot is set. SystemInformation and, once in a connection,
-// the id of the boot are two more unless [Options].TrustNodeNames is set. One that is on its way costs up to five
-// more: its node's name, the services, the event log in two calls, and the content of
-// etcd's data directory; one whose etcd failed, the services once or twice again.
+// A member that is running and ready costs four calls, side by side: MachineStatus, MachineConfig, Version and
+// ExtensionStatus; where nothing of configurations is wanted, MachineType and the node's name instead of MachineConfig.
+// MetaKeys is one more where values in META are wanted, SecurityState where [Options].SecureBoot is set.
+// SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version, ExtensionStatus
+// and the id of the boot are asked once in a connection. One that is on its way costs up to five more: its node's name,
+// the services, the event log in two calls, and the content of etcd's data directory; one whose etcd failed, the
+// services once or twice again.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
@@ -148,12 +148,8 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
-	calls.Go(func() error {
-		ctx, cancel := m.callContext(callCtx)
-		defer cancel()
-
-		var err error
-		_, out.Schematic, err = s.extensions(ctx)
+	calls.Go(func() (err error) {
+		out.Schematic, err = bounded(callCtx, m, s.schematic)
 
 		return err
 	})
@@ -180,6 +176,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 
 	if err := m.observeStaticPods(ctx, s, &out); err != nil {
 		return out, err
+	}
+
+	if settled(&out) { // so what it said is all that there is
+		s.known.schematic.keep(s, out.Schematic)
 	}
 
 	return out, m.observeEtcd(ctx, s, &out)
@@ -510,6 +510,10 @@ func (m *Machine) version(ctx context.Context, s *session, out *cluster.MachineS
 
 // version asks for version and platform; nil where the call is not available.
 func (s *session) version(ctx context.Context) (*machineapi.Version, error) {
+	return once(ctx, s, &s.known.version, s.askVersion)
+}
+
+func (s *session) askVersion(ctx context.Context) (*machineapi.Version, error) {
 	answer, err := s.machine.Version(ctx, &emptypb.Empty{})
 	if err = s.failed(err); err != nil {
 		if s.peer.access == cluster.Maintenance && errors.Is(err, ErrUnsupported) {

@@ -92,11 +92,11 @@ func TestObserve_followsAMachine(t *testing.T) {
 		t.Errorf("members %+v, error %v", members, err)
 	}
 
-	// A new process observes the machine that is at rest with seven calls, and then with
-	// six, because the boot of a connection stays the same.
+	// A new process observes the machine that is at rest with seven calls, and then with four, because the boot of a
+	// connection stays the same, and with it the version and the extensions.
 	again := o.fleet(t, nil).Machine(wanted(m))
 
-	for _, most := range []int{7, 6} {
+	for _, most := range []int{7, 4} {
 		simulator.ForgetCalls()
 
 		state := again.Observe(t.Context())
@@ -323,7 +323,7 @@ func TestObserve_unavailable(t *testing.T) {
 	}
 
 	// One call that fails is made good by a second attempt on another connection.
-	m.SetFault(sim.Fault{Method: "Version", Cut: true})
+	m.SetFault(sim.Fault{Method: "Get", Cut: true})
 
 	if got := api.Observe(t.Context()); got.Access != cluster.Member {
 		t.Errorf("after one lost call: %+v", got)

@@ -198,19 +198,9 @@ func (m *Machine) leftIdle(boot string) func(context.Context) error {
 // bootIDFile is where Linux tells the boot it is in.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// bootID returns the id of the boot that the machine is in, read once in a session to the machine itself. It
-// needs the role os:admin.
+// bootID returns the id of the boot that the machine is in. It needs the role os:admin.
 func (s *session) bootID(ctx context.Context) (string, error) {
-	if known := s.boot.Load(); known != nil {
-		return *known, nil
-	}
-
-	id, err := s.readBootID(ctx)
-	if err == nil && s.relay == "" {
-		s.boot.Store(&id)
-	}
-
-	return id, err
+	return once(ctx, s, &s.known.boot, s.readBootID)
 }
 
 func (s *session) readBootID(ctx context.Context) (string, error) {

@@ -168,6 +168,15 @@ func (s *session) nodename(ctx context.Context) (string, error) {
 // schematic's id as its version.
 const schematicName = "schematic"
 
+// schematic is the one that the booted image was made from; empty for an image that no factory made.
+func (s *session) schematic(ctx context.Context) (string, error) {
+	return once(ctx, s, &s.known.schematic, func(ctx context.Context) (string, error) {
+		_, schematic, err := s.extensions(ctx)
+
+		return schematic, err
+	})
+}
+
 // extensions lists the system extensions of the booted image and the schematic it
 // was made from; empty for an image that no factory made.
 func (s *session) extensions(ctx context.Context) (found []Extension, schematic string, err error) {

@@ -39,11 +39,42 @@ type session struct {
 	resources cosi.StateClient
 	state     state.State
 
-	// boot is the id of the boot that the machine is in, once it was asked for. It
-	// cannot change, because no connection to the machine itself outlives a boot.
-	boot atomic.Pointer[string]
+	known known
 	// unanswered is true once the control plane in between did not get through to the machine.
 	unanswered atomic.Bool
+}
+
+// known is what the machine said that cannot change before its next boot, which no connection to the machine itself
+// outlives. The UUID is none of it: META overrides it at once.
+type known struct {
+	boot, schematic kept[string]
+	version         kept[*machineapi.Version]
+}
+
+// kept is an answer that holds for as long as a connection does.
+type kept[T comparable] struct{ answer atomic.Pointer[T] }
+
+// once is what is kept, or else what the call answers. Nothing is kept of a machine behind a control plane, nor a zero
+// answer: early in a boot there may be none yet.
+func once[T comparable](
+	ctx context.Context, s *session, k *kept[T], call func(context.Context) (T, error),
+) (T, error) {
+	if answer := k.answer.Load(); answer != nil {
+		return *answer, nil
+	}
+
+	answer, err := call(ctx)
+	if nothing := *new(T); err == nil && answer != nothing {
+		k.keep(s, answer)
+	}
+
+	return answer, err
+}
+
+func (k *kept[T]) keep(s *session, answer T) {
+	if s.relay == "" {
+		k.answer.Store(&answer)
+	}
 }
 
 // errUsed is what gRPC gets when it wants to replace a broken connection.
