@@ -60,6 +60,7 @@ func (p *Process) reap() {
 	p.result.Took = time.Since(p.started).Round(time.Millisecond)
 	p.result.Stdout, p.result.Stderr = p.stdout.String(), p.stderr.String()
 	p.result.Exit = p.cmd.ProcessState.ExitCode()
+	p.result.CPU = p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

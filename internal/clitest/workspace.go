@@ -42,6 +42,8 @@ type Result struct {
 	Stdout string
 	Stderr string
 	Took   time.Duration
+	// CPU is the processor time of the command and of the providers that it waited for.
+	CPU time.Duration
 }
 
 // Output is everything the command wrote, standard output first.

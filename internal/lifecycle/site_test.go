@@ -52,6 +52,8 @@ type site struct {
 	served atomic.Pointer[func(sim.Call)]
 	// unstruck fails the test when the point that was to be disturbed was not.
 	unstruck func()
+	// quiet is set where what happens is not logged.
+	quiet bool
 	// boots is how often each machine had booted when a change began; see site.settles.
 	boots map[string]int
 }
@@ -215,7 +217,10 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},
 		Policy: s.policy, Interval: 100 * time.Millisecond,
-		Events: func(e lifecycle.Event) { s.t.Logf("%s %s: %v %s", e.Machine, e.State, e.Step, e.Reason) },
+	}
+
+	if !s.quiet {
+		runner.Events = func(e lifecycle.Event) { s.t.Logf("%s %s: %v %s", e.Machine, e.State, e.Step, e.Reason) }
 	}
 
 	if s.snapshot != nil {

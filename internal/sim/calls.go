@@ -16,6 +16,9 @@ func (s *Simulator) CallsTo(method string) []fault.Call {
 	return slices.DeleteFunc(s.Calls(), func(c fault.Call) bool { return c.Method != method })
 }
 
+// Connections are how many the Talos APIs of all machines accepted since the start (or the last ForgetCalls).
+func (s *Simulator) Connections() int { return s.calls.Connections() }
+
 // ForgetCalls empties the record; numbering goes on.
 func (s *Simulator) ForgetCalls() {
 	s.calls.Forget()

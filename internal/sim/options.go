@@ -18,7 +18,7 @@ type Options struct {
 	TalosVersion string
 	// Port is the Talos API port of every machine, 50000 when zero.
 	Port int
-	// Network is the /22 of loopback addresses machines get. When it is not set, a
+	// Network is the /21 of loopback addresses machines get. When it is not set, a
 	// free one is claimed, so that test binaries running side by side never collide.
 	Network netip.Prefix
 	// Advertised is the address by which machines know each other in etcd and in Kubernetes, where

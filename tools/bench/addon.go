@@ -22,16 +22,16 @@ const rounds = 5
 // addon measures how long a release takes to be uninstalled, until its objects are gone, beside `helm uninstall` of the
 // same chart on the same cluster, which waits for nothing: by what talosop does for it alone, and by a destroy from the
 // start of the CLI to its end, refresh and plan included, beside a destroy of what needs no cluster.
-func addon(b *testing.B) []figure {
-	b.Helper()
+func addon(tb testing.TB) []figure {
+	tb.Helper()
 
-	cluster := kubetest.NewCluster(b)
-	helm := kubetest.Helm(b, cluster)
+	cluster := kubetest.NewCluster(tb)
+	helm := kubetest.Helm(tb, cluster)
 
 	var figures []figure
 
 	for _, size := range []int{1, 4, 12} {
-		u := &uninstalls{b: b, cluster: cluster, helm: helm, chart: chartOf(b, size)}
+		u := &uninstalls{tb: tb, cluster: cluster, helm: helm, chart: chartOf(tb, size)}
 		took := u.measure(u.byHelm, u.byEngine, u.byCLI, u.byCLIAlone)
 		ratio := func(i int) string { return fmt.Sprintf("%.2f", float64(took[i])/float64(took[0])) }
 
@@ -53,8 +53,8 @@ func shown(d time.Duration) string { return d.Round(10 * time.Millisecond).Strin
 func objectsOf(size int) int { return 7 * size }
 
 // chartOf writes a chart with several kinds of objects, each as often as size says.
-func chartOf(b *testing.B, size int) (file string) {
-	b.Helper()
+func chartOf(tb testing.TB, size int) (file string) {
+	tb.Helper()
 
 	var text strings.Builder
 
@@ -102,11 +102,11 @@ spec:
 `, "NAME", "%[1]s"), fmt.Sprintf("bench-%d", i))
 	}
 
-	file = filepath.Join(b.TempDir(), "bench-1.0.0.tgz")
+	file = filepath.Join(tb.TempDir(), "bench-1.0.0.tgz")
 	content := kubetest.Chart("bench", "1.0.0", map[string]string{"templates/all.yaml": text.String()})
 
 	if err := os.WriteFile(file, content, 0o600); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return file
@@ -114,7 +114,7 @@ spec:
 
 // uninstalls are those of a chart.
 type uninstalls struct {
-	b       *testing.B
+	tb      testing.TB
 	cluster *kubetest.Cluster
 	helm    func(args ...string) (stdout, stderr string, err error)
 	chart   string
@@ -122,7 +122,7 @@ type uninstalls struct {
 
 // measure takes turns, so that what else the machine does is of no side.
 func (u *uninstalls) measure(ways ...func() time.Duration) (quickest []time.Duration) {
-	u.b.Helper()
+	u.tb.Helper()
 
 	quickest = make([]time.Duration, len(ways))
 
@@ -138,13 +138,13 @@ func (u *uninstalls) measure(ways ...func() time.Duration) (quickest []time.Dura
 }
 
 func (u *uninstalls) byHelm() time.Duration {
-	u.b.Helper()
+	u.tb.Helper()
 
-	namespace := u.cluster.Namespace(u.b)
+	namespace := u.cluster.Namespace(u.tb)
 
 	run := func(args ...string) {
 		if _, stderr, err := u.helm(append(args, "-n", namespace)...); err != nil {
-			u.b.Fatal(err, stderr)
+			u.tb.Fatal(err, stderr)
 		}
 	}
 
@@ -158,37 +158,37 @@ func (u *uninstalls) byHelm() time.Duration {
 }
 
 func (u *uninstalls) byEngine() time.Duration {
-	u.b.Helper()
+	u.tb.Helper()
 
 	spec := release.Spec{
-		Name:    release.Name{Namespace: u.cluster.Namespace(u.b), Name: "bench"},
+		Name:    release.Name{Namespace: u.cluster.Namespace(u.tb), Name: "bench"},
 		Options: release.Options{Wait: true, Timeout: time.Minute},
 	}
 
-	pkg, err := chart.NewStore(chart.Options{}).Fetch(u.b.Context(), chart.Source{Chart: u.chart})
+	pkg, err := chart.NewStore(chart.Options{}).Fetch(u.tb.Context(), chart.Source{Chart: u.chart})
 	if err != nil {
-		u.b.Fatal(err)
+		u.tb.Fatal(err)
 	}
 
 	// Another client, as that of another process: it has asked for nothing yet.
-	on := func() *release.Cluster { return &release.Cluster{API: u.cluster.Client(u.b, kubernetes.Options{})} }
+	on := func() *release.Cluster { return &release.Cluster{API: u.cluster.Client(u.tb, kubernetes.Options{})} }
 
-	if _, err := on().Apply(u.b.Context(), spec, pkg, release.Intent{Create: true}); err != nil {
-		u.b.Fatal(err)
+	if _, err := on().Apply(u.tb.Context(), spec, pkg, release.Intent{Create: true}); err != nil {
+		u.tb.Fatal(err)
 	}
 
 	begun := time.Now()
 
-	if err := on().Remove(context.WithoutCancel(u.b.Context()), spec.Name,
+	if err := on().Remove(context.WithoutCancel(u.tb.Context()), spec.Name,
 		release.RemoveOptions{Wait: true, Timeout: time.Minute}); err != nil {
-		u.b.Fatal(err)
+		u.tb.Fatal(err)
 	}
 
 	return time.Since(begun)
 }
 
 func (u *uninstalls) byCLI() time.Duration {
-	u.b.Helper()
+	u.tb.Helper()
 
 	return u.destroy(fmt.Sprintf(`resource "talosop_addon" "bench" {
   kubeconfig = { path = %q }
@@ -196,20 +196,20 @@ func (u *uninstalls) byCLI() time.Duration {
   namespace  = %q
   chart      = %q
 }
-`, u.cluster.Kubeconfig(), u.cluster.Namespace(u.b), u.chart))
+`, u.cluster.Kubeconfig(), u.cluster.Namespace(u.tb), u.chart))
 }
 
 // byCLIAlone is a destroy of what is in state alone.
 func (u *uninstalls) byCLIAlone() time.Duration {
-	u.b.Helper()
+	u.tb.Helper()
 
 	return u.destroy("resource \"talosop_secrets\" \"bench\" {\n  deletion_protection = false\n}\n")
 }
 
 func (u *uninstalls) destroy(resource string) time.Duration {
-	u.b.Helper()
+	u.tb.Helper()
 
-	w := clitest.NewWorkspace(u.b, clitest.Any(u.b))
+	w := clitest.NewWorkspace(u.tb, clitest.Any(u.tb))
 	w.Setenv("TF_LOG", "")
 	w.Write("main.tf", "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n\n"+
 		resource)

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -34,8 +35,8 @@ type figure struct {
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create, roll, noop or addon")
-	machines := flag.String("machines", "100,500", "sizes of the cluster in the no-op plan, separated by commas")
+	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth or addon")
+	machines := flag.String("machines", "100,500", "sizes of the cluster in noop and growth, separated by commas")
 	flag.Parse()
 
 	// The harness runs acceptance tests; this program is one in that sense.
@@ -54,8 +55,14 @@ func main() {
 	}
 
 	if *only == "" || *only == "noop" {
-		for _, size := range strings.Split(*machines, ",") {
-			figures = append(figures, measure("no-op plan of "+size, func(b *testing.B) []figure { return noop(b, size) })...)
+		for _, size := range sizes(*machines) {
+			figures = append(figures, measure(fmt.Sprintf("no-op plan of %d", size), func(tb testing.TB) []figure { return noop(tb, size) })...)
+		}
+	}
+
+	if *only == "growth" {
+		for _, size := range sizes(*machines) {
+			figures = append(figures, measure(fmt.Sprintf("life of %d", size), func(tb testing.TB) []figure { return growth(tb, size) })...)
 		}
 	}
 
@@ -68,8 +75,24 @@ func main() {
 	}
 }
 
-// measure runs a benchmark once. A benchmark that fails has said why.
-func measure(name string, run func(b *testing.B) []figure) []figure {
+// sizes reads numbers that are separated by commas.
+func sizes(text string) []int {
+	var all []int
+
+	for _, part := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 4 {
+			fail(fmt.Errorf("-machines has %q, allowed are numbers from 4 on", part))
+		}
+
+		all = append(all, n)
+	}
+
+	return all
+}
+
+// measure runs a benchmark once. One that fails says why, and ends the program: figures of a broken run are none.
+func measure(name string, run func(tb testing.TB) []figure) []figure {
 	fmt.Fprintf(os.Stderr, "bench: %s …\n", name)
 
 	var figures []figure
@@ -78,7 +101,7 @@ func measure(name string, run func(b *testing.B) []figure) []figure {
 
 	result := testing.Benchmark(func(b *testing.B) {
 		if figures == nil {
-			figures = run(b)
+			figures = run(loud{b})
 		}
 
 		ended = true
@@ -88,6 +111,31 @@ func measure(name string, run func(b *testing.B) []figure) []figure {
 	}
 
 	return figures
+}
+
+// loud says at once what goes wrong: [testing.Benchmark] keeps it for itself.
+type loud struct{ *testing.B }
+
+func (l loud) Errorf(format string, args ...any) {
+	l.Helper()
+	l.Error(fmt.Sprintf(format, args...))
+}
+
+func (l loud) Error(args ...any) {
+	l.Helper()
+	fmt.Fprintln(os.Stderr, append([]any{"bench:"}, args...)...)
+	l.B.Error(args...)
+}
+
+func (l loud) Fatalf(format string, args ...any) {
+	l.Helper()
+	l.Fatal(fmt.Sprintf(format, args...))
+}
+
+func (l loud) Fatal(args ...any) {
+	l.Helper()
+	fmt.Fprintln(os.Stderr, append([]any{"bench:"}, args...)...)
+	l.B.Fatal(args...)
 }
 
 // write prints the table.

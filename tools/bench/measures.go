@@ -26,11 +26,11 @@ func slow() timing.Delays {
 
 // create measures an apply of 3 control planes and 5 workers, from the start of
 // the CLI to its end, against the critical path of the machines' delays.
-func create(b *testing.B) []figure {
-	b.Helper()
+func create(tb testing.TB) []figure {
+	tb.Helper()
 
 	delays := slow()
-	s := newSite(b, 3, 5, delays)
+	s := newSite(tb, 3, 5, delays)
 
 	apply := s.workspace.MustRun("apply", "-auto-approve")
 	path := delays.CriticalPath(3)
@@ -51,13 +51,13 @@ const (
 
 // roll measures the upgrade of 50 workers of which a fifth may be out of service, from
 // the start of the CLI to its end, against the waves that takes.
-func roll(b *testing.B) []figure {
-	b.Helper()
+func roll(tb testing.TB) []figure {
+	tb.Helper()
 
 	delays := slow()
 	delays.Pull, delays.Upgrade = 2*time.Second, 6*time.Second
 
-	s := newSite(b, 1, rolled, delays)
+	s := newSite(tb, 1, rolled, delays)
 	s.workspace.MustRun("apply", "-auto-approve")
 
 	s.upgradeWorkers(newer, fmt.Sprintf("%d%%", share))
@@ -80,29 +80,24 @@ func roll(b *testing.B) []figure {
 }
 
 // noop measures a plan that changes nothing, and the same with one dead worker.
-func noop(b *testing.B, size string) []figure {
-	b.Helper()
+func noop(tb testing.TB, n int) []figure {
+	tb.Helper()
 
-	n, err := strconv.Atoi(size)
-	if err != nil {
-		b.Fatal(err)
-	}
-
-	s := newSite(b, 3, n-3, timing.TestDelays())
+	s := newSite(tb, 3, n-3, timing.TestDelays())
 	s.workspace.MustRun("apply", "-auto-approve")
 
 	s.sim.ForgetCalls()
 
-	stop := peak(s.workspace)
-	alive := emptyPlan(b, s)
-	memory := stop()
+	stop := watch(s.workspace.Dir)
+	alive := emptyPlan(tb, s)
+	took := stop()
 	average, most := callsPerMachine(s.sim.Calls(), n)
 
-	dead := silence(b, s.sim.Machine("worker-1"))
-	withDead := emptyPlan(b, s)
+	dead := silence(tb, s.sim.Machine("worker-1"))
+	withDead := emptyPlan(tb, s)
 
 	if err := dead.Close(); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	label := fmt.Sprintf("no-op plan of %d machines", n)
@@ -110,15 +105,15 @@ func noop(b *testing.B, size string) []figure {
 	return []figure{
 		{label, alive.Round(10 * time.Millisecond).String(), ""},
 		{"… calls a machine: average, most", fmt.Sprintf("%.2f, %d", average, most), "at most 5"},
-		{"… peak memory of the provider", fmt.Sprintf("%d MiB", memory), "under 400 MiB"},
+		{"… peak memory of the provider", fmt.Sprintf("%d MiB", took.mib), "under 400 MiB"},
 		{"… added by one dead machine", (withDead - alive).Round(10 * time.Millisecond).String(), "at most 10s"},
 	}
 }
 
 // silence makes a machine of the worst kind of dead one: its address takes
 // connections and never says a word, so that only a time limit ends the wait.
-func silence(b *testing.B, m *sim.Machine) net.Listener {
-	b.Helper()
+func silence(tb testing.TB, m *sim.Machine) net.Listener {
+	tb.Helper()
 	m.PowerOff()
 
 	var (
@@ -127,23 +122,23 @@ func silence(b *testing.B, m *sim.Machine) net.Listener {
 	)
 
 	// The port is free as soon as the machine is off.
-	if err := wait.Until(b.Context(), 10*time.Millisecond, func(ctx context.Context) error {
+	if err := wait.Until(tb.Context(), 10*time.Millisecond, func(ctx context.Context) error {
 		mute, err = (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(m.Address().String(), "50000"))
 
 		return err
 	}); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return mute
 }
 
-func emptyPlan(b *testing.B, s *site) time.Duration {
-	b.Helper()
+func emptyPlan(tb testing.TB, s *site) time.Duration {
+	tb.Helper()
 
 	plan := s.workspace.Run("plan", "-detailed-exitcode")
 	if plan.Exit != 0 {
-		b.Fatalf("the plan is not empty: exit status %d\n%s", plan.Exit, plan.Output())
+		tb.Fatalf("the plan is not empty: exit status %d\n%s", plan.Exit, plan.Output())
 	}
 
 	return plan.Took

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,14 +30,14 @@ resource "talosop_secrets" "bench" {
 }
 `
 
-func newSite(b *testing.B, controlPlanes, workers int, delays timing.Delays) *site {
-	b.Helper()
+func newSite(tb testing.TB, controlPlanes, workers int, delays timing.Delays) *site {
+	tb.Helper()
 
-	simulator := sim.ForTest(b, sim.Options{Delays: &delays})
+	simulator := sim.ForTest(tb, sim.Options{Delays: &delays})
 
 	endpoint, err := simulator.Endpoint()
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	var config strings.Builder
@@ -58,7 +55,7 @@ resource "talosop_control_plane" "bench" {
   machines = {
 %s  }
 }
-`, endpoint, sim.DefaultTalosVersion, machines(b, simulator, "cp", controlPlanes))
+`, endpoint, sim.DefaultTalosVersion, machines(tb, simulator, "cp", controlPlanes))
 
 	if workers > 0 {
 		fmt.Fprintf(&config, `
@@ -68,10 +65,10 @@ resource "talosop_worker" "bench" {
   machines = {
 %s  }
 }
-`, sim.DefaultTalosVersion, machines(b, simulator, "worker", workers))
+`, sim.DefaultTalosVersion, machines(tb, simulator, "worker", workers))
 	}
 
-	w := clitest.NewWorkspace(b, clitest.Any(b))
+	w := clitest.NewWorkspace(tb, clitest.Any(tb))
 	w.Setenv("TF_LOG", "")
 	w.Write("main.tf", config.String())
 	w.Init()
@@ -105,10 +102,19 @@ func (s *site) mostAway() (most func() int) {
 
 // highest looks again and again until it is stopped, which tells the most that it saw.
 func highest(look func() int) (stop func() int) {
-	var (
-		most int
-		wg   sync.WaitGroup
-	)
+	most := 0
+	end := repeatedly(func() { most = max(most, look()) })
+
+	return func() int {
+		end()
+
+		return most
+	}
+}
+
+// repeatedly looks again and again until it is stopped.
+func repeatedly(look func()) (stop func()) {
+	var wg sync.WaitGroup
 
 	done := make(chan struct{})
 
@@ -121,25 +127,23 @@ func highest(look func() int) (stop func() int) {
 			case <-done:
 				return
 			case <-ticker.C:
-				most = max(most, look())
+				look()
 			}
 		}
 	})
 
-	return func() int {
+	return func() {
 		close(done)
 		wg.Wait()
-
-		return most
 	}
 }
 
-func machines(b *testing.B, simulator *sim.Simulator, prefix string, n int) string {
-	b.Helper()
+func machines(tb testing.TB, simulator *sim.Simulator, prefix string, n int) string {
+	tb.Helper()
 
-	added, err := simulator.AddMachines(b.Context(), prefix, n, sim.MachineOptions{})
+	added, err := simulator.AddMachines(tb.Context(), prefix, n, sim.MachineOptions{})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	var out strings.Builder
@@ -148,49 +152,4 @@ func machines(b *testing.B, simulator *sim.Simulator, prefix string, n int) stri
 	}
 
 	return out.String()
-}
-
-// peak watches the provider processes of a workspace until stop is called, which
-// returns the most resident memory that one of them had, in MiB.
-func peak(w *clitest.Workspace) (stop func() int) {
-	return highest(func() int { return residentMiB(w.Dir) })
-}
-
-// residentMiB is the largest high-water mark of the providers that run in a
-// folder. Processes come and go while they are looked at; those are skipped.
-func residentMiB(dir string) int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return 0
-	}
-
-	most := 0
-
-	for _, e := range entries {
-		proc := filepath.Join("/proc", e.Name())
-
-		if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err != nil || cwd != dir {
-			continue
-		}
-
-		if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil ||
-			!strings.Contains(exe, "terraform-provider-talosop") {
-			continue
-		}
-
-		status, err := os.ReadFile(filepath.Join(proc, "status"))
-		if err != nil {
-			continue
-		}
-
-		for line := range strings.Lines(string(status)) {
-			if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				if kib, err := strconv.Atoi(strings.Fields(value)[0]); err == nil {
-					most = max(most, kib/1024)
-				}
-			}
-		}
-	}
-
-	return most
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Block is a /22 of loopback addresses that belongs to one site as long as it
+// Block is a /21 of loopback addresses that belongs to one site as long as it
 // holds a listener on the block's last host address. Two processes that pick the same
 // block therefore notice, and the second picks another.
 type Block struct {
@@ -45,9 +45,9 @@ func Claim(ctx context.Context, wanted netip.Prefix, port int) (*Block, error) {
 
 	for range claimAttempts {
 		// 127.0.x.y is left to whatever else runs on the machine.
-		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(64) * 4), 0})
+		first := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(254)), byte(rand.IntN(32) * 8), 0})
 
-		block, err := claimBlock(ctx, netip.PrefixFrom(first, 22), port)
+		block, err := claimBlock(ctx, netip.PrefixFrom(first, 21), port)
 		if err == nil {
 			return block, nil
 		}

@@ -220,7 +220,7 @@ func (s *Server) serve(ctx context.Context, p fault.Personality, conf *tls.Confi
 
 	served := make(chan error, 1)
 	go func() {
-		served <- srv.Serve(&trackingListener{Listener: listener, a: &s.listener, admits: s.admits(p)})
+		served <- srv.Serve(&trackingListener{Listener: listener, a: &s.listener, admits: s.admits(p), calls: s.calls})
 	}()
 
 	select {
@@ -300,12 +300,13 @@ func (s *Server) admits(p fault.Personality) func(net.Conn) bool {
 	}
 }
 
-// trackingListener remembers connections, so that a fault can cut them.
+// trackingListener counts connections, and remembers them, so that a fault can cut them.
 type trackingListener struct {
 	net.Listener
 
 	a      *connections
 	admits func(net.Conn) bool
+	calls  *fault.Log
 }
 
 // Accept implements net.Listener.
@@ -318,6 +319,8 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	l.calls.Connected()
 
 	tracked := &trackedConn{Conn: conn, a: l.a}
 

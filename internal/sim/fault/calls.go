@@ -86,6 +86,8 @@ type Log struct {
 	mu      sync.Mutex
 	entries []Call
 	dropped int
+	// connections that were accepted.
+	connections int
 	onCall  func(Call) error
 	observe func(Call)
 }
@@ -149,7 +151,23 @@ func (l *Log) Forget() {
 	defer l.mu.Unlock()
 
 	l.dropped += len(l.entries)
-	l.entries = nil
+	l.entries, l.connections = nil, 0
+}
+
+// Connected counts a connection that a machine accepted.
+func (l *Log) Connected() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.connections++
+}
+
+// Connections are how many machines accepted since the record was emptied.
+func (l *Log) Connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.connections
 }
 
 // Ask replaces the hook that is asked before each call.
