@@ -283,6 +283,7 @@ func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 
 	state.Upgraded = UpgradeMark{BootID: state.BootID, Version: step.To, Schematic: step.Schematic}
 	s.Machines[m.Name] = state
+	s.noteStaged(m)
 	s.cordon(step.Node, true)
 	s.loseData(m, step)
 	s.Etcd.Run(state.MemberID, m.etcdWith(step.To))
@@ -317,6 +318,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	if step.Staged != "" {
 		state.StagedDigest, state.RebootFor = step.Digest, nil
 		s.Machines[m.Name] = state
+		s.noteStaged(m)
 
 		return
 	}
@@ -343,6 +345,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	}
 
 	s.Machines[m.Name] = state
+	s.noteStaged(m)
 	s.cordon(step.Node, true)
 	s.joinAll(want)
 }
@@ -382,6 +385,18 @@ func (s *Snapshot) mark(node, owner string) {
 
 	if owner != "" {
 		s.Kubernetes.Owners[node] = owner
+	}
+}
+
+// noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan tells
+// that: it changes nothing.
+func (s *Snapshot) noteStaged(m Machine) {
+	node, ok := s.NodeOf(m)
+
+	for i := range s.Kubernetes.Nodes {
+		if n := &s.Kubernetes.Nodes[i]; ok && n.Name == node.Name {
+			n.Staged = s.Machines[m.Name].StagedDigest != ""
+		}
 	}
 }
 
@@ -506,7 +521,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	s.mark(node.Name, owner)
 
-	node.Ready = node.Ready || nodesBecomeReady(want, *s)
+	node.Ready, node.Staged = node.Ready || nodesBecomeReady(want, *s), state.StagedDigest != ""
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }),
 		node)
 	s.run(m)

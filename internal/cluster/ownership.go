@@ -13,17 +13,25 @@ import (
 // anotherResource stands for an owner that is only known not to be this one.
 const anotherResource = "another resource"
 
-// planOwnership marks the nodes of members that have no mark of this resource.
-func planOwnership(want Spec, have Snapshot, d *Decision) {
+// planMarks marks the nodes of members that have no mark of this resource, and notes where a configuration waits for the
+// next boot.
+func planMarks(want Spec, have Snapshot, d *Decision) {
 	if want.Owner == "" {
 		return
 	}
 
 	for _, m := range want.all() {
 		node, registered := have.NodeOf(m)
-		if owner := have.Kubernetes.Owners[node.Name]; registered && owner != want.Owner &&
-			have.Machines[m.Name].Access == Member && !d.concerns(m.Name) {
+		s := have.Machines[m.Name]
+
+		if !registered || s.Access != Member || d.concerns(m.Name) {
+			continue
+		}
+
+		if owner := have.Kubernetes.Owners[node.Name]; owner != want.Owner {
 			d.step(TakeOwnership{Machine: m.Name, Node: node.Name, From: owner})
+		} else if waits := s.StagedDigest != ""; waits != node.Staged {
+			d.step(NoteStaged{Machine: m.Name, Node: node.Name, Waits: waits})
 		}
 	}
 }

@@ -58,7 +58,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planFormerNodes(want, have, d)
 	d.GiveBack(want, have)
 	planRegistrations(want, have, p, d)
-	planOwnership(want, have, d)
+	planMarks(want, have, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)
 	planMeta(want, have, d)

@@ -354,6 +354,8 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 				node.Unschedulable = true
 			case "controlplane":
 				node.ControlPlane = true
+			case "staged":
+				node.Staged = true
 			case "ca":
 				node.Keys = keysOf(since)
 			default:

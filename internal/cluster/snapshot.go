@@ -283,6 +283,8 @@ type Node struct {
 	// TalosVersion is empty where the node runs another system.
 	KubeletVersion, TalosVersion string
 	BootID                       string
+	// Staged is true where the node says that its machine has a configuration for its next boot.
+	Staged bool
 	// Keys are those that the node says its machine carries; zero where it says nothing.
 	Keys rotation.Keys
 	// StaticPods is what Kubernetes shows of the control plane's pods on the node, by

@@ -26,6 +26,7 @@ type (
 	CancelEtcdDowngrade = step.CancelEtcdDowngrade
 	Uncordon            = step.Uncordon
 	TakeOwnership       = step.TakeOwnership
+	NoteStaged          = step.NoteStaged
 	LeaveEtcd           = step.LeaveEtcd
 	RemoveMember        = step.RemoveMember
 	Reset               = step.Reset

@@ -152,6 +152,55 @@ func TestCordon_saysSinceWhenAndForWhom(t *testing.T) {
 	}
 }
 
+// What is noted of a configuration that waits for the next boot ends with the boot.
+func TestNoteStaged_endsWithTheBoot(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	node := corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	node.Status.NodeInfo.BootID = "one"
+
+	var writes int
+
+	server := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			writes++
+
+			check(t, json.NewDecoder(r.Body).Decode(&node)) // a map is added to, and what is null in it is null after
+		}
+
+		answer(w, http.StatusOK, node)
+	})
+
+	client := ca.clientOf(t, server.URL, server, nil)
+
+	for range 2 {
+		check(t, client.NoteStaged(t.Context(), "a", true))
+	}
+
+	if !nodes.Of(&node).Staged || writes != 1 {
+		t.Errorf("after %d writes the node says %+v", writes, nodes.Of(&node))
+	}
+
+	node.Status.NodeInfo.BootID = "two"
+
+	if nodes.Of(&node).Staged {
+		t.Error("the note outlived the boot")
+	}
+
+	check(t, client.NoteStaged(t.Context(), "a", true))
+
+	if !nodes.Of(&node).Staged {
+		t.Error("what waits in the next boot was not noted")
+	}
+
+	check(t, client.NoteStaged(t.Context(), "a", false))
+
+	if nodes.Of(&node).Staged {
+		t.Error("the note was not taken off")
+	}
+}
+
 // Between reading a node and writing it, somebody cordons it: that cordon is theirs.
 func TestCordon_thatLostARace(t *testing.T) {
 	t.Parallel()

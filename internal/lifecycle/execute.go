@@ -43,6 +43,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.Kubernetes.Uncordon(ctx, s.Node)
 	case cluster.TakeOwnership:
 		return r.Kubernetes.Own(ctx, s.Node, o.want.Owner)
+	case cluster.NoteStaged:
+		return r.Kubernetes.NoteStaged(ctx, s.Node, s.Waits)
 	case cluster.Bootstrap:
 		if err := o.confirm(ctx); err != nil {
 			return err

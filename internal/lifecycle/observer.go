@@ -543,7 +543,7 @@ func reachOf(step cluster.Step) reach {
 		}
 	case cluster.PullImages, cluster.WriteMeta:
 		return itsMachine
-	case cluster.TakeOwnership, cluster.Uncordon, cluster.DeleteNode:
+	case cluster.TakeOwnership, cluster.NoteStaged, cluster.Uncordon, cluster.DeleteNode:
 		return andKubernetes
 	}
 

@@ -147,6 +147,8 @@ type Kubernetes interface {
 	// Own marks a node as that of a machine of the resource with that id, in the place of any
 	// other mark. Safe to repeat.
 	Own(ctx context.Context, node, owner string) error
+	// NoteStaged notes on a node whether its machine has a configuration for its next boot. Safe to repeat.
+	NoteStaged(ctx context.Context, node string, waits bool) error
 	// Drain evicts the pods of a node, as kubectl drain does. When pods are left
 	// after the policy's time, the error names them and the PodDisruptionBudgets in
 	// the way and is permanent, unless the policy says to go on. Safe to repeat.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,11 @@ func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 		s := newSite(t, 1, 1)
 		w := clitest.NewWorkspace(t, cli)
 		write := func(extra string) {
-			w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), extra))
+			w.Write("main.tf", secretsProvider+secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), extra)+`
+data "talosop_cluster_health" "this" { cluster = talosop_cluster.this.cluster }
+
+output "staged" { value = data.talosop_cluster_health.this.staged }
+`)
 		}
 		seen := func(machine, field string) any {
 			machines, _ := w.Attribute("talosop_cluster.this", "observed").(map[string]any)
@@ -30,6 +35,18 @@ func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 		w.MustRun("apply", "-auto-approve")
 
 		before, was := s.boots(), seen("batch/w-1", "config_digest")
+		staged := func(when string, machines ...string) {
+			t.Helper()
+
+			names, _ := w.State().Values.Outputs["staged"].Value.([]any)
+			for _, machine := range machines {
+				names = slices.DeleteFunc(names, func(name any) bool { return name == seen(machine, "node_name") })
+			}
+
+			if got, _ := w.State().Values.Outputs["staged"].Value.([]any); len(names) > 0 || len(got) != len(machines) {
+				t.Errorf("%s a configuration waits on %v, by the health of the cluster, want %v", when, got, machines)
+			}
+		}
 
 		const patch = `cluster_config_patches = ["machine: {files: [{path: /var/a, content: a, permissions: 0o644, op: create}]}"]`
 
@@ -37,6 +54,8 @@ func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 		says(t, w.MustRun("plan"), "apply configuration to batch/w-1 (at its next reboot, for machine.files")
 		w.MustRun("apply", "-auto-approve")
 		expectNoChanges(t, w, "while configurations wait")
+		w.MustRun("apply", "-refresh-only", "-auto-approve")
+		staged("after the apply", "cp-1", "batch/w-1")
 		s.nothingBooted(t, before)
 
 		for _, machine := range []string{"cp-1", "batch/w-1"} {
@@ -54,6 +73,7 @@ func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 		s.awaitReady(t)
 		w.MustRun("apply", "-refresh-only", "-auto-approve")
 		expectNoChanges(t, w, "after a machine booted by itself")
+		staged("after a boot", "cp-1")
 
 		if seen("batch/w-1", "staged_config_digest") != nil || seen("batch/w-1", "config_digest") == was {
 			t.Errorf("after its boot w-1 has the configuration %v, and %v waits", seen("batch/w-1", "config_digest"),
@@ -70,6 +90,8 @@ func TestAccStaged_waitsForTheNextReboot(t *testing.T) {
 
 		w.MustRun("apply", "-auto-approve")
 		expectNoChanges(t, w, "after the reboots")
+		w.MustRun("apply", "-refresh-only", "-auto-approve")
+		staged("after the reboots")
 
 		if staged := seen("cp-1", "staged_config_digest"); staged != nil {
 			t.Errorf("of cp-1 still waits %v", staged)

@@ -25,6 +25,9 @@ type Cluster struct {
 	Machines []Machine
 	// Unmanaged are the nodes among them that no resource has, by name; nil when Kubernetes does not answer.
 	Unmanaged []cluster.Node
+	// Staged names the nodes whose machines have a configuration for their next boot, as the last apply noted; nil when
+	// Kubernetes does not answer.
+	Staged []string
 	// Reached is true when a control plane or the Kubernetes API answered at all.
 	Reached bool
 	// Silent tells who gave no answer, and why, in the words of the network. These are
@@ -73,7 +76,7 @@ const (
 func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
 	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
-		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have)}
+		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have), Staged: stagedOn(have.Kubernetes)}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
@@ -270,6 +273,22 @@ func kubernetesAPI(k cluster.KubernetesState) Condition {
 	}
 
 	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
+}
+
+func stagedOn(k cluster.KubernetesState) []string {
+	if !k.Reachable {
+		return nil
+	}
+
+	names := []string{}
+
+	for _, n := range k.Nodes {
+		if n.Staged {
+			names = append(names, n.Name)
+		}
+	}
+
+	return names
 }
 
 func nodesReady(k cluster.KubernetesState) Condition {

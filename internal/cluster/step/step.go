@@ -311,6 +311,25 @@ func (s TakeOwnership) String() string {
 	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
 }
 
+// NoteStaged notes on the node of a machine whether a configuration waits for the machine's next boot, for those who look
+// at a cluster and not at configurations.
+type NoteStaged struct {
+	Machine string
+	Node    string
+	Waits   bool
+}
+
+// On names the machine.
+func (s NoteStaged) On() string { return s.Machine }
+
+func (s NoteStaged) String() string {
+	if s.Waits {
+		return fmt.Sprintf("note on node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
+	}
+
+	return fmt.Sprintf("take off node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
+}
+
 // LeaveEtcd makes a control plane that is to be removed leave etcd. It deletes the machine's copy of the data.
 type LeaveEtcd struct {
 	Machine string

@@ -28,6 +28,9 @@ const (
 	// ownerMark is the annotation with the id of the resource that the machine of a node is
 	// managed by.
 	ownerMark = "talosop.dev/owner"
+	// stagedMark is the annotation on nodes whose machines have a configuration for their next boot. Its value is the id of
+	// the boot in which it was stored: it means nothing in a later one.
+	stagedMark = "talosop.dev/staged-in-boot"
 )
 
 func marked(node *corev1.Node) bool {
@@ -113,6 +116,34 @@ func (n *Nodes) Own(ctx context.Context, name, owner string) error {
 	}
 
 	return nil
+}
+
+// NoteStaged notes on a node that its machine has a configuration for its next boot, or takes that off. The note ends with
+// the boot that the node is in. Idempotent.
+func (n *Nodes) NoteStaged(ctx context.Context, name string, waits bool) error {
+	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
+		boot := node.Status.NodeInfo.BootID
+
+		switch _, noted := node.Annotations[stagedMark]; {
+		case waits && !staged(node):
+			return annotate(stagedMark, &boot, nil)
+		case !waits && noted:
+			return annotate(stagedMark, nil, nil)
+		default:
+			return nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("note on node %s whether a configuration waits: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+func staged(node *corev1.Node) bool {
+	boot, noted := node.Annotations[stagedMark]
+
+	return noted && boot == node.Status.NodeInfo.BootID
 }
 
 // nodePatch is a merge patch of a node. What is nil in it is taken off the node.

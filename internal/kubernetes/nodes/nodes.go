@@ -88,6 +88,7 @@ func Of(node *corev1.Node) cluster.Node {
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 		TalosVersion:   talosOf(node.Status.NodeInfo.OSImage),
 		BootID:         node.Status.NodeInfo.BootID,
+		Staged:         staged(node),
 		Keys:           rotation.ParseKeys(node.Annotations[rotation.Annotation]),
 	}
 

@@ -26,6 +26,7 @@ type clusterHealthModel struct {
 	Conditions    types.List     `tfsdk:"conditions"`
 	Certificates  types.List     `tfsdk:"certificates"`
 	Unmanaged     types.Map      `tfsdk:"unmanaged"`
+	Staged        types.List     `tfsdk:"staged"`
 	Markdown      types.String   `tfsdk:"markdown"`
 	SVG           types.String   `tfsdk:"svg"`
 }
@@ -66,6 +67,12 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["unmanaged"] = unmanaged.DataSourceAttribute("Nodes that no resource of talosop has, by their names: of " +
 		"autoscalers and instance groups ([guide](../guides/autoscaling)), and those that a resource did not mark as its " +
 		"own yet. They count in every condition. Null when the Kubernetes API does not answer.")
+	attributes["staged"] = schema.ListAttribute{
+		Computed: true, ElementType: types.StringType,
+		MarkdownDescription: "Names of the nodes on whose machines a configuration waits for their next boot " +
+			"([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is named any " +
+			"more once it has booted. Null when the Kubernetes API does not answer.",
+	}
 	attributes["operations"] = schema.ListAttribute{
 		Optional: true, ElementType: types.StringType,
 		MarkdownDescription: "What a plan holds for the machines, to be drawn as pending: `operations` of the resources of " +
@@ -107,6 +114,11 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 	m.Conditions = types.ListValueMust(conditionType, conditions)
 	m.Certificates = certificatesOf(health.Certificates)
 	m.Unmanaged = unmanaged.Of(health.Unmanaged)
+
+	m.Staged = types.ListNull(types.StringType)
+	if health.Staged != nil {
+		m.Staged = tf.TextList(health.Staged)
+	}
 }
 
 // Draw puts the pictures into the model.

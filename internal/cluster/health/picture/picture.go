@@ -244,6 +244,10 @@ func nodeCell(n *cluster.Node, listed bool) cell {
 		text += ", cordoned"
 	}
 
+	if n.Staged {
+		text += ", a configuration waits for its next boot"
+	}
+
 	if n.Ready {
 		return word(text)
 	}

@@ -84,7 +84,7 @@ func (s *seen) degrade() {
 	nodes := s.have.Kubernetes.Nodes
 	nodes[2].Ready, nodes[2].ReadyReason = false, "NodeStatusUnknown"
 	nodes[3].Unschedulable, nodes[3].Cordoned = true, true
-	nodes[4].Unschedulable = true
+	nodes[4].Unschedulable, nodes[4].Staged = true, true
 	s.have.Kubernetes.Certificates[0].Certificate = cluster.Certificate{NotBefore: began.AddDate(-1, 0, 3),
 		NotAfter: began.AddDate(0, 0, 3)}
 }
