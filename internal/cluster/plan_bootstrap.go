@@ -58,7 +58,8 @@ func isNodeOf(machines []Machine, have Snapshot, node Node) bool {
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
 // there, and who asks for it means to go back. An etcd that began as a restored snapshot,
-// other than the one on record, is what an interrupted run made.
+// other than the one on record, is what an interrupted run made. One that is about to begin does not tell yet, while
+// another machine may have joined it already.
 func refuseRestore(want Spec, have Snapshot, d *Decision) {
 	if want.RestoreFrom == "" || !want.OwnsBootstrap() {
 		return
@@ -71,9 +72,9 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 		_, member := have.MemberOf(m)
 
 		switch {
-		case restoredAnew(want, s):
+		case restoredAnew(want, s), s.BootstrapRequested:
 			return
-		case holder == "" && s.Access == Member && !s.BootstrapRequested && (member || s.EtcdService.ProvesData()):
+		case holder == "" && s.Access == Member && (member || s.EtcdService.ProvesData()):
 			holder = m.Name
 		}
 	}
