@@ -388,8 +388,8 @@ func (s *Snapshot) mark(node, owner string) {
 	}
 }
 
-// noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan tells
-// that: it changes nothing.
+// noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan
+// tells that: it changes nothing.
 func (s *Snapshot) noteStaged(m Machine) {
 	node, ok := s.NodeOf(m)
 

@@ -13,8 +13,8 @@ import (
 // anotherResource stands for an owner that is only known not to be this one.
 const anotherResource = "another resource"
 
-// planMarks marks the nodes of members that have no mark of this resource, and notes where a configuration waits for the
-// next boot.
+// planMarks marks the nodes of members that have no mark of this resource, and notes where a configuration waits for
+// the next boot.
 func planMarks(want Spec, have Snapshot, d *Decision) {
 	if want.Owner == "" {
 		return

@@ -471,8 +471,8 @@ func (w *work) failures() []cluster.Hold {
 // old one once more, or in the list of etcd's members.
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.NoteStaged, cluster.LeaveEtcd, cluster.RemoveMember,
-		cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade, cluster.Operate:
+	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.NoteStaged, cluster.LeaveEtcd,
+		cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade, cluster.Operate:
 		return false
 	default:
 		return true

@@ -24,10 +24,10 @@ import (
 // A member that is running and ready costs four calls, side by side: MachineStatus, MachineConfig, Version and
 // ExtensionStatus; where nothing of configurations is wanted, MachineType and the node's name instead of MachineConfig.
 // MetaKeys is one more where values in META are wanted, SecurityState where [Options].SecureBoot is set.
-// SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version, ExtensionStatus
-// and the id of the boot are asked once in a connection. One that is on its way costs up to five more: its node's name,
-// the services, the event log in two calls, and the content of etcd's data directory; one whose etcd failed, the
-// services once or twice again.
+// SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version,
+// ExtensionStatus and the id of the boot are asked once in a connection. One that is on its way costs up to five more:
+// its node's name, the services, the event log in two calls, and the content of etcd's data directory; one whose etcd
+// failed, the services once or twice again.
 func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 

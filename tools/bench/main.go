@@ -56,13 +56,17 @@ func main() {
 
 	if *only == "" || *only == "noop" {
 		for _, size := range sizes(*machines) {
-			figures = append(figures, measure(fmt.Sprintf("no-op plan of %d", size), func(tb testing.TB) []figure { return noop(tb, size) })...)
+			figures = append(figures, measure(fmt.Sprintf("no-op plan of %d", size), func(tb testing.TB) []figure {
+				return noop(tb, size)
+			})...)
 		}
 	}
 
 	if *only == "growth" {
 		for _, size := range sizes(*machines) {
-			figures = append(figures, measure(fmt.Sprintf("life of %d", size), func(tb testing.TB) []figure { return growth(tb, size) })...)
+			figures = append(figures, measure(fmt.Sprintf("life of %d", size), func(tb testing.TB) []figure {
+				return growth(tb, size)
+			})...)
 		}
 	}
 

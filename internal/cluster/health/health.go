@@ -76,7 +76,8 @@ const (
 func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
 	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
-		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have), Staged: stagedOn(have.Kubernetes)}
+		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have),
+		Staged: stagedOn(have.Kubernetes)}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)

@@ -311,8 +311,8 @@ func (s TakeOwnership) String() string {
 	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
 }
 
-// NoteStaged notes on the node of a machine whether a configuration waits for the machine's next boot, for those who look
-// at a cluster and not at configurations.
+// NoteStaged notes on the node of a machine whether a configuration waits for the machine's next boot, for those who
+// look at a cluster and not at configurations.
 type NoteStaged struct {
 	Machine string
 	Node    string

@@ -28,8 +28,8 @@ const (
 	// ownerMark is the annotation with the id of the resource that the machine of a node is
 	// managed by.
 	ownerMark = "talosop.dev/owner"
-	// stagedMark is the annotation on nodes whose machines have a configuration for their next boot. Its value is the id of
-	// the boot in which it was stored: it means nothing in a later one.
+	// stagedMark is the annotation on nodes whose machines have a configuration for their next boot. Its value is the id
+	// of the boot in which it was stored: it means nothing in a later one.
 	stagedMark = "talosop.dev/staged-in-boot"
 )
 
@@ -118,8 +118,8 @@ func (n *Nodes) Own(ctx context.Context, name, owner string) error {
 	return nil
 }
 
-// NoteStaged notes on a node that its machine has a configuration for its next boot, or takes that off. The note ends with
-// the boot that the node is in. Idempotent.
+// NoteStaged notes on a node that its machine has a configuration for its next boot, or takes that off. The note ends
+// with the boot that the node is in. Idempotent.
 func (n *Nodes) NoteStaged(ctx context.Context, name string, waits bool) error {
 	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
 		boot := node.Status.NodeInfo.BootID

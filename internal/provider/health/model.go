@@ -70,8 +70,8 @@ func clusterHealthAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["staged"] = schema.ListAttribute{
 		Computed: true, ElementType: types.StringType,
 		MarkdownDescription: "Names of the nodes on whose machines a configuration waits for their next boot " +
-			"([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is named any " +
-			"more once it has booted. Null when the Kubernetes API does not answer.",
+			"([guide](../guides/holding-changes.md#until-the-next-reboot)), as the last apply noted on them; none is named " +
+			"any more once it has booted. Null when the Kubernetes API does not answer.",
 	}
 	attributes["operations"] = schema.ListAttribute{
 		Optional: true, ElementType: types.StringType,

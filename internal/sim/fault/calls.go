@@ -88,8 +88,8 @@ type Log struct {
 	dropped int
 	// connections that were accepted.
 	connections int
-	onCall  func(Call) error
-	observe func(Call)
+	onCall      func(Call) error
+	observe     func(Call)
 }
 
 // Begin records an arriving call and asks the hook whether it may be served.
