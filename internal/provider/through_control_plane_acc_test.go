@@ -5,10 +5,12 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
 )
 
@@ -91,6 +93,50 @@ func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A control plane that loses its power while it passes on the upgrade of a worker ends neither the upgrade nor the apply.
+func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1)
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	network := s.shield()
+	config := func(version string) string {
+		workers := behindControlPlanes(s.workersHCL(""), s.workers, through+`, maintenance_address = "NAME.invalid"`)
+
+		return secretsProvider + secretsHCL + s.controlPlaneHCL("") +
+			strings.Replace(workers, `talos_version = "v1.13.0"`, fmt.Sprintf("talos_version = %q", version), 1) +
+			fmt.Sprintf("provider \"talosop\" {\n  proxy_url = %q\n}\n", network.SOCKS(t))
+	}
+
+	w.Write("main.tf", config("v1.13.0"))
+	w.Init()
+	w.MustRun("apply", "-auto-approve")
+
+	var lost atomic.Bool
+
+	s.SetOnCall(func(call fault.Call) error {
+		if call.Machine == s.workers[0].Name() && call.Method == "Upgrade" && !lost.Swap(true) {
+			for _, m := range s.controlPlane[:2] {
+				m.PowerOff()
+			}
+
+			for _, m := range s.controlPlane[:2] {
+				m.PowerOn()
+			}
+		}
+
+		return nil
+	})
+
+	w.Write("main.tf", config("v1.13.1"))
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the upgrade")
+
+	if !lost.Load() || s.workers[0].TalosVersion() != "v1.13.1" {
+		t.Errorf("the worker runs %s", s.workers[0].TalosVersion())
+	}
 }
 
 // A worker that nothing leads to while it waits configures itself, and is one of the cluster through control planes;
