@@ -73,6 +73,21 @@ func TestAccThroughControlPlane_isTheOnlyWay(t *testing.T) {
 			}
 		}
 
+		boots := s.workers[0].Boots()
+
+		w.Write("main.tf", config(s.workers, "v1.13.1")+fmt.Sprintf(`
+resource "talosop_machine_reboot" "one" {
+  cluster  = talosop_control_plane.this.cluster
+  machines = [%q]
+  %s
+}
+`, s.workers[0].Address(), through))
+		w.MustRun("apply", "-auto-approve")
+
+		if s.workers[0].Boots() != boots+1 {
+			t.Error("the worker was not rebooted")
+		}
+
 		w.Write("main.tf", config(s.workers[:1], "v1.13.1"))
 		says(t, w.MustRun("apply", "-auto-approve"), "reach w-2 through control planes")
 

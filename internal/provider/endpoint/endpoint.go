@@ -33,15 +33,15 @@ func MaintenanceAddress() schema.StringAttribute {
 	}
 }
 
-// Access describes access.
-func Access() schema.StringAttribute {
+// Access describes access. how begins the description.
+func Access(how string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true,
 		Validators: []validator.String{
 			stringvalidator.OneOf(machineset.AccessDirect, machineset.AccessThroughControlPlane),
 		},
-		MarkdownDescription: "How Terraform reaches a worker: `direct` (default), or `through_control_plane`, whose API " +
-			"passes calls on to `address` once it is configured ([guide](../guides/nat))." + tf.TerraformOnly,
+		MarkdownDescription: how + ": `direct` (default), or `through_control_plane`, by the API of one, which passes " +
+			"calls on once the worker is configured ([guide](../guides/nat))." + tf.TerraformOnly,
 	}
 }
 

@@ -82,7 +82,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			},
 			"talos_endpoint":      endpoint.Attribute(),
 			"maintenance_address": endpoint.MaintenanceAddress(),
-			"access":              endpoint.Access(),
+			"access":              endpoint.Access("How Terraform reaches a worker"),
 			"uuid": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Hardware UUID (SMBIOS) the machine has to have; other hardware at `address` is " +

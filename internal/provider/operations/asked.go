@@ -20,6 +20,7 @@ type asked struct {
 
 	cluster        types.Object
 	machines       types.List
+	access         types.String
 	service        types.String
 	drain          types.Object
 	maxUnavailable types.String
@@ -37,7 +38,7 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	a := asked{kind: k}
-	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "service": &a.service, "drain": &a.drain,
+	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access, "service": &a.service, "drain": &a.drain,
 		"max_unavailable": &a.maxUnavailable, "path": &a.path, "overwrite": &a.overwrite}
 
 	for name := range k.arguments() {
@@ -54,6 +55,9 @@ func (a asked) operation() operation.Operation {
 
 // named are the machines that the configuration names; nil when it names none.
 func (a asked) named() []string { return (&tf.Reader{}).Texts(a.machines) }
+
+// through is whether workers are reached through control planes.
+func (a asked) through() bool { return a.access.ValueString() == machineset.AccessThroughControlPlane }
 
 // put puts what is said about the rollout into a set.
 func (a asked) put(ctx context.Context, p *machineset.Set) {

@@ -31,7 +31,7 @@ func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes cluster.Kuberne
 }
 
 // workersOf are the machines of the nodes that are no control planes, by the names of their nodes.
-func workersOf(nodes cluster.KubernetesState) []cluster.Machine {
+func (a asked) workersOf(nodes cluster.KubernetesState) []cluster.Machine {
 	var workers []cluster.Machine
 
 	for _, node := range nodes.Nodes {
@@ -40,7 +40,7 @@ func workersOf(nodes cluster.KubernetesState) []cluster.Machine {
 		}
 
 		workers = append(workers, cluster.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Addresses[0],
-			NodeName: node.Name})
+			NodeName: node.Name, Through: a.through()})
 	}
 
 	return workers

@@ -145,7 +145,7 @@ func (a asked) order(
 		return want, order, err
 	}
 
-	want.Machines = append(want.Machines, workersOf(nodes)...)
+	want.Machines = append(want.Machines, a.workersOf(nodes)...)
 
 	if len(a.named()) > 0 || !a.kind.planes {
 		chosen, err := a.chosen(want, nodes)

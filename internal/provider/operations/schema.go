@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 )
 
@@ -20,6 +21,10 @@ func (k kind) arguments() map[string]schema.Attribute {
 
 	if !k.single {
 		attributes["machines"] = k.machinesAttribute()
+	}
+
+	if !k.planes {
+		attributes["access"] = endpoint.Access("How workers are reached")
 	}
 
 	if k.kind == operation.RestartService {

@@ -96,7 +96,7 @@ func (a asked) machinesOf(
 ) ([]cluster.Machine, []support.Missing, error) {
 	want := providerdata.ControlPlanesOf(p)
 	nodes := api.Observe(ctx)
-	want.Machines = append(want.Machines, workersOf(nodes)...)
+	want.Machines = append(want.Machines, a.workersOf(nodes)...)
 
 	var missing []support.Missing
 
@@ -104,7 +104,8 @@ func (a asked) machinesOf(
 		for _, name := range a.named() {
 			known := slices.ContainsFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == name })
 			if _, err := netip.ParseAddr(name); err == nil && !known {
-				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: cluster.Worker, Address: name})
+				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: cluster.Worker, Address: name,
+					Through: a.through()})
 			}
 		}
 
