@@ -94,6 +94,28 @@ func TestControlPlaneAddresses(t *testing.T) {
 	}
 }
 
+// What an update left behind is in no list any more: it is reached as the machines of its pool are.
+func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
+	t.Parallel()
+
+	workers := &Group{Role: cluster.Worker, Prefix: "batch/", Pool: "batch"}
+
+	for _, through := range []bool{true, false} {
+		prior := Set{Groups: []*Group{workers}, Machines: map[string]Machine{
+			"batch/a": {Group: workers, Address: "10.0.0.1", Through: true},
+			"batch/b": {Group: workers, Address: "10.0.0.2", Through: through},
+		}}
+
+		r, _ := NewPriorState(Record{
+			Machines:  map[string]cluster.MachineState{"batch/left": {Access: cluster.Member}},
+			Addresses: map[string]string{"batch/left": "10.0.0.9"},
+		}, prior, prior)
+		if len(r.Removed) != 1 || r.Removed[0].Through != through {
+			t.Errorf("removed %+v", r.Removed)
+		}
+	}
+}
+
 // Machines that leave are reached as state has them, unless their addresses are those of others by now.
 func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 	t.Parallel()

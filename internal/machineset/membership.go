@@ -54,7 +54,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 		if !wanted && !listed && !adopted && !r.leaves(name) {
 			left := cluster.Machine{Name: name, Role: prior.RoleOf(name), Address: r.Addresses[name]}
 			if g := prior.groupOf(name); g != nil {
-				left.Pool = g.Pool
+				left.Pool, left.Through = g.Pool, prior.reachedThrough(g)
 			}
 
 			r.Remove(name, left)

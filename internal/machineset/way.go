@@ -45,6 +45,14 @@ func (p Set) validateAccess(name string, m Machine) finding.List {
 	}
 }
 
+// reachedThrough is whether all machines of a group are reached through control planes, and there are any: then so is
+// one that is only known by its record.
+func (p Set) reachedThrough(g *Group) bool {
+	names := p.namesOf(g)
+
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !p.Machines[name].Through })
+}
+
 // waysTo says how the machines of steps are reached that are not reached directly.
 func (p Set) waysTo(steps []cluster.Step, leaving []cluster.Machine) []string {
 	if len(steps) == 0 {

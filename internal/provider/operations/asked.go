@@ -38,8 +38,9 @@ func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
 	a := asked{kind: k}
-	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access, "service": &a.service, "drain": &a.drain,
-		"max_unavailable": &a.maxUnavailable, "path": &a.path, "overwrite": &a.overwrite}
+	targets := map[string]any{"cluster": &a.cluster, "machines": &a.machines, "access": &a.access,
+		"service": &a.service, "drain": &a.drain, "max_unavailable": &a.maxUnavailable, "path": &a.path,
+		"overwrite": &a.overwrite}
 
 	for name := range k.arguments() {
 		diags.Append(from.GetAttribute(ctx, path.Root(name), targets[name])...)
