@@ -134,8 +134,8 @@ const patchChange = " A change is applied to machines that run, with a drain and
 // installAgain is install of a machine in a group, whose own is where.
 func installAgain(where string) schema.SingleNestedAttribute {
 	again := installAttribute("", "")
-	again.MarkdownDescription = "How Talos is installed on this machine; the rest is taken from `" + where + "`."
-	again.Attributes = tf.AsIn(where, again.Attributes)
+	again.MarkdownDescription = "How Talos is installed on this machine, as in `" + where + "`, from which the rest is taken."
+	again.Attributes = tf.AsThere(again.Attributes)
 
 	return again
 }
@@ -143,8 +143,8 @@ func installAgain(where string) schema.SingleNestedAttribute {
 // volumesAgain is system_volumes of a machine in a group, whose own is where.
 func volumesAgain(where string) schema.MapNestedAttribute {
 	again := system.Volumes("", "")
-	again.MarkdownDescription = "The volumes of this machine, all of them, instead of `" + where + "`."
-	again.NestedObject.Attributes = tf.AsIn(where, again.NestedObject.Attributes)
+	again.MarkdownDescription = "The volumes of this machine, all of them, as in `" + where + "` and instead of these."
+	again.NestedObject.Attributes = tf.AsThere(again.NestedObject.Attributes)
 
 	return again
 }

@@ -57,8 +57,13 @@ func retold(in map[string]schema.Attribute, tell, nested func(description string
 
 // AsIn are attributes that are described elsewhere, and refer to there.
 func AsIn(where string, in map[string]schema.Attribute) map[string]schema.Attribute {
-	return retold(in, func(string) string { return "See `" + where + "`." }, func(string) string { return "As there." })
+	return retold(in, func(string) string { return "See `" + where + "`." }, asThere)
 }
+
+// AsThere are attributes of one whose own description says where they are described.
+func AsThere(in map[string]schema.Attribute) map[string]schema.Attribute { return Retold(in, asThere) }
+
+func asThere(string) string { return "As there." }
 
 // Briefly are attributes with the first sentences of their descriptions.
 func Briefly(in map[string]schema.Attribute) map[string]schema.Attribute {
