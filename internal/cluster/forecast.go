@@ -53,7 +53,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	have.Etcd.Known, have.Kubernetes.Reachable = lives, lives
 
 	if lives {
-		have.beside(want)
+		have.addUnmanaged(want)
 	}
 
 	return have
@@ -276,6 +276,7 @@ func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
 	state.boot()
 	state.Current = m.Container && step.To == m.TalosVersion
 	state.TalosVersion = step.To
+	s.tellTalos(m, step.To)
 
 	if step.Schematic != "" {
 		state.Schematic = step.Schematic

@@ -48,6 +48,9 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 		run.recordNames(recorded)
 		run.replaces()
 
+		run.want.Unmanaged = cluster.Unmanaged(run.want, newEye(run.site, run.want).observe())
+		run.unmanaged = nil // nobody foretells what an autoscaler does from here on
+
 		assumed := cluster.Assume(run.want, recorded)
 		assumed.Etcd.GoesBack = run.etcd.target // a refresh records that as drift
 

@@ -25,6 +25,7 @@ func TestForecast_isWhatHappens(t *testing.T) {
 	for seed := range uint64(clusters) {
 		run := newTrial(seed)
 		run.refuses = false // a plan would have been refused, too
+		run.unmanaged = nil // nobody foretells what an autoscaler does
 		// given up in time, which a forecast has none of
 		dead := func(m cluster.Machine) bool { return run.meant[m.Name].life == off }
 

@@ -83,7 +83,7 @@ func (s *Snapshot) joined(before Snapshot) bool {
 func (s *Snapshot) awaitNodes(want Spec, _ Policy) (changed bool) {
 	for i := range s.Kubernetes.Nodes {
 		n := &s.Kubernetes.Nodes[i]
-		runs := slices.ContainsFunc(want.Machines, func(m Machine) bool {
+		runs := slices.ContainsFunc(want.upgraded(), func(m Machine) bool {
 			own, ok := s.NodeOf(m)
 
 			return ok && own.Name == n.Name && s.Machines[m.Name].Access == Member

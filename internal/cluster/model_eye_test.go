@@ -265,7 +265,7 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 	for _, n := range e.site.nodes {
 		node := cluster.Node{
 			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign,
-			Cordoned:     n.ours,
+			Cordoned: n.ours, TalosVersion: n.box.version,
 			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[cluster.Kubelet].Image),
 		}
 

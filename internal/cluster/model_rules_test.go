@@ -185,7 +185,7 @@ func (j *judge) disruption(step cluster.Step, b *box) {
 
 	b.disrupted, b.inRun = true, j.run
 
-	if up, ok := step.(cluster.Upgrade); ok {
+	if up, ok := step.(cluster.Upgrade); ok && !j.onlyUpgraded(b) {
 		b.hop = up.To
 	}
 }
@@ -225,14 +225,14 @@ func (j *judge) budget(step cluster.Step, b *box) {
 	pool := j.machine(step.On()).Pool
 	size, down := 0, 0
 
-	for _, m := range j.want.Machines {
-		if m.Role != cluster.Worker || m.Pool != pool {
+	for _, m := range slices.Concat(j.want.Machines, j.want.UpgradeOnly) {
+		other := j.meant[m.Name]
+		if m.Role != cluster.Worker || m.Pool != pool || j.onlyUpgraded(other) && j.nodeOf(other) == nil {
 			continue
 		}
 
 		size++
 
-		other := j.meant[m.Name]
 		if node := j.nodeOf(other); other != b && (other.disrupted || !j.well(other) || node.ours) {
 			down++
 		}
@@ -256,6 +256,12 @@ func (j *judge) hops(step cluster.Upgrade, b *box) {
 	from, to := minor(b.version), minor(step.To)
 	if to-from > 1 || from-to > 1 {
 		j.fail("%q skips a minor version", step)
+	}
+
+	if j.onlyUpgraded(b) {
+		j.afterAll(step)
+
+		return
 	}
 
 	for _, m := range j.want.Machines {
@@ -370,6 +376,7 @@ func (j *judge) unreached() []string {
 	}
 
 	missing = append(missing, j.notUpgraded()...)
+	missing = append(missing, j.unmanagedLeft()...)
 	slices.Sort(missing)
 
 	return missing

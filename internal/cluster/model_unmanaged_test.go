@@ -21,9 +21,67 @@ func (t *trial) randomUnmanaged(random *rand.Rand) {
 		b.others = b.others && (t.whole || random.IntN(4) > 0)
 	}
 
-	for range 1 + random.IntN(3) {
+	for range 1 + random.IntN(5) {
 		t.scaleOut()
 	}
+
+	if random.IntN(2) == 0 {
+		t.upgradeUnmanaged()
+	}
+}
+
+// upgradeUnmanaged lets somebody want those upgraded that are there.
+func (t *trial) upgradeUnmanaged() {
+	t.want.Pools[cluster.UnmanagedPool] = cluster.Budget{Count: t.unmanaged.IntN(3)}
+
+	for _, b := range t.boxes {
+		if !t.isUnmanaged(b) || b.controlPlane {
+			continue
+		}
+
+		m := cluster.Machine{Name: cluster.UnmanagedName(b.name), Role: cluster.Worker, Pool: cluster.UnmanagedPool,
+			Address: b.addr, NodeName: b.name, TalosVersion: t.new.TalosVersion, Via: t.mid}
+		t.want.UpgradeOnly = append(t.want.UpgradeOnly, m)
+		t.meant[m.Name] = b
+		t.nodeOf(b).ours = !t.whole && t.unmanaged.IntN(8) == 0 // by a run that was killed
+	}
+}
+
+// onlyUpgraded is whether a machine is one that no resource has and somebody wants upgraded.
+func (j *judge) onlyUpgraded(b *box) bool {
+	return slices.ContainsFunc(j.want.UpgradeOnly, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
+}
+
+// afterAll is that machines of the spec are through before, and that Talos gets newer.
+func (j *judge) afterAll(step cluster.Upgrade) {
+	if !newer(step.To, step.From) {
+		j.fail("%q makes Talos older on a machine that no resource has", step)
+	}
+
+	for _, m := range j.want.Machines {
+		if b := j.meant[m.Name]; b.life == running && !b.foreign && b.version != m.TalosVersion && !j.kept[m.Name] {
+			j.fail("%q before %s, which runs %s", step, m.Name, b.version)
+		}
+	}
+}
+
+// unmanagedLeft is what those that are upgraded lack, but for those that are gone.
+func (j *judge) unmanagedLeft() []string {
+	var missing []string
+
+	for _, m := range j.want.UpgradeOnly {
+		b := j.meant[m.Name]
+
+		switch n := j.nodeOf(b); {
+		case n == nil:
+		case newer(m.TalosVersion, b.version):
+			missing = append(missing, m.Name+": runs "+b.version)
+		case n.ours:
+			missing = append(missing, m.Name+": its node is cordoned by talosop")
+		}
+	}
+
+	return missing
 }
 
 // scaleOut adds a machine that joined by itself.
@@ -61,7 +119,9 @@ func (t *trial) comeAndGo() {
 
 // isUnmanaged is true for a machine at work that no resource has.
 func (t *trial) isUnmanaged(b *box) bool {
-	return !t.owns(b) && !b.others && !b.foreign && t.nodeOf(b) != nil
+	removed := slices.ContainsFunc(t.want.Removed, func(m cluster.Machine) bool { return t.meant[m.Name] == b })
+
+	return !t.owns(b) && !removed && !b.others && !b.foreign && t.nodeOf(b) != nil
 }
 
 // unmanagedTooOld is whether the kubelet of one of them is older than the wanted API servers take.

@@ -18,7 +18,7 @@ import (
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	have = have.indexed()
-	want = want.ordered().withoutOthers(have).withoutWaiting(have, p)
+	want = want.ordered().withoutOthers(have).withoutWaiting(have, p).withoutScaledIn(have)
 
 	decide(want, have, p, &d)
 	d.holdOutside(want, have)
@@ -56,6 +56,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	planVolumes(want, have, d)
 	planJoins(want, have, p, d)
 	planFormerNodes(want, have, d)
+	holdBusyUnmanaged(want, have, d)
 	d.GiveBack(want, have)
 	planRegistrations(want, have, p, d)
 	planMarks(want, have, d)

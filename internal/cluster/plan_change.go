@@ -153,12 +153,13 @@ func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r.keepLocked(d)
 	r.planEtcdVersion(d)
 	r.planWorkers(r.planControlPlanes(d), d)
+	r.planUnmanaged(d)
 }
 
 // GiveBack decides to give back the nodes that talosop cordoned, once their machines work, and to take off the marks of
 // those that somebody else gave back.
 func (d *Decision) GiveBack(want Spec, have Snapshot) {
-	for _, m := range want.all() {
+	for _, m := range want.upgraded() {
 		node, ok := have.NodeOf(m)
 		if ok && node.Cordoned && !d.concerns(m.Name) && NotReady(want, have, m) == "" {
 			d.step(Uncordon{Machine: m.Name, Node: node.Name})

@@ -152,7 +152,7 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	b := &budget{pool: pool}
 	size := 0
 
-	for _, m := range want.sorted(Worker) {
+	for _, m := range slices.Concat(want.sorted(Worker), want.UpgradeOnly) {
 		if m.Pool != pool {
 			continue
 		}
@@ -196,9 +196,13 @@ func (b *budget) take(machine string) bool {
 }
 
 func (b *budget) String() string {
-	where := "workers"
-	if b.pool != "" {
-		where = "workers of pool " + b.pool
+	where := "workers of pool " + b.pool
+
+	switch b.pool {
+	case "":
+		where = "workers"
+	case UnmanagedPool:
+		where = "nodes that no resource has"
 	}
 
 	return fmt.Sprintf("%d of the %s may be out of service at once, and %s", b.limit, where, enumerate(b.down))

@@ -19,7 +19,7 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 		return replacement(have, m, release, p), true
 	}
 
-	if s.Access != Member || s.TalosVersion == "" || !ok {
+	if s.Access != Member || s.TalosVersion == "" || !ok || outgrown(m, s) {
 		return Upgrade{}, false
 	}
 
@@ -177,9 +177,10 @@ func downgrades(m Machine, s MachineState) bool {
 
 // refuseUpgrades names the upgrades that cannot or must not be made.
 func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
-	for _, m := range want.all() {
+	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
-		if s.Access != Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) {
+		if s.Access != Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) ||
+			outgrown(m, s) {
 			continue
 		}
 
@@ -218,7 +219,7 @@ const PlatformContainer = "container"
 // awaitRolledBack waits for the machines that did not come back with what they were upgraded to: the run ends once they
 // work, so that their nodes are given back, and nothing else is begun before.
 func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
-	for _, m := range want.all() {
+	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
 		if s.Access != Member || !RolledBack(s) {
 			continue

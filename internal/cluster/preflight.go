@@ -10,9 +10,11 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 	want = want.ordered()
 
 	m, ok := want.Find(step.On())
-	want = want.withoutWaiting(have, p)
+	want = want.withoutWaiting(have, p).withoutScaledIn(have)
 
 	switch {
+	case ok && m.unmanaged() && !want.upgradesOnly(have, m.Name):
+		return "its node was deleted, or another one answers"
 	case ok && BeginsEtcd(step):
 		return begunElsewhere(want, have, m)
 	case ok && ChangesEtcd(step):

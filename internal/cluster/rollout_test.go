@@ -65,6 +65,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["unmanaged, and "+end]++
 		}
 
+		if len(run.want.UpgradeOnly) > 0 && run.want.UpgradeOnly[0].TalosVersion != run.old.TalosVersion {
+			ends["upgraded unmanaged, and "+end]++
+		}
+
 		if run.waited {
 			ends["waited, and "+end]++
 		}
@@ -86,7 +90,7 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
 		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
 		ends["waited, and done"] < *trials/50 || ends["unmanaged, and done"] < *trials/30 ||
-		ends["unmanaged, and refused"] < *trials/300 {
+		ends["unmanaged, and refused"] < *trials/300 || ends["upgraded unmanaged, and done"] < *trials/100 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }

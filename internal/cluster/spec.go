@@ -31,6 +31,10 @@ type Spec struct {
 	OtherControlPlanes []Machine
 	// Unmanaged are the nodes of [Unmanaged] that were seen last: a forecast knows no others, and a run asks Kubernetes.
 	Unmanaged []Node
+	// UpgradeOnly are those among them that somebody wants upgraded to the Talos of the cluster, and all others of the
+	// same kind, named by [UnmanagedName]: workers of the pool [UnmanagedPool], with the name of their nodes. Nothing else
+	// is done to them, none is waited for that is gone, and Talos never gets older on them.
+	UpgradeOnly []Machine
 	// Removed are machines that the resource has given up: they are taken out of the
 	// cluster, reset, and their nodes deleted. UUID and NodeName are what was recorded.
 	Removed []Machine
@@ -223,8 +227,13 @@ func (s Spec) removed(role Role) []Machine { return s.ordered().order.givenUp[ro
 func (s Spec) all() []Machine { return s.ordered().order.all }
 
 // Known returns every machine that is observed: those that are wanted, those that are
-// given up, and the other control planes.
-func (s Spec) Known() []Machine { return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes) }
+// given up, the other control planes, and those that are only upgraded.
+func (s Spec) Known() []Machine {
+	return slices.Concat(s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly)
+}
+
+// upgraded are all machines whose Talos is upgraded.
+func (s Spec) upgraded() []Machine { return slices.Concat(s.all(), s.UpgradeOnly) }
 
 // OfRole are the machines of a role, ordered by name.
 func OfRole(machines []Machine, role Role) []Machine {
@@ -262,7 +271,7 @@ func (s Spec) everyControlPlane() []Machine {
 
 // Find returns the machine of that name among those that are known.
 func (s Spec) Find(name string) (m Machine, ok bool) {
-	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes} {
+	for _, machines := range [][]Machine{s.Machines, s.Removed, s.OtherControlPlanes, s.UpgradeOnly} {
 		for _, m := range machines {
 			if m.Name == name {
 				return m, true

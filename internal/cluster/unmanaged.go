@@ -20,30 +20,54 @@ func Unmanaged(want Spec, have Snapshot) []Node {
 		return nil
 	}
 
-	have = have.indexed()
-	known := map[string]bool{}
-
-	for _, m := range want.Known() {
-		known[m.NodeName] = true
-
-		if node, registered := have.NodeOf(m); registered {
-			known[node.Name] = true
-		}
-	}
+	known := nodesOf(slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes), have)
 
 	return slices.DeleteFunc(append([]Node{}, have.Kubernetes.Nodes...),
 		func(n Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != "" })
 }
 
-// beside gives the model of a plan the workers that were seen and that no machine of it is. Control planes are told by
-// [Spec.OtherControlPlanes].
-func (s *Snapshot) beside(want Spec) {
-	for _, node := range want.Unmanaged {
-		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name })
-		if !known && !node.ControlPlane {
-			s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
+// nodesOf are the names of the nodes of machines, those that were recorded for them included.
+func nodesOf(machines []Machine, have Snapshot) map[string]bool {
+	names := map[string]bool{}
+
+	if have.nodes == nil {
+		have = have.indexed()
+	}
+
+	for _, m := range machines {
+		names[m.NodeName] = true
+
+		if node, registered := have.NodeOf(m); registered {
+			names[node.Name] = true
 		}
 	}
+
+	return names
+}
+
+// addUnmanaged gives the model of a plan the workers that were seen and that no machine of it is, and as machines those
+// of them that are to be upgraded. Control planes are told by [Spec.OtherControlPlanes].
+func (s *Snapshot) addUnmanaged(want Spec) {
+	for _, node := range want.Unmanaged {
+		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name })
+		if known || node.ControlPlane || isTaken(want.Machines, node) {
+			continue
+		}
+
+		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
+
+		if m, ok := want.Find(UnmanagedName(node.Name)); ok {
+			s.Machines[m.Name] = MachineState{Access: Member, Role: m.Role, Stage: StageRunning, Ready: true,
+				NodeName: node.Name, TalosVersion: node.TalosVersion}
+		}
+	}
+}
+
+// isTaken is whether a node is that of a machine that the spec takes over: it is at the address.
+func isTaken(machines []Machine, node Node) bool {
+	return slices.ContainsFunc(machines, func(m Machine) bool {
+		return slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, m.Address) })
+	})
 }
 
 // refuseBeyondUnmanaged refuses API servers that take no kubelet as old as that of a machine which no resource has:

@@ -76,7 +76,7 @@ func TestForecast_knowsUnmanagedNodes(t *testing.T) {
 			t.Fatalf("steps %v, and then %+v", steps, last)
 		}
 
-		return steps[i].(cluster.Upgrade).Drain //nolint:forcetypeassert // it was looked for by its type
+		return steps[i].(cluster.Upgrade).Drain
 	}
 
 	if !drained() {

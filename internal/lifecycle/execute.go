@@ -260,7 +260,7 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
 	var kept []cluster.Hold
 
-	for _, m := range slices.Concat(want.Machines, want.Removed) {
+	for _, m := range slices.Concat(want.Machines, want.Removed, want.UpgradeOnly) {
 		node, ok := have.NodeOf(m)
 		if !ok || !node.Cordoned {
 			continue

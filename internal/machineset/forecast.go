@@ -25,6 +25,8 @@ type Forecast struct {
 	Resumes bool
 	// LeavesKubernetes is true when no step is about Kubernetes, whose bootstrap manifests then stay.
 	LeavesKubernetes bool
+	// UpgradesUnmanaged is whether machines that no resource has are, or may be, upgraded.
+	UpgradesUnmanaged bool
 	// Makes is whether machines in containers may have to be made, and Leaves whether machines leave, be it their names.
 	Makes, Leaves bool
 	// Upgrade is what an upgrade of Kubernetes goes through.
@@ -56,7 +58,8 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Forecast, finding.List) {
 	p, prior = p.WithPeers(record.Peers), prior.WithPeers(record.Peers)
 	p.FormerSecrets = prior.Secrets
-	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record)}
+	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record),
+		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown}
 
 	recorded, conflicts := NewPriorState(record, p, prior)
 	p, prior = p.WithNames(recorded.Record), prior.WithNames(record)
@@ -129,8 +132,9 @@ func (f Forecast) with(
 		keptLines(last.Kept, recorded.changes)...)
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
+	f.UpgradesUnmanaged = p.Unmanaged != nil && slices.ContainsFunc(steps, cluster.OfUnmanaged)
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
-		!p.Restores(recorded.RestoredFrom) && !p.turnsKeysOver(prior)
+		!p.Restores(recorded.RestoredFrom) && !p.turnsKeysOver(prior) && !f.UpgradesUnmanaged
 
 	if len(f.Operations) == 0 && !f.Idle {
 		f.Operations = []string{lookAgain}
@@ -168,6 +172,8 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cl
 	if p.TakesCluster() && want.RestoreFrom == "" {
 		want.OtherControlPlanes = p.AskedBeforeEtcd(r)
 	}
+
+	want = p.WithUnmanaged(want, r.Record)
 
 	for _, drift := range r.Drift {
 		if drift.Has(OthersWork) && want.OtherControlPlanes == nil {

@@ -58,6 +58,8 @@ type Set struct {
 	Single *Single
 	// Others are the control planes of other resources, as they were last seen beside a set that takes its cluster.
 	Others []cluster.Machine
+	// Unmanaged is which machines that no resource has are upgraded; nil for none.
+	Unmanaged *UnmanagedUpgrade
 	// Changes is how machines that run are changed.
 	Changes Changes
 	// Preserves is true where the machines are left as they are when the resource is destroyed.

@@ -1,10 +1,66 @@
 package machineset
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
+
+// UnmanagedUpgrade is which machines that no resource has are upgraded to the Talos of the cluster.
+type UnmanagedUpgrade struct {
+	// Selects says so by the labels of a node.
+	Selects func(labels map[string]string) bool
+	// Image installs Talos, with each version for its tag.
+	Image string
+	// Budget is how many of them may be out of service at once.
+	Budget cluster.Budget
+}
+
+// WithUnmanaged adds the nodes of a record that are upgraded to what is wanted.
+func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
+	want.Unmanaged, want.UpgradeOnly = record.Unmanaged, nil
+	if p.Unmanaged == nil || len(p.Groups) == 0 {
+		return want
+	}
+
+	want.Pools[cluster.UnmanagedPool] = p.Unmanaged.Budget
+
+	for _, node := range record.Unmanaged {
+		if !node.ControlPlane && node.TalosVersion != "" && len(node.Addresses) > 0 && p.Unmanaged.Selects(node.Labels) {
+			want.UpgradeOnly = append(want.UpgradeOnly, p.upgradeOf(node))
+		}
+	}
+
+	return want
+}
+
+// upgradeOf is the machine of a node that no resource has, as far as its upgrade has to know it.
+func (p Set) upgradeOf(node cluster.Node) cluster.Machine {
+	wanted := p.Groups[0].TalosVersion
+	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: cluster.Worker, Pool: cluster.UnmanagedPool,
+		Address: node.Addresses[0], NodeName: node.Name, TalosVersion: wanted, Through: true}
+
+	// What is wrong with either is told of their attributes.
+	from, err := image.ParseReference(p.Unmanaged.Image)
+	version, wrong := machineconfig.ParseTalosVersion(wanted)
+
+	if cmp.Or(err, wrong) != nil {
+		return m
+	}
+
+	m.Installer = from.WithTag(wanted).String()
+
+	for _, v := range talosupgrade.Releases(version, p.Changes.Via) {
+		m.Via = append(m.Via, cluster.Release{Version: v.String(), Installer: from.WithTag(v.String()).String()})
+	}
+
+	return m
+}
 
 // WarnOfUnmanaged says what becomes of the nodes that no resource has when the machines of a set all go.
 func (p Set) WarnOfUnmanaged(record Record) finding.List {
@@ -24,7 +80,7 @@ func (p Set) WarnOfUnmanaged(record Record) finding.List {
 
 	return finding.List{finding.Warn("Nodes stay that no resource has",
 		fmt.Sprintf("By what state knows, machines that others make run %d %s of cluster %q: %s. Nothing is sent to these "+
-			"machines, which go on with the configuration and the secrets of the cluster, %s. Have whoever made them, such as an "+
-			"autoscaler or an instance group, make no more, and delete them there.",
+			"machines, which go on with the configuration and the secrets of the cluster, %s. Have whoever made them, such as "+
+			"an autoscaler or an instance group, make no more, and delete them there.",
 			len(names), finding.Verb(names, "node", "nodes"), p.Settings.Name, finding.Briefly(names), without))}
 }

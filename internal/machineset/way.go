@@ -64,7 +64,7 @@ func (p Set) waysTo(steps []cluster.Step, leaving []cluster.Machine) []string {
 	for _, step := range steps {
 		name := step.On()
 
-		if p.Machines[name].Through || slices.ContainsFunc(leaving,
+		if p.Machines[name].Through || cluster.OfUnmanaged(step) || slices.ContainsFunc(leaving,
 			func(m cluster.Machine) bool { return m.Name == name && m.Through }) {
 			through = append(through, name)
 		}

@@ -1,12 +1,19 @@
 package provider
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // othersSeen is observed_others of the cluster in state.
@@ -20,14 +27,24 @@ func (r *rotationLife) othersSeen() map[string]tftypes.Value {
 	return others
 }
 
-// joinsByItself adds a worker that an autoscaler makes.
-func (r *rotationLife) joinsByItself() *sim.Machine {
+// joinsByItself adds a worker that an autoscaler makes, and gives its node a label.
+func (r *rotationLife) joinsByItself(group string) *sim.Machine {
 	r.t.Helper()
 
-	added, err := r.AddMachines(r.t.Context(), "auto", 1, sim.MachineOptions{})
+	return r.joinsWith(group, "v1.13.0")
+}
+
+func (r *rotationLife) joinsWith(group, talos string) *sim.Machine {
+	r.t.Helper()
+
+	added, err := r.AddMachines(r.t.Context(), fmt.Sprintf("auto-%d", len(r.workers)), 1, sim.MachineOptions{})
 	must(r.t, err)
 
 	config := strings.ReplaceAll(string(r.workers[0].Config()), r.workers[0].Name(), added[0].Name())
+	config, err = machineconfig.Merge(config, []string{"machine: {nodeLabels: {example.com/group: " + group + "}}",
+		"machine: {install: {image: ghcr.io/siderolabs/installer:" + talos + "}}"})
+	must(r.t, err)
+
 	r.workers = append(r.workers, added[0])
 	r.boot(r.t, r.bundle(), config)
 
@@ -44,7 +61,7 @@ func TestUnmanaged_comesAndStays(t *testing.T) {
 		t.Fatalf("a cluster of its own machines has others: %v", seen)
 	}
 
-	auto := r.joinsByItself()
+	auto := r.joinsByItself("spot")
 	config := string(auto.Config())
 
 	for range 2 {
@@ -92,7 +109,7 @@ func TestUnmanaged_goes(t *testing.T) {
 	t.Parallel()
 
 	r := newRotationLife(t, wholeLayout, 1, 1)
-	auto := r.joinsByItself()
+	auto := r.joinsByItself("spot")
 
 	r.apply(r.plan(lifeOptions{}), never, 0)
 
@@ -113,5 +130,158 @@ func TestUnmanaged_goes(t *testing.T) {
 
 	if r.apply(p, never, 0); len(r.othersSeen()) > 0 {
 		t.Errorf("the others are %v", r.othersSeen())
+	}
+}
+
+// upgradesUnmanaged wants a Talos, and machines of a group upgraded to it.
+func upgradesUnmanaged(version string) func(configuration) {
+	return func(config configuration) {
+		config["talos_version"] = version
+		with(config, version, "workers", "worker", "talos_version")
+		config["upgrade_unmanaged"] = configuration{"selector": "example.com/group=spot",
+			"image": "ghcr.io/siderolabs/installer", "max_unavailable": "1"}
+	}
+}
+
+// Machines that no resource has are upgraded when somebody asks for it, by the labels of their nodes, after all others,
+// through a control plane, and as the plan says. Others stay what they are, and nothing else is done to any.
+func TestUnmanaged_isUpgradedOnRequest(t *testing.T) {
+	t.Parallel()
+
+	r := newRotationLife(t, wholeLayout, 1, 1)
+	spot, batch := r.joinsByItself("spot"), r.joinsByItself("batch")
+	configs := map[*sim.Machine]string{spot: string(spot.Config()), batch: string(batch.Config())}
+
+	r.apply(r.plan(lifeOptions{}), never, 0)
+
+	spot.AdmitOnly(r.controlPlane...)
+
+	r.config.Change = upgradesUnmanaged("v1.13.2")
+	p := r.plan(lifeOptions{})
+
+	got := plannedOperations(t, p)
+	own := slices.Index(got, "upgrade Talos on worker/w-1: v1.13.0 -> v1.13.2 (drain, reboot)")
+	theirs := slices.Index(got, "upgrade Talos on node "+spot.Hostname()+": v1.13.0 -> v1.13.2 (drain, reboot)")
+
+	if own < 0 || theirs < own || strings.Contains(strings.Join(got, "\n"), batch.Hostname()) {
+		t.Fatalf("the plan is %s", strings.Join(got, "\n"))
+	}
+
+	r.apply(p, never, 0)
+
+	for m, want := range map[*sim.Machine]string{spot: "v1.13.2", batch: "v1.13.0", r.controlPlane[0]: "v1.13.2"} {
+		if got := m.TalosVersion(); got != want {
+			t.Errorf("%s runs %s", m.Name(), got)
+		}
+	}
+
+	if got := text(t, r.othersSeen()[spot.Hostname()], "talos_version"); got != "v1.13.2" {
+		t.Errorf("state has %s", got)
+	}
+
+	for m, config := range configs {
+		if string(m.Config()) != config {
+			t.Errorf("the configuration of %s changed", m.Name())
+		}
+	}
+
+	if p := r.plan(lifeOptions{}); !p.empty() {
+		t.Errorf("the next plan has %s", strings.Join(plannedOperations(t, p), "\n"))
+	}
+}
+
+// One that is scaled in after the plan is no failure, and neither is one that goes while it is upgraded.
+func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
+	t.Parallel()
+
+	r := newRotationLife(t, wholeLayout, 1, 1)
+	before, during := r.joinsByItself("spot"), r.joinsByItself("spot")
+	gone := map[*sim.Machine]string{before: before.Hostname(), during: during.Hostname()}
+
+	r.apply(r.plan(lifeOptions{}), never, 0)
+
+	r.config.Change = upgradesUnmanaged("v1.13.2")
+	p := r.plan(lifeOptions{})
+	api := r.nodes(t, r.text())
+
+	scaleIn := func(m *sim.Machine) {
+		m.PowerOff()
+		must(t, api.DeleteNode(context.WithoutCancel(t.Context()), gone[m]))
+	}
+
+	scaleIn(before)
+
+	pulled := make(chan error, 1)
+
+	go func() {
+		pulled <- wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
+			if !slices.ContainsFunc(r.CallsTo("Pull"), func(c sim.Call) bool { return c.Machine == during.Name() }) {
+				return errors.New("its upgrade has not begun")
+			}
+
+			return nil
+		})
+
+		scaleIn(during)
+	}()
+
+	r.apply(p, never, 0)
+	must(t, <-pulled)
+
+	if seen := r.othersSeen(); len(seen) > 0 {
+		t.Errorf("state has %v", seen)
+	}
+
+	if p := r.plan(lifeOptions{}); !p.empty() {
+		t.Errorf("the next plan has %s", strings.Join(plannedOperations(t, p), "\n"))
+	}
+}
+
+// An upgrade that was killed at any call that changes a machine is finished by the next apply, which gives the node
+// back. A machine with a newer Talos keeps it.
+func TestUnmanaged_upgradeIsFinished(t *testing.T) {
+	t.Parallel()
+
+	for after := range 3 {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			t.Parallel()
+
+			r := newRotationLife(t, wholeLayout, 1, 1)
+			older, newer := r.joinsByItself("spot"), r.joinsWith("spot", "v1.13.6")
+
+			r.config.Change = func(config configuration) {
+				upgradesUnmanaged("v1.13.2")(config)
+				delete(config, "upgrade_unmanaged")
+			}
+			r.settle()
+
+			r.config.Change = upgradesUnmanaged("v1.13.2")
+			p := r.plan(lifeOptions{})
+			expectOperations(t, p, "reach node "+older.Hostname()+" through control planes",
+				"upgrade Talos on node "+older.Hostname()+": v1.13.0 -> v1.13.2 (drain, reboot)")
+
+			r.apply(p, killed, after)
+
+			// The process is gone, and its machine comes back meanwhile.
+			must(t, wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
+				if ready, unmet := older.Ready(); !ready {
+					return fmt.Errorf("not ready: %v", unmet)
+				}
+
+				return nil
+			}))
+
+			r.settle()
+
+			if older.TalosVersion() != "v1.13.2" || newer.TalosVersion() != "v1.13.6" {
+				t.Errorf("they run %s and %s", older.TalosVersion(), newer.TalosVersion())
+			}
+
+			for _, node := range r.nodes(t, r.text()).Nodes.Observe(t.Context()).Nodes {
+				if node.Cordoned || node.Unschedulable {
+					t.Errorf("node %s stays cordoned", node.Name)
+				}
+			}
+		})
 	}
 }

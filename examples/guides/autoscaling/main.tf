@@ -18,6 +18,13 @@ resource "talosop_cluster" "prod" {
     machines = { for name, address in var.cp_nodes : name => { address = address } }
   }
 
+  # Machines of the group that are older than talos_version are upgraded, two at a time and after those above.
+  upgrade_unmanaged = {
+    selector        = "example.com/group=spot"
+    image           = "ghcr.io/siderolabs/installer"
+    max_unavailable = "2"
+  }
+
   lifecycle {
     postcondition {
       condition     = self.phase == "Ready"
@@ -42,7 +49,7 @@ resource "terraform_data" "launch_template" {
   }
 }
 
-# Which of its machines are older than the template, as the last refresh saw them.
+# Which of its machines have another Talos than the template, as the last refresh saw them.
 output "outdated" {
   value = [for name, node in coalesce(talosop_cluster.prod.observed_others, {}) : name
     if lookup(node.labels, "example.com/group", "") == "spot" && node.talos_version != "v1.13.0"

@@ -269,8 +269,8 @@ func handleText(description string) string {
 	return tf.FirstSentence(description)
 }
 
-// TellingHandle describes the handle of a resource that has all of it in attributes of its own, nearly all of them under
-// the same names.
+// TellingHandle describes the handle of a resource that has all of it in attributes of its own, nearly all under the
+// same names.
 func TellingHandle() map[string]schema.Attribute {
 	attributes := tf.Briefly(ObservedHandle())
 

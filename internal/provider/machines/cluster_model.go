@@ -80,7 +80,7 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	groups := m.groups(ctx, r)
 
 	p, diags := machineSetOf(ctx, m.handle(ctx), m.Host, groups...)
-	m.schedule(&p.Set)
+	m.putOwn(ctx, &p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	m.Put(ctx, &p.Set)
 

@@ -35,7 +35,7 @@ func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Dia
 	p, diags := m.machineSetModel.MachineSet(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane},
 		types.StringNull())
 
-	m.schedule(&p.Set)
+	m.putOwn(ctx, &p.Set)
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	p.Object = "control plane"
 

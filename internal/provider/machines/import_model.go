@@ -62,6 +62,7 @@ func settingsFrom(
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		RestoreFrom: types.ObjectNull(restore.Type()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),
 		Host: types.ObjectNull(clusterhandle.HostType()), ObservedOthers: unmanaged.None(),
+		UpgradeUnmanaged: unmanaged.NoUpgrade(),
 	}
 }
 

@@ -197,6 +197,7 @@ func remaining(
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 	state.Observed = done.observed(state.Observed)
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
+	state.others = unmanaged.Seen(done.want, done.result.Snapshot, state.others)
 
 	recorded, diags := state.Recorded(ctx, p)
 	if diags.HasError() {
@@ -208,6 +209,7 @@ func remaining(
 	want.Removed = slices.DeleteFunc(slices.Clone(want.Removed), done.finished)
 	want.Kubernetes.Manifests = recorded.Manifests
 	want.RestoreFrom, want.RestoredAt = p.Restore.Asked(recorded.RestoredFrom), recorded.RestoredAt
+	want = p.WithUnmanaged(want, recorded)
 
 	for name, machine := range recorded.Machines {
 		last := done.result.Snapshot.Machines[name]
@@ -284,6 +286,10 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	if done.err == nil && m.Operations.IsUnknown() {
 		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil, nil))
 		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
+	}
+
+	if done.err != nil || m.others.IsUnknown() {
+		m.others = unmanaged.Seen(done.want, done.result.Snapshot, state.others)
 	}
 
 	if done.want.Machines != nil {

@@ -49,6 +49,10 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 		others: state.others, // the next refresh stores what came and went meanwhile
 	}
 
+	if f.UpgradesUnmanaged {
+		out.others = unmanaged.Unknown()
+	}
+
 	if f.Resumes {
 		out.phase = types.StringUnknown()
 	}
@@ -113,7 +117,7 @@ func planUpdate(
 // reason to do nothing: the run says what came of it.
 func (f *forecast) rest(state CommonModel, e edit) {
 	// No machine is touched: what was observed stays what it is.
-	f.observed, f.manifests = state.Observed, state.manifests
+	f.observed, f.manifests, f.others = state.Observed, state.manifests, state.others
 
 	switch {
 	case !e.any:

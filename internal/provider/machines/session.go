@@ -143,6 +143,8 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		s.want.OtherControlPlanes = p.AskedBeforeEtcd(recorded)
 	}
 
+	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
+
 	if taken := m.Hosts.Claim(s.Route, recorded.Machines == nil); taken != "" {
 		return run{err: &providerdata.PoolTakenError{Pool: taken}}
 	}

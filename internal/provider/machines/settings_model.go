@@ -50,6 +50,7 @@ type settingsModel struct {
 	RestoredAt        types.String `tfsdk:"restored_at"`
 	Host              types.Object `tfsdk:"host"`
 	ObservedOthers    types.Map    `tfsdk:"observed_others"`
+	UpgradeUnmanaged  types.Object `tfsdk:"upgrade_unmanaged"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -110,8 +111,10 @@ func (m *settingsModel) setFrom(life CommonModel) {
 	m.ObservedOthers = life.others
 }
 
-// schedule puts the one setting of the cluster that no handle has into a set.
-func (m settingsModel) schedule(p *machineset.Set) {
+// putOwn puts the settings of the cluster that no handle has into a set.
+func (m settingsModel) putOwn(ctx context.Context, p *machineset.Set) {
+	unmanaged.PutUpgrade(ctx, m.UpgradeUnmanaged, p)
+
 	r := &tf.Reader{}
 	p.Settings.ScheduleOnControlPlanes = r.Truth(m.ScheduleOnPlane, false)
 	p.Unknown = p.Unknown || r.Unknown
@@ -235,6 +238,7 @@ func settingsAttributes() map[string]schema.Attribute {
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
 		"restore_from":                restore.Attribute(),
 		"observed_others":             unmanaged.Attribute(),
+		"upgrade_unmanaged":           unmanaged.UpgradeAttribute(),
 		"version_contract": schema.StringAttribute{
 			Optional: true,
 			Computed: true,

@@ -21,6 +21,7 @@ type node struct {
 	Address        types.String `tfsdk:"address"`
 	Role           types.String `tfsdk:"role"`
 	Ready          types.Bool   `tfsdk:"ready"`
+	Cordoned       types.Bool   `tfsdk:"cordoned"`
 	TalosVersion   types.String `tfsdk:"talos_version"`
 	KubeletVersion types.String `tfsdk:"kubelet_version"`
 	ProviderID     types.String `tfsdk:"provider_id"`
@@ -40,6 +41,10 @@ func Attribute() schema.MapNestedAttribute {
 			"ready": schema.BoolAttribute{
 				Computed:            true,
 				MarkdownDescription: "Whether Kubernetes calls it Ready.",
+			},
+			"cordoned": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether talosop cordoned it for an upgrade, and has not given it back yet.",
 			},
 			"talos_version":   tf.ToldByResource("Talos version that runs; null where it is another system."),
 			"kubelet_version": tf.ToldByResource("Version of the kubelet."),
@@ -121,6 +126,7 @@ func Of(nodes []cluster.Node) types.Map {
 
 		values[n.Name] = types.ObjectValueMust(kind.AttrTypes, map[string]attr.Value{
 			"address": tf.TextOrNull(address), "role": types.StringValue(string(role)), "ready": types.BoolValue(n.Ready),
+			"cordoned":      types.BoolValue(n.HeldBack()),
 			"talos_version": tf.TextOrNull(n.TalosVersion), "kubelet_version": tf.TextOrNull(n.KubeletVersion),
 			"provider_id": tf.TextOrNull(n.ProviderID), "labels": types.MapValueMust(types.StringType, labels),
 		})
@@ -139,6 +145,8 @@ func Recorded(ctx context.Context, r *tf.Reader, seen types.Map) []cluster.Node 
 		recorded := cluster.Node{Name: name, Ready: n.Ready.ValueBool(), KubeletVersion: n.KubeletVersion.ValueString(),
 			TalosVersion: n.TalosVersion.ValueString(), ProviderID: n.ProviderID.ValueString(), Labels: r.TextMap(n.Labels),
 			ControlPlane: n.Role.ValueString() == string(cluster.ControlPlane)}
+
+		recorded.Cordoned, recorded.Unschedulable = n.Cordoned.ValueBool(), n.Cordoned.ValueBool()
 
 		if address := n.Address.ValueString(); address != "" {
 			recorded.Addresses = []string{address}

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// UnmanagedPool is the pool of [Spec.UpgradeOnly] in [Spec.Pools]: no pool of a user begins with a space.
+const UnmanagedPool = " unmanaged"
+
+// UnmanagedName is what a machine of [Spec.UpgradeOnly] is called by its node.
+func UnmanagedName(node string) string { return "node " + node }
+
+// OfUnmanaged is whether a step is one on such a machine.
+func OfUnmanaged(step Step) bool { return strings.HasPrefix(step.On(), UnmanagedName("")) }
+
+func (m Machine) unmanaged() bool { return m.Pool == UnmanagedPool }
+
+// withoutScaledIn is the spec without those that are only upgraded and whose nodes are gone, or that a resource has by
+// now: an autoscaler took them away, which is no failure, or somebody else sees to them.
+func (s Spec) withoutScaledIn(have Snapshot) Spec {
+	if !have.Kubernetes.Reachable || len(s.UpgradeOnly) == 0 {
+		return s
+	}
+
+	own := nodesOf(slices.Concat(s.Machines, s.Removed), have)
+
+	s.UpgradeOnly = slices.DeleteFunc(slices.Clone(s.UpgradeOnly), func(m Machine) bool {
+		node, registered := have.nodeNamed(m.NodeName, "")
+
+		return !registered || have.Kubernetes.Owners[node.Name] != "" || have.Machines[m.Name].Claimed || own[node.Name]
+	})
+
+	return s
+}
+
+// upgradesOnly is whether a machine of that name is one that is only upgraded, and answers as the node that is meant.
+func (s Spec) upgradesOnly(have Snapshot, name string) bool {
+	return slices.ContainsFunc(s.UpgradeOnly,
+		func(m Machine) bool { return m.Name == name && have.Machines[name].NodeName == m.NodeName })
+}
+
+// outgrown is true for a machine that no resource has and that is not older than what is wanted, or not the one whose
+// node was seen: it is never given another Talos.
+func outgrown(m Machine, s MachineState) bool {
+	return m.unmanaged() && (s.NodeName != m.NodeName || !versions.Older(s.TalosVersion, m.TalosVersion))
+}
+
+// holdBusyUnmanaged lets steps on machines that no resource has come to their ends, as planJoins does for all others.
+func holdBusyUnmanaged(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.UpgradeOnly {
+		if busy := have.Machines[m.Name].Busy; busy != "" {
+			d.hold(m.Name, "%s", busy)
+		}
+	}
+}
+
+// planUnmanaged upgrades machines that no resource has, within a budget of their own and after all others.
+func (r rollout) planUnmanaged(d *Decision) {
+	if len(r.want.UpgradeOnly) == 0 {
+		return
+	}
+
+	stay := workersMustStay(r.want, r.have)
+
+	for _, m := range r.want.all() {
+		if change, _ := r.changeOf(m); change != nil && r.disrupts(m) {
+			stay = "machines of the cluster come first, and " + m.Name + " is not through"
+
+			break
+		}
+	}
+
+	b := budgetOf(r.want, r.have, UnmanagedPool, r.policy)
+
+	for _, m := range OfRole(r.want.UpgradeOnly, Worker) {
+		upgrade, ok := upgradeOf(r.have, m, r.policy)
+
+		switch {
+		case d.concerns(m.Name):
+		case !ok:
+			r.holdUnmanaged(m, d)
+		case stay != "":
+			d.hold(m.Name, "keeps its Talos for now: %s", stay)
+		case r.inTransit(m, upgrade) != "":
+			d.hold(m.Name, "keeps its Talos for now: %s", r.inTransit(m, upgrade))
+		case !b.take(m.Name):
+			d.hold(m.Name, "keeps its Talos for now: %s", b)
+		default:
+			d.step(upgrade)
+		}
+	}
+}
+
+// holdUnmanaged waits for a machine that no resource has while it is upgraded, or its node is cordoned for that, until
+// it works, or its node is deleted.
+func (r rollout) holdUnmanaged(m Machine, d *Decision) {
+	s := r.have.Machines[m.Name]
+	node, _ := r.have.nodeNamed(m.NodeName, "")
+	lags := versions.Older(node.TalosVersion, m.TalosVersion)
+
+	if s.Upgraded.Version == "" && !node.HeldBack() && !lags {
+		return
+	}
+
+	reason := NotReady(r.want, r.have, m)
+
+	switch {
+	case s.Access == Member && s.NodeName != m.NodeName:
+		reason = fmt.Sprintf("answers as another node: %s", s.NodeName)
+	case reason == "" && lags:
+		reason = fmt.Sprintf("runs %s, and its node still tells %s", s.TalosVersion, node.TalosVersion)
+	case reason == "":
+		return
+	}
+
+	d.hold(m.Name, "%s; it is not waited for once its node is deleted", reason)
+}
+
+// tellTalos lets the node of a machine of the model tell the Talos that runs.
+func (s *Snapshot) tellTalos(m Machine, version string) {
+	for i := range s.Kubernetes.Nodes {
+		if n := &s.Kubernetes.Nodes[i]; m.unmanaged() && n.Name == m.NodeName {
+			n.TalosVersion = version
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package unmanaged
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// upgrade is the argument upgrade_unmanaged.
+type upgrade struct {
+	Selector       types.String `tfsdk:"selector"`
+	Image          types.String `tfsdk:"image"`
+	MaxUnavailable types.String `tfsdk:"max_unavailable"`
+}
+
+// UpgradeAttribute is the argument upgrade_unmanaged of a resource that makes a cluster.
+func UpgradeAttribute() schema.SingleNestedAttribute {
+	budget := rollout.MaxUnavailable()
+	budget.MarkdownDescription = "How many of the nodes may be out of service at once, as `max_unavailable` of workers " +
+		"(default `1`)."
+
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "Workers in `observed_others` whose Talos is upgraded when it is older than `talos_version`, " +
+			"after all machines of the resource: each is drained and rebooted, through a control plane, and nothing else is " +
+			"done to it ([guide](../guides/autoscaling)). The plan names them. A change touches no machine.",
+		Attributes: map[string]schema.Attribute{
+			"selector": schema.StringAttribute{
+				Required:   true,
+				Validators: []validator.String{selector},
+				MarkdownDescription: "Labels of their nodes, as `kubectl get nodes -l` takes them, such as " +
+					"`karpenter.sh/nodepool=default`.",
+			},
+			"image": schema.StringAttribute{
+				Required:   true,
+				Validators: []validator.String{installer},
+				MarkdownDescription: "Installer image with the extensions that they need, such as " +
+					"`ghcr.io/siderolabs/installer`. A tag in it is exchanged for each version on the way.",
+			},
+			"max_unavailable": budget,
+		},
+	}
+}
+
+// selector accepts what Kubernetes takes for label selectors, but for the one of everything.
+var selector = tf.StringCheck{
+	Allowed: "value must be a label selector",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		parsed, err := labels.Parse(value)
+		if err == nil && !parsed.Empty() {
+			return nil
+		}
+
+		found := "found " + finding.Quote(value)
+		if err != nil {
+			found += ": " + err.Error()
+		}
+
+		return tf.Invalid(at, "selector", found,
+			"allowed is a label selector of Kubernetes, such as example.com/group=spot, or example.com/group in (spot, batch)",
+			"write the labels that the nodes have in observed_others")
+	},
+}
+
+// installer accepts images that versions can be put to.
+var installer = tf.StringCheck{
+	Allowed: "value must be an image without a digest",
+	Check: func(at path.Path, value string) diag.Diagnostic {
+		reference, err := image.ParseReference(value)
+		if err == nil && reference.Digest == "" {
+			return nil
+		}
+
+		return tf.Invalid(at, "image", "found "+finding.Quote(value), "allowed is an image without a digest, such as "+
+			"ghcr.io/siderolabs/installer", "name the image; each version on the way is its tag")
+	},
+}
+
+// NoUpgrade is the argument where nobody gives it.
+func NoUpgrade() types.Object { return types.ObjectNull(upgradeType()) }
+
+func upgradeType() map[string]attr.Type { return tf.ObjectOf(UpgradeAttribute().Attributes).AttrTypes }
+
+// PutUpgrade puts the argument into a set. Mistakes are left to its validators.
+func PutUpgrade(ctx context.Context, given types.Object, p *machineset.Set) {
+	r := &tf.Reader{}
+
+	wanted, ok := tf.Object[upgrade](ctx, r, given)
+	p.Unknown = p.Unknown || r.Unknown
+
+	if !ok {
+		return
+	}
+
+	selects, err := labels.Parse(r.Text(wanted.Selector))
+	budget, _ := machineset.ReadBudget(r.Text(wanted.MaxUnavailable))
+	from := r.Text(wanted.Image)
+	p.Unknown = p.Unknown || r.Unknown
+
+	if err != nil || r.Unknown {
+		return
+	}
+
+	p.Unmanaged = &machineset.UnmanagedUpgrade{Budget: budget, Image: from,
+		Selects: func(of map[string]string) bool { return selects.Matches(labels.Set(of)) }}
+}
