@@ -15,18 +15,8 @@ const (
 
 // PhaseOf derives the phase from what was observed.
 func PhaseOf(want Spec, have Snapshot) Phase {
-	settled := true
-
-	for _, m := range want.all() {
-		if NotReady(want, have, m) != "" {
-			settled = false
-
-			break
-		}
-	}
-
 	switch {
-	case settled:
+	case len(Unready(want, have)) == 0:
 		return Ready
 	case want.OwnsBootstrap() && len(have.Etcd.Members) > 0, !want.OwnsBootstrap() && HasMembers(want, have):
 		return Joining
@@ -35,6 +25,20 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	default:
 		return Provisioning
 	}
+}
+
+// Unready is what machines lack that are no working part of the cluster yet, by their names; see [NotReady].
+func Unready(want Spec, have Snapshot) map[string]string {
+	lacks := map[string]string{}
+	have = have.indexed()
+
+	for _, m := range want.all() {
+		if reason := NotReady(want, have, m); reason != "" {
+			lacks[m.Name] = reason
+		}
+	}
+
+	return lacks
 }
 
 // HasMembers reports whether any machine of the spec belongs to its cluster.

@@ -50,7 +50,11 @@ type observer struct {
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
 	asked  map[string]question      // the last of each
-	epoch  map[string]int           // grows with each change; older answers are stale
+	// outdated is when it became known that what was asked before holds no longer, and resting are the workers that are
+	// asked rarely.
+	outdated map[string]time.Time
+	resting  map[string]bool
+	epoch    map[string]int // grows with each change; older answers are stale
 }
 
 // question is when a machine, or Kubernetes, was asked, and after how many changes.
@@ -67,21 +71,27 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 		states: map[string]cluster.MachineState{},
 		asking: map[string]chan struct{}{},
 		asked:  map[string]question{},
-		epoch:  map[string]int{},
-		next:   make(chan struct{}),
+
+		outdated: map[string]time.Time{},
+		epoch:    map[string]int{},
+		next:     make(chan struct{}),
 	}
 }
 
-// observe returns the newest snapshot that can be had without waiting for
-// machines that do not answer.
-func (o *observer) observe(ctx context.Context) cluster.Snapshot { return o.look(ctx, true) }
+// observe asks everybody, and returns the newest snapshot that can be had without waiting for machines that do not
+// answer.
+func (o *observer) observe(ctx context.Context) cluster.Snapshot {
+	o.outdate(o.everybody()...)
 
-// look is observe; unless all are to be asked, those are not that were within the last interval and have not been
-// changed since: that one of a thousand machines was given its configuration is no news of the others.
-func (o *observer) look(ctx context.Context, all bool) cluster.Snapshot {
+	return o.look(ctx)
+}
+
+// look is observe of those whose last answers are too old: they were outdated or changed since, or are older than their
+// pace. That something happened to one of a thousand machines is no news of the others.
+func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	begun := time.Now()
 
-	o.ask(ctx, all)
+	o.ask(ctx)
 
 	have := o.snapshot()
 	have.Founder = o.founder()
@@ -93,12 +103,10 @@ func (o *observer) look(ctx context.Context, all bool) cluster.Snapshot {
 
 	o.addViews(&have)
 
-	o.mu.Lock()
-	o.last = have
+	resting := o.atRest(have)
 
-	if all {
-		o.begun = begun
-	}
+	o.mu.Lock()
+	o.last, o.begun, o.resting = have, begun, resting
 
 	close(o.next)
 	o.next = make(chan struct{})
@@ -133,8 +141,71 @@ func (o *observer) manifestsOf(have *cluster.Snapshot) {
 	}
 }
 
-// latest is the last snapshot, when the last observation of all machines was begun, and what is closed with the next
-// snapshot.
+// everybody is who can be asked: all machines and, under "", Kubernetes.
+func (o *observer) everybody() []string {
+	names := []string{""}
+	for _, m := range o.machines() {
+		names = append(names, m.Name)
+	}
+
+	return names
+}
+
+// controlPlanes are those of them that may have a say in etcd, and Kubernetes.
+func (o *observer) controlPlanes() []string {
+	names := []string{""}
+
+	for _, m := range o.machines() {
+		if m.Role == cluster.ControlPlane {
+			names = append(names, m.Name)
+		}
+	}
+
+	return names
+}
+
+// outdate has the next look ask them again.
+func (o *observer) outdate(names ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	for _, name := range names {
+		o.outdated[name] = time.Now()
+	}
+}
+
+// refresh is outdate of those whose last answers are older than the interval and of no use to the last look either, and
+// reports whether there are any.
+func (o *observer) refresh() bool {
+	_, begun, _ := o.latest()
+	age := max(o.runner.interval(), time.Since(begun))
+
+	old := slices.DeleteFunc(o.everybody(), func(name string) bool { return o.current(name, age) })
+	o.outdate(old...)
+
+	return len(old) > 0
+}
+
+// restingPace is how many intervals a worker is not asked that works and waits for nothing.
+const restingPace = 10
+
+// atRest are the workers that are a working part of the cluster: they are asked more rarely. What takes another machine
+// out of service looks at them first, and so does the end of a run.
+func (o *observer) atRest(have cluster.Snapshot) map[string]bool {
+	resting := map[string]bool{}
+	lacks := cluster.Unready(o.want, have)
+
+	for _, m := range o.want.Machines {
+		s := have.Machines[m.Name]
+		if _, unready := lacks[m.Name]; !unready && m.Role == cluster.Worker && s.Busy == "" && !s.Resetting {
+			resting[m.Name] = true
+		}
+	}
+
+	return resting
+}
+
+// latest is the last snapshot, when its observation was begun, and what is closed with the next snapshot.
 func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,9 +213,9 @@ func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan
 	return o.last, o.begun, o.next
 }
 
-// ask asks the Kubernetes API and every machine that is not being asked already, or all but those that were just asked,
-// and waits for the answers that are worth waiting for.
-func (o *observer) ask(ctx context.Context, all bool) {
+// ask asks the Kubernetes API and every machine whose last answer is too old and that is not being asked already, and
+// waits for the answers that are worth waiting for.
+func (o *observer) ask(ctx context.Context) {
 	var silent, needed []<-chan struct{}
 
 	sort := func(answered <-chan struct{}, silentBefore bool) {
@@ -155,12 +226,12 @@ func (o *observer) ask(ctx context.Context, all bool) {
 		}
 	}
 
-	if all || !o.justAsked("") {
+	if !o.current("", o.pace("")) {
 		sort(o.askKubernetes(ctx))
 	}
 
 	for _, m := range o.machines() {
-		if all || !o.justAsked(m.Name) {
+		if !o.current(m.Name, o.pace(m.Name)) {
 			sort(o.askMachine(ctx, m))
 		}
 	}
@@ -181,15 +252,26 @@ func (o *observer) ask(ctx context.Context, all bool) {
 	}
 }
 
-// justAsked reports whether an answer is to be had that is as new as those of an interval, and of a machine that was
-// not changed since.
-func (o *observer) justAsked(name string) bool {
+// pace is for how long an answer holds of which nothing is known that outdates it.
+func (o *observer) pace(name string) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.resting[name] {
+		return restingPace * o.runner.interval()
+	}
+
+	return o.runner.interval()
+}
+
+// current reports whether the last answer is younger than that, and nothing outdates it.
+func (o *observer) current(name string, age time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
 	last, ok := o.asked[name]
 
-	return ok && last.epoch == o.epoch[name] && time.Since(last.at) < o.runner.interval()
+	return ok && last.epoch == o.epoch[name] && last.at.After(o.outdated[name]) && time.Since(last.at) < age
 }
 
 // machines are all that are asked: those of the run, and the other control planes.
@@ -478,11 +560,15 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 		o.manifests = sync.Version
 	}
 
-	if reachOf(step) != itsMachine {
-		o.epoch[""]++
-	}
-
 	o.mu.Unlock()
+
+	switch reachOf(step, o.machine(name).Role) {
+	case itsMachine:
+	case andKubernetes:
+		o.outdate("")
+	case andControlPlanes:
+		o.outdate(o.controlPlanes()...)
+	}
 
 	o.update(name, func(s *cluster.MachineState) {
 		s.Busy, s.InUpgrade, s.BeginsEtcd = "", false, false
@@ -529,13 +615,14 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 type reach int
 
 const (
-	itsMachine    reach = iota // only the machine on which it ran
-	andKubernetes              // and what Kubernetes tells
-	everybody                  // and what any other machine tells, such as of the members of etcd
+	itsMachine       reach = iota // only the machine on which it ran
+	andKubernetes                 // and what Kubernetes tells
+	andControlPlanes              // and what the control planes tell, such as of the members of etcd
 )
 
-// reachOf is how far a step reaches. What a machine does after it was given its configuration shows when it shows.
-func reachOf(step cluster.Step) reach {
+// reachOf is how far a step on a machine of a role reaches. What a machine does after it was given its configuration
+// shows when it shows.
+func reachOf(step cluster.Step, role cluster.Role) reach {
 	switch step := step.(type) {
 	case cluster.ApplyConfig:
 		if step.Access != cluster.Member {
@@ -547,7 +634,11 @@ func reachOf(step cluster.Step) reach {
 		return andKubernetes
 	}
 
-	return everybody
+	if role == cluster.Worker {
+		return andKubernetes
+	}
+
+	return andControlPlanes
 }
 
 // operated notes that an operation was done.

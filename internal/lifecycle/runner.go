@@ -203,7 +203,7 @@ func (r *Runner) loop(
 ) (Result, error) {
 	for {
 		begun := time.Now()
-		have := watch.look(ctx, work.whole)
+		have := watch.look(ctx)
 		decision := decide(have)
 
 		if len(decision.Refusals) > 0 {
@@ -211,6 +211,11 @@ func (r *Runner) loop(
 		}
 
 		if decision.Done() && work.idle() && work.checks.settled(ctx, r.tell) {
+			// Those that are asked rarely are looked at once more.
+			if watch.refresh() && ctx.Err() == nil {
+				continue
+			}
+
 			return work.result(have), nil
 		}
 

@@ -41,10 +41,8 @@ type work struct {
 	fetched bool
 	// stale is sent to by steps that wait for a new observation.
 	stale chan struct{}
-	// whole is whether the next observation is to be one of all machines, and lull how long steps are waited for that end
-	// close together before it.
-	whole bool
-	lull  time.Duration
+	// lull is how long steps are waited for that end close together, before the next observation.
+	lull time.Duration
 	// ending is closed when the run gives up: nothing goes out of service any more.
 	ending chan struct{}
 	end    func()
@@ -83,7 +81,6 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		gate:      newLeaseGate(r.Lock),
 		checks:    newCheckGate(r.Checks),
 		stale:     make(chan struct{}, 1),
-		whole:     true,
 		ending:    ending,
 		end:       sync.OnceFunc(func() { close(ending) }),
 	}
@@ -205,7 +202,15 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		}
 	}
 
-	now, err := w.newSnapshot(ctx, watch)
+	// A worker has a budget with others, which the interval is good enough for; etcd has none.
+	doubted := watch.everybody()
+	if watch.machine(step.On()).Role == cluster.Worker {
+		doubted = append(watch.controlPlanes(), step.On())
+
+		watch.refresh()
+	}
+
+	now, err := w.newSnapshot(ctx, watch, doubted...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -225,7 +230,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 // confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
 // the process. From then on this run asks no other machine, whatever becomes of the call.
 func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *observer) error {
-	now, err := w.newSnapshot(ctx, watch)
+	now, err := w.newSnapshot(ctx, watch, watch.everybody()...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
 	}
@@ -244,9 +249,11 @@ func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *o
 	return nil
 }
 
-// newSnapshot lets the run observe at once, and waits for that: what was seen before is no ground to take a machine out
-// of service.
-func (w *work) newSnapshot(ctx context.Context, watch *observer) (cluster.Snapshot, error) {
+// newSnapshot lets the run ask some machines at once, and waits for that: what was seen before is no ground to take a
+// machine out of service.
+func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...string) (cluster.Snapshot, error) {
+	watch.outdate(doubted...)
+
 	asked := time.Now()
 
 	select {
@@ -323,8 +330,6 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 
-	w.whole = true
-
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -333,8 +338,6 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	case <-w.stale:
 		return nil
 	case end := <-w.ended:
-		w.whole = false
-
 		return w.settleAll(ctx, end, watch)
 	case a := <-w.gate.acquired:
 		return w.gate.take(a)
@@ -373,7 +376,6 @@ func (w *work) settleAll(ctx context.Context, end outcome, watch *observer) erro
 // settle takes note of a step that ended. The error is the one that ends the run.
 func (w *work) settle(end outcome, watch *observer) error {
 	w.record(end, watch)
-	w.whole = w.whole || reachOf(end.step) == everybody
 
 	if wait.IsPermanent(end.err) {
 		return fmt.Errorf("%s: %w", end.step, end.err)
@@ -472,7 +474,8 @@ func (w *work) failures() []cluster.Hold {
 func showsInState(step cluster.Step) bool {
 	switch step.(type) {
 	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.NoteStaged, cluster.LeaveEtcd,
-		cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd, cluster.CancelEtcdDowngrade, cluster.Operate:
+		cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd,
+		cluster.CancelEtcdDowngrade, cluster.Operate:
 		return false
 	default:
 		return true

@@ -160,6 +160,67 @@ func TestRunner_asksAgainWhereAStepEnded(t *testing.T) {
 	}
 }
 
+// counted has a machine that takes its configuration once Kubernetes was asked that often.
+type counted struct {
+	*workers
+
+	rounds *atomic.Int64
+	enough chan struct{}
+}
+
+type late struct {
+	worker
+
+	enough chan struct{}
+}
+
+const manyRounds = 30
+
+func (c counted) Machine(m cluster.Machine) lifecycle.Machine {
+	return late{worker{of: c.workers, want: m}, c.enough}
+}
+
+func (c counted) Observe(ctx context.Context) cluster.KubernetesState {
+	if c.rounds.Add(1) == manyRounds {
+		close(c.enough)
+	}
+
+	return c.workers.Observe(ctx)
+}
+
+func (l late) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
+	<-l.enough
+	l.register()
+
+	return nil
+}
+
+// Workers that work and wait for nothing are asked rarely while the run waits for another one, and once more at its end.
+func TestRunner_asksWorkersAtRestRarely(t *testing.T) {
+	t.Parallel()
+
+	const machines = 20
+
+	site := counted{&workers{}, &atomic.Int64{}, make(chan struct{})}
+	want, configs := many(machines)
+
+	for _, m := range want.Machines[1:] {
+		site.nodes = append(site.nodes, cluster.Node{Name: m.Name, Ready: true})
+	}
+
+	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
+		Interval: 50 * time.Millisecond}
+
+	result, err := runner.Converge(bounded(t), want)
+	if err != nil || len(result.Done) != 1 {
+		t.Fatalf("%d steps were done: %v", len(result.Done), err)
+	}
+
+	if asked := site.observed.Load() / machines; asked < 2 || asked > manyRounds/2 {
+		t.Errorf("every machine was asked %d times in %d rounds", asked, site.rounds.Load())
+	}
+}
+
 // mute are machines that do not answer once the run has begun, whoever waits for them.
 type mute struct {
 	*workers
