@@ -30,18 +30,7 @@ func TestAccGateway_isTheOnlyWay(t *testing.T) {
 
 		s := newSite(t, 1, 1)
 		config := secretsProvider + s.wholeCluster()
-		byJump := fmt.Sprintf(`
-provider "talosop" {
-  jump_host = {
-    address     = %q
-    user        = %q
-    private_key = <<-KEY
-%s
-    KEY
-    host_key    = %q
-  }
-}
-`, jump.Address, gateway.User, jump.PrivateKey, jump.HostKey)
+		byJump := jumpHostHCL(jump)
 
 		machine := net.JoinHostPort(s.controlPlane[0].Address().String(), "50000")
 		if reached(t, namespace, machine) || !reached(t, namespace, jump.Address) {
@@ -75,6 +64,22 @@ provider "talosop" {
 			t.Error("the private key is in the output or the state")
 		}
 	})
+}
+
+// jumpHostHCL is a provider that reaches everything by a jump host.
+func jumpHostHCL(jump *gateway.JumpHost) string {
+	return fmt.Sprintf(`
+provider "talosop" {
+  jump_host = {
+    address     = %q
+    user        = %q
+    private_key = <<-KEY
+%s
+    KEY
+    host_key    = %q
+  }
+}
+`, jump.Address, gateway.User, jump.PrivateKey, jump.HostKey)
 }
 
 // A gateway that leads nowhere is named where a machine does not answer, and one that is not known yet is not gone

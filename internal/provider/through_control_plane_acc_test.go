@@ -110,6 +110,31 @@ resource "talosop_machine_reboot" "one" {
 	})
 }
 
+// From a network in which nothing but a jump host is there, which leads to the control planes and not to the workers
+// that run, these are created, read and destroyed.
+func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
+	t.Parallel()
+
+	namespace := gateway.NewNamespace(t)
+	s := newSite(t, 1, 1)
+	network := s.shield().At(namespace.Outside)
+
+	w := clitest.NewWorkspace(t, clitest.Any(t))
+	w.Write("main.tf", secretsProvider+jumpHostHCL(network.Jump(t))+
+		behindControlPlanes(s.wholeCluster(), s.workers, through+`, maintenance_address = "NAME.invalid"`))
+	w.Init()
+	w.Inside(namespace.Command()...)
+
+	says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the SSH jump host",
+		"reach w-1 through control planes")
+	expectNoChanges(t, w, "by a jump host and a control plane")
+	w.MustRun("destroy", "-auto-approve")
+
+	if at := net.JoinHostPort(s.workers[0].Address().String(), "50000"); slices.Contains(network.Dialed(), at) {
+		t.Errorf("the worker was dialed at %s", at)
+	}
+}
+
 // A control plane that loses its power while it passes on the upgrade of a worker ends neither the upgrade nor the apply.
 func TestAccThroughControlPlane_survivesItsControlPlane(t *testing.T) {
 	t.Parallel()
