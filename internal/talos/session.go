@@ -253,7 +253,9 @@ func (s *session) failed(err error) error {
 	switch {
 	case unreachable(err) && !s.connected():
 		return s.lost(plain(err))
-	case status.Code(err) == codes.Unavailable && s.relay != "":
+	case s.relay != "" && (status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded):
+		// Apid keeps its connection to a machine that went down without a word, for minutes (Talos 1.13,
+		// internal/app/apid/pkg/backend), and waits on it. Another control plane may have none.
 		s.unanswered.Store(true)
 
 		return fmt.Errorf("%w: %w", ErrUnreachable, s.named(plain(err)))

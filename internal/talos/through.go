@@ -11,7 +11,9 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -125,7 +127,7 @@ func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, err
 	s.peer = peer{access: cluster.Member}
 
 	if s.peer.fqdn, err = bounded(ctx, m, s.fqdn); err != nil {
-		silent := s.unanswered.Load()
+		silent := s.connected() && status.Code(err) == codes.Unavailable
 		s.close()
 
 		if silent {
@@ -165,7 +167,7 @@ func (s *session) fqdn(ctx context.Context) (string, error) {
 	return res.TypedSpec().FQDN(), nil
 }
 
-// silentError is that a control plane answers, and does not get through to a machine.
+// silentError is that a control plane says that it does not get through to a machine.
 type silentError struct{ error }
 
 // throughError is that a machine was reached through none of the control planes: it is unreachable, whatever these
