@@ -61,3 +61,52 @@ data "talosop_cluster_health" "this" {
 		}
 	})
 }
+
+// A label selector picks the machines of others that are upgraded with the cluster; their plan is as any other one's.
+func TestAccUnmanaged_isUpgradedOnRequest(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		main := func(extra string) string {
+			return secretsProvider + secretsHCL + s.controlPlaneHCL(extra) + `
+data "talosop_machine_config" "spot" {
+  cluster        = talosop_control_plane.this.cluster
+  talos_version  = "v1.13.0"
+  install        = { disk = "/dev/sda" }
+  config_patches = [yamlencode({ machine = { nodeLabels = { "example.com/group" = "spot" } } })]
+}
+`
+		}
+		w := applied(t, cli, main(""))
+		config, _ := w.Attribute("data.talosop_machine_config.spot", "config").(string)
+		s.boot(t, bundleIn(t, w), config)
+
+		w.Write("main.tf", strings.Replace(main(`
+  upgrade_unmanaged = {
+    selector        = "example.com/group=spot"
+    image           = "ghcr.io/siderolabs/installer"
+    max_unavailable = "50%"
+  }
+`), `"v1.13.0"`, `"v1.13.2"`, 1))
+
+		m := s.workers[0]
+		planned := w.MustRun("plan").Unwrapped()
+
+		for _, line := range []string{"reach node " + m.Hostname() + " through control planes",
+			"upgrade Talos on node " + m.Hostname() + ": v1.13.0 -> v1.13.2"} {
+			if !strings.Contains(planned, line) {
+				t.Errorf("the plan does not say %q:\n%s", line, planned)
+			}
+		}
+
+		w.MustRun("apply", "-auto-approve")
+		expectNoChanges(t, w, "after the upgrade")
+
+		if got := m.TalosVersion(); got != "v1.13.2" || string(m.Config()) != config {
+			t.Errorf("it runs %s, with its own configuration: %v", got, string(m.Config()) == config)
+		}
+
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
