@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -325,12 +323,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
 		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{}}
 
-	generator, err := machineconfig.NewGenerator(p.Settings, bundle)
-	if err != nil {
-		return out, p.problems("", err)
-	}
-
-	return out, p.renderMachines(generator, func(name string, config renderedMachine) {
+	return out, p.renderMachines(bundle, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
 		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.NodeName, config.Keys, config.Etcd
 	})
@@ -341,14 +334,10 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 func (p Set) filesOfCreate() Rendered {
 	files := Rendered{Configs: map[string][]byte{}, Images: map[string]cluster.Images{}}
 
-	generator, err := machineconfig.NewChecker(p.Settings)
+	err := p.renderMachines(nil,
+		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images })
 	if err != nil || p.Unknown {
 		return Rendered{} // the validation says what is wrong
-	}
-
-	if p.renderMachines(generator,
-		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images }) != nil {
-		return Rendered{}
 	}
 
 	return files
@@ -367,17 +356,12 @@ func (p Set) Configurations() (Rendered, error) {
 // check reports what is wrong with the configurations of a set, while its secrets
 // are not known or not needed.
 func (p Set) check() error {
-	generator, err := machineconfig.NewChecker(p.Settings)
-	if err != nil {
-		return p.problems("", err)
-	}
-
 	var (
 		problems []error
 		nodes    = map[string]string{}
 	)
 
-	err = p.renderMachines(generator, func(name string, m renderedMachine) {
+	err := p.renderMachines(nil, func(name string, m renderedMachine) {
 		if other, taken := nodes[m.NodeName]; taken && m.NodeName != "" {
 			problems = append(problems, p.sameNode(name, other, m.NodeName))
 		}
@@ -386,58 +370,6 @@ func (p Set) check() error {
 	})
 
 	return errors.Join(append(problems, err)...)
-}
-
-// renderedMachine is the configuration of one machine, and the images of Kubernetes in it.
-type renderedMachine struct {
-	machineconfig.Config
-
-	Images cluster.Images
-	Keys   rotation.Keys
-	Etcd   string
-}
-
-// renderMachines renders the machines in the order of their names. Machines that
-// are configured alike get the same configuration, so each kind is made once.
-func (p Set) renderMachines(generator *machineconfig.Generator, use func(string, renderedMachine)) error {
-	var problems []error
-
-	made := map[string]renderedMachine{}
-
-	for _, name := range p.Names() {
-		kind, err := json.Marshal(p.Machines[name].Config)
-		if err != nil {
-			return fmt.Errorf("compare machine %s with others: %w", name, err)
-		}
-
-		config, ok := made[string(kind)]
-		if !ok {
-			config.Config, err = generator.Machine(p.Machines[name].Config)
-			if err == nil {
-				config.Images, err = ImagesIn(config.Bytes)
-			}
-
-			if err == nil {
-				config.Keys, err = machineconfig.Keys(config.Bytes)
-			}
-
-			if p.Machines[name].Group.Role == cluster.ControlPlane {
-				config.Etcd = etcdimage.Minor(config.Bytes)
-			}
-
-			if err != nil {
-				problems = append(problems, p.problems(name, err))
-
-				continue
-			}
-
-			made[string(kind)] = config
-		}
-
-		use(name, config)
-	}
-
-	return errors.Join(problems...)
 }
 
 // Unpinned is a set whose machines are not told by their fingerprints in maintenance mode:

@@ -1,0 +1,135 @@
+package machineset
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// renderedMachine is the configuration of one machine, and the images of Kubernetes in it. It is shared, and not to be
+// changed.
+type renderedMachine struct {
+	machineconfig.Config
+
+	Images cluster.Images
+	Keys   rotation.Keys
+	Etcd   string
+}
+
+// made is what this process rendered. A plan compares the same configurations several times, what state stands for with
+// what is wanted and with what is refused, and each takes as long as all else about a machine.
+var made = renderings{known: map[rendering]renderedMachine{}}
+
+// mostRenderings is how many are kept, of some 12 KB each.
+const mostRenderings = 2000
+
+// rendering is the digest of everything that a configuration is made from.
+type rendering [sha256.Size]byte
+
+type renderings struct {
+	mu    sync.Mutex
+	known map[rendering]renderedMachine
+}
+
+// of is the configuration of that rendering, made if it is not there. Errors are not kept.
+func (r *renderings) of(key rendering, render func() (renderedMachine, error)) (renderedMachine, error) {
+	r.mu.Lock()
+	known, ok := r.known[key]
+	r.mu.Unlock()
+
+	if ok {
+		return known, nil
+	}
+
+	m, err := render()
+	if err != nil {
+		return m, err
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if len(r.known) >= mostRenderings {
+		clear(r.known)
+	}
+
+	r.known[key] = m
+
+	return m, nil
+}
+
+// renderMachines renders the machines in the order of their names, with secrets that are thrown away where there are
+// none. Machines that are configured alike get the same configuration.
+func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine)) error {
+	generator, err := p.generator(bundle)
+	if err != nil {
+		return p.problems("", err)
+	}
+
+	secrets := ""
+	if bundle != nil {
+		secrets = bundle.Digest()
+	}
+
+	settings, err := json.Marshal(p.Settings)
+	if err != nil {
+		return fmt.Errorf("compare the settings of the cluster with others: %w", err)
+	}
+
+	var problems []error
+
+	for _, name := range p.Names() {
+		machine := p.Machines[name]
+
+		kind, err := json.Marshal([]any{secrets, string(settings), machine.Config})
+		if err != nil {
+			return fmt.Errorf("compare machine %s with others: %w", name, err)
+		}
+
+		config, err := made.of(sha256.Sum256(kind), func() (renderedMachine, error) { return machine.rendered(generator) })
+		if err != nil {
+			problems = append(problems, p.problems(name, err))
+
+			continue
+		}
+
+		use(name, config)
+	}
+
+	return errors.Join(problems...)
+}
+
+// generator makes configurations with these secrets, or with throwaway ones.
+func (p Set) generator(bundle *pki.Bundle) (*machineconfig.Generator, error) {
+	if bundle == nil {
+		return machineconfig.NewChecker(p.Settings)
+	}
+
+	return machineconfig.NewGenerator(p.Settings, bundle)
+}
+
+func (m Machine) rendered(generator *machineconfig.Generator) (out renderedMachine, err error) {
+	if out.Config, err = generator.Machine(m.Config); err != nil {
+		return out, err
+	}
+
+	if out.Images, err = ImagesIn(out.Bytes); err != nil {
+		return out, err
+	}
+
+	if m.Config.Role == machineconfig.ControlPlane {
+		out.Etcd = etcdimage.Minor(out.Bytes)
+	}
+
+	out.Keys, err = machineconfig.Keys(out.Bytes)
+
+	return out, err
+}
