@@ -28,7 +28,7 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := node.apiServer(); known && versions.MinorsBetween(api, u.target) > 0 {
+		if api, known := node.APIServer(); known && versions.MinorsBetween(api, u.target) > 0 {
 			return false
 		}
 	}

@@ -31,7 +31,7 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 				node.KubeletVersion)
 		}
 
-		if api, known := node.apiServer(); known && versions.MinorsBetween(api, to) > 1 {
+		if api, known := node.APIServer(); known && versions.MinorsBetween(api, to) > 1 {
 			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version "+
 				"apart", node.Name, api)
 		}
@@ -73,7 +73,7 @@ func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
 	}
 
 	for _, node := range u.have.Kubernetes.Nodes {
-		if api, known := node.apiServer(); known && versions.MinorsBetween(api, to) > 0 {
+		if api, known := node.APIServer(); known && versions.MinorsBetween(api, to) > 0 {
 			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
 		}
 	}
@@ -105,7 +105,7 @@ func KubernetesRunning(want Spec, have Snapshot) string {
 	}
 
 	for _, node := range have.Kubernetes.Nodes {
-		version, _ := node.apiServer()
+		version, _ := node.APIServer()
 		lowest = versions.Oldest(lowest, version)
 	}
 

@@ -12,15 +12,6 @@ import (
 // as they may be apart from it; what they may not do before it is kept, too. Neither is waited for: somebody has to
 // take the lock away.
 
-// Kept is a change that is not made because of a lock.
-type Kept struct {
-	Step Step
-	// Reason names the machine that is locked.
-	Reason string
-}
-
-func (k Kept) String() string { return "held, " + k.Reason + ": " + k.Step.String() }
-
 func (d *Decision) keep(step Step, reason string) {
 	d.Kept = append(d.Kept, Kept{Step: step, Reason: reason})
 }

@@ -157,7 +157,7 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 		taken := slices.ContainsFunc(want.all(),
 			func(other Machine) bool { return have.Machines[other.Name].NodeName == m.NodeName })
 
-		if i >= 0 && !taken && have.Kubernetes.Nodes[i].abandoned(want) {
+		if i >= 0 && !taken && abandoned(have.Kubernetes.Nodes[i], want) {
 			d.step(DeleteNode{Machine: m.Name, Node: m.NodeName})
 		}
 	}
@@ -171,7 +171,7 @@ func (s MachineState) nameless() bool {
 
 // abandoned reports whether no kubelet runs a node. One of a control plane in a snapshot that
 // is being restored looks ready until somebody misses it.
-func (n Node) abandoned(want Spec) bool { return !n.Ready || n.ControlPlane && want.RestoreFrom != "" }
+func abandoned(n Node, want Spec) bool { return !n.Ready || n.ControlPlane && want.RestoreFrom != "" }
 
 // predecessor is the removed machine that still has a part in the cluster at the address
 // of a machine that is to join.

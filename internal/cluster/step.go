@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -37,6 +36,10 @@ type (
 	PullImages          = step.PullImages
 	UpgradeComponent    = step.UpgradeComponent
 	SyncManifests       = step.SyncManifests
+
+	Hold    = step.Hold
+	Refusal = step.Refusal
+	Kept    = step.Kept
 )
 
 // The roles, and the ways in which machines answer.
@@ -52,84 +55,13 @@ const (
 	Gone        = step.Gone
 )
 
-// BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
-func BeginsEtcd(step Step) bool {
-	switch step.(type) {
-	case Bootstrap, Restore:
-		return true
-	default:
-		return false
-	}
-}
-
-// Restores reports whether any of the steps restores etcd.
-func Restores(steps []Step) bool {
-	return slices.ContainsFunc(steps, func(s Step) bool { _, is := s.(Restore); return is })
-}
-
-// Hold says why work must wait. Time, or the machine itself, may lift it.
-type Hold struct {
-	// Machine the hold is about; empty for the cluster as a whole.
-	Machine string
-	Reason  string
-}
-
-func (h Hold) String() string { return about(h.Machine, h.Reason) }
-
-// Refusal says why nothing may be sent at all. Waiting does not lift it; the user has to change something.
-type Refusal struct {
-	Machine string
-	Reason  string
-	// Remedy is what the user can do.
-	Remedy string
-}
-
-func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
-
-// Disruptive steps take a machine out of service. Between runs and resources they happen under one lock.
-func Disruptive(s Step) bool {
-	switch s := s.(type) {
-	case Upgrade, LeaveEtcd, RemoveMember, ReplaceVolumes:
-		return true
-	case ApplyConfig:
-		return s.Reboot != ""
-	case Operate:
-		return s.Reboots()
-	case UpgradeComponent:
-		return s.Node != ""
-	case Reset:
-		return s.Node != "" || s.Shared
-	default:
-		return false
-	}
-}
-
-// OneByOne reports whether a step, although it takes nothing out of service, reaches the
-// machines of a cluster one at a time, so that a mistake in it does not reach them all:
-// another configuration of a control plane, another network in META. Within a resource
-// [Plan] sees to that, between resources it is the lock of the disruptive steps.
-func OneByOne(s Step) bool {
-	switch s := s.(type) {
-	case ApplyConfig:
-		return s.Access == Member && s.Role == ControlPlane
-	case WriteMeta:
-		return s.ChangesNetwork()
-	case UpgradeComponent:
-		return s.Role == ControlPlane
-	case SyncManifests, DowngradeEtcd, CancelEtcdDowngrade, Operate:
-		return true
-	default:
-		return false
-	}
-}
-
-func about(machine, text string) string {
-	if machine == "" {
-		return text
-	}
-
-	return machine + ": " + text
-}
+// What kinds of steps there are.
+var (
+	BeginsEtcd = step.BeginsEtcd
+	Restores   = step.Restores
+	Disruptive = step.Disruptive
+	OneByOne   = step.OneByOne
+)
 
 // Decision is what the planner answers for one pair of wish and observation.
 // With refusals there are no steps. Without steps, holds and refusals the work

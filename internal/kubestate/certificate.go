@@ -1,4 +1,4 @@
-package cluster
+package kubestate
 
 import "time"
 
