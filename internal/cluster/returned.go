@@ -49,7 +49,7 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		case m.Container || s.Access != Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and was a member of the cluster until now", m.Address),
-				"Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped")
+				wayBack(m))
 		case m.Proven(s) || uuidMayCome(have, m, s, p):
 		case m.UUID != "":
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode and shows no hardware UUID, expected is %s", m.Address,
@@ -59,6 +59,16 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 				"no hardware UUID is known of it", m.Address), howToProve)
 		}
 	}
+}
+
+// wayBack is what the user can do about a member that was wiped since the plan. Plans look for it where it was.
+func wayBack(m Machine) string {
+	if m.PreviousAddress == "" || sameHost(m.PreviousAddress, m.Address) {
+		return "Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped"
+	}
+
+	return "Nothing was sent to it, and that it is the machine which was at " + m.PreviousAddress + " cannot be told. List " +
+		"what waits there under a name of its own, so that it joins, and take this one out of the configuration"
 }
 
 // howToProve is what the user can do about a machine that is not proven.

@@ -146,6 +146,8 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 			m.MemberID = value
 		case "node":
 			m.NodeName = value
+		case "was": // its address before
+			m.PreviousAddress = value
 		case "wanted-node":
 			m.WantedNode = value
 		case "reinstall":
