@@ -3,11 +3,13 @@
 // machine and the versions:
 //
 //	make bench
-//	go run ./tools/bench -only noop -machines 500
+//	go run ./tools/bench -only growth -machines 100,500,1000
+//	go run ./tools/bench -only peer -machines 20,100,500
 //
 // Create is compared with the critical path of the machines' own delays, a rolling
 // upgrade with the waves that its budget allows, an uninstall with that of the real helm, a plan is measured in calls,
-// wall time and the provider's peak memory.
+// wall time and the provider's peak memory. growth is the life of one cluster by its size; peer has the official
+// provider beside, which `tools/testbed/build foreign` builds.
 package main
 
 import (
@@ -32,11 +34,26 @@ type figure struct {
 	measure, value, target string
 }
 
+// benchmarks by the names that select them.
+var benchmarks = []struct {
+	name string
+	// always is whether it runs when none is selected, and bySize whether it does for each size of the cluster.
+	always, bySize bool
+	run            func(tb testing.TB, size int) []figure
+}{
+	{"create", true, false, func(tb testing.TB, _ int) []figure { return create(tb) }},
+	{"roll", true, false, func(tb testing.TB, _ int) []figure { return roll(tb) }},
+	{"noop", true, true, noop},
+	{"growth", false, true, growth},
+	{"peer", false, true, peer},
+	{"addon", true, false, func(tb testing.TB, _ int) []figure { return addon(tb) }},
+}
+
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth or addon")
-	machines := flag.String("machines", "100,500", "sizes of the cluster in noop and growth, separated by commas")
+	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, peer or addon")
+	machines := flag.String("machines", "100,500", "sizes of the cluster in noop, growth and peer, separated by commas")
 	flag.Parse()
 
 	// The harness runs acceptance tests; this program is one in that sense.
@@ -46,32 +63,25 @@ func main() {
 
 	var figures []figure
 
-	if *only == "" || *only == "create" {
-		figures = append(figures, measure("create", create)...)
-	}
+	for _, b := range benchmarks {
+		if *only != b.name && (*only != "" || !b.always) {
+			continue
+		}
 
-	if *only == "" || *only == "roll" {
-		figures = append(figures, measure("rolling upgrade", roll)...)
-	}
+		if !b.bySize {
+			figures = append(figures, measure(b.name, func(tb testing.TB) []figure { return b.run(tb, 0) })...)
 
-	if *only == "" || *only == "noop" {
+			continue
+		}
+
 		for _, size := range sizes(*machines) {
-			figures = append(figures, measure(fmt.Sprintf("no-op plan of %d", size), func(tb testing.TB) []figure {
-				return noop(tb, size)
-			})...)
+			figures = append(figures, measure(fmt.Sprintf("%s of %d", b.name, size),
+				func(tb testing.TB) []figure { return b.run(tb, size) })...)
 		}
 	}
 
-	if *only == "growth" {
-		for _, size := range sizes(*machines) {
-			figures = append(figures, measure(fmt.Sprintf("life of %d", size), func(tb testing.TB) []figure {
-				return growth(tb, size)
-			})...)
-		}
-	}
-
-	if *only == "" || *only == "addon" {
-		figures = append(figures, measure("uninstall of an addon", addon)...)
+	if len(figures) == 0 {
+		fail(fmt.Errorf("-only has %q, which is no benchmark", *only))
 	}
 
 	if err := write(os.Stdout, figures); err != nil {

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+)
+
+// peerConfig is a cluster of the official provider, which renders the configurations of both roles once. Workers depend
+// on the bootstrap: an apply with more of them than are applied at a time would never end without it.
+const peerConfig = `terraform {
+  required_providers {
+    talos = { source = "siderolabs/talos" }
+  }
+}
+
+variable "endpoint" { type = string }
+variable "control_planes" { type = map(string) }
+variable "workers" { type = map(string) }
+variable "sysctl" { type = string }
+
+resource "talos_machine_secrets" "this" {
+  talos_version = "v1.13"
+}
+
+data "talos_machine_configuration" "this" {
+  for_each = toset(["controlplane", "worker"])
+
+  cluster_name       = "bench"
+  cluster_endpoint   = var.endpoint
+  machine_type       = each.value
+  machine_secrets    = talos_machine_secrets.this.machine_secrets
+  talos_version      = "v1.13"
+  kubernetes_version = "1.35.2"
+  docs               = false
+  examples           = false
+  config_patches     = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = var.sysctl } } })]
+}
+
+resource "talos_machine_configuration_apply" "control_plane" {
+  for_each = var.control_planes
+
+  client_configuration        = talos_machine_secrets.this.client_configuration
+  machine_configuration_input = data.talos_machine_configuration.this["controlplane"].machine_configuration
+  node                        = each.value
+}
+
+resource "talos_machine_bootstrap" "this" {
+  depends_on = [talos_machine_configuration_apply.control_plane]
+
+  client_configuration = talos_machine_secrets.this.client_configuration
+  node                 = values(var.control_planes)[0]
+}
+
+resource "talos_machine_configuration_apply" "worker" {
+  for_each   = var.workers
+  depends_on = [talos_machine_bootstrap.this]
+
+  client_configuration        = talos_machine_secrets.this.client_configuration
+  machine_configuration_input = data.talos_machine_configuration.this["worker"].machine_configuration
+  node                        = each.value
+}
+`
+
+// ownConfig is the same cluster of this provider.
+const ownConfig = head + `
+variable "endpoint" { type = string }
+variable "control_planes" { type = map(string) }
+variable "workers" { type = map(string) }
+variable "sysctl" { type = string }
+
+resource "talosop_cluster" "this" {
+  mode                   = "metal"
+  name                   = "bench"
+  endpoint               = var.endpoint
+  secrets                = talosop_secrets.bench.bundle
+  talos_version          = "v1.13.0"
+  kubernetes_version     = "v1.35.2"
+  deletion_protection    = false
+  cluster_config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = var.sysctl } } })]
+
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = { for name, address in var.control_planes : name => { address = address } }
+  }
+
+  workers = {
+    all = {
+      install         = { disk = "/dev/sda" }
+      max_unavailable = "10%"
+      machines        = { for name, address in var.workers : name => { address = address } }
+    }
+  }
+}
+`
+
+// took is what a command took, on one side.
+type took struct {
+	wall, cpu   time.Duration
+	connections int
+	calls       int
+}
+
+// peerRounds is how often each side is measured, in turn.
+const peerRounds = 3
+
+// peer measures the same cluster of simulated machines under this provider and the official one, in turn, and gives the
+// medians of the wall times and their ratio. A create of ours ends when all machines are Ready, theirs when the
+// configurations are sent. The official provider is built by `tools/testbed/build foreign`.
+func peer(tb testing.TB, size int) []figure {
+	tb.Helper()
+
+	program := clitest.Asset(tb, "terraform-provider-talos")
+	sides := []func(testing.TB, *clitest.Workspace){
+		func(_ testing.TB, w *clitest.Workspace) { w.Write("main.tf", ownConfig) },
+		func(_ testing.TB, w *clitest.Workspace) {
+			w.AddProvider("siderolabs/talos", "0.12.0", program)
+			w.Write("main.tf", peerConfig)
+		},
+	}
+	measured := map[string][2][]took{}
+
+	for range peerRounds {
+		for i, write := range sides {
+			for name, t := range lifeOn(tb, size, write) {
+				both := measured[name]
+				both[i] = append(both[i], t)
+				measured[name] = both
+			}
+		}
+	}
+
+	var figures []figure
+
+	for _, name := range []string{"create", "no-op plan", "another sysctl"} {
+		ours, theirs := median(measured[name][0]), median(measured[name][1])
+		figures = append(figures, figure{
+			measure: fmt.Sprintf("%d machines: %s, beside the official provider", size, name),
+			value: fmt.Sprintf("%.1f s to %.1f s: %.2f; processor %.1f s to %.1f s; connections %d to %d; calls %d to %d",
+				ours.wall.Seconds(), theirs.wall.Seconds(), ours.wall.Seconds()/theirs.wall.Seconds(), ours.cpu.Seconds(),
+				theirs.cpu.Seconds(), ours.connections, theirs.connections, ours.calls, theirs.calls),
+		})
+	}
+
+	return figures
+}
+
+// lifeOn creates a cluster on machines of its own, plans nothing and changes one setting.
+func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace)) map[string]took {
+	tb.Helper()
+
+	delays := timing.TestDelays()
+
+	s, err := sim.New(tb.Context(), sim.Options{Delays: &delays})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	defer func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	}()
+
+	w := clitest.NewWorkspace(tb, clitest.Any(tb))
+	w.Setenv("TF_LOG", "")
+	write(tb, w)
+
+	site := variablesOf(tb, s, size)
+	set := func(sysctl string) {
+		site["sysctl"] = sysctl
+
+		content, err := json.Marshal(site)
+		if err != nil {
+			tb.Fatal(err)
+		}
+
+		w.Write("site.auto.tfvars.json", string(content))
+	}
+	measure := func(command ...string) took {
+		s.ForgetCalls()
+		run := w.MustRun(command...)
+
+		return took{run.Took, run.CPU, s.Connections(), len(s.Calls())}
+	}
+
+	set("1")
+	w.Init()
+
+	out := map[string]took{"create": measure("apply", "-auto-approve")}
+	settle(tb, s)
+
+	out["no-op plan"] = measure("plan", "-detailed-exitcode")
+
+	set("2")
+
+	out["another sysctl"] = measure("apply", "-auto-approve")
+
+	return out
+}
+
+// variablesOf makes the machines of a site, and the variables that name them.
+func variablesOf(tb testing.TB, s *sim.Simulator, size int) map[string]any {
+	tb.Helper()
+
+	endpoint, err := s.Endpoint()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	addresses := func(prefix string, n int) map[string]string {
+		added, err := s.AddMachines(tb.Context(), prefix, n, sim.MachineOptions{})
+		if err != nil {
+			tb.Fatal(err)
+		}
+
+		all := map[string]string{}
+		for _, m := range added {
+			all[m.Name()] = m.Address().String()
+		}
+
+		return all
+	}
+
+	return map[string]any{"endpoint": endpoint, "control_planes": addresses("cp", 3),
+		"workers": addresses("worker", size-3)}
+}
+
+// settle waits until all machines are ready, which a create of the official provider does not.
+func settle(tb testing.TB, s *sim.Simulator) {
+	tb.Helper()
+
+	for _, m := range s.Machines() {
+		if err := m.AwaitReady(tb.Context()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func median(all []took) took {
+	slices.SortFunc(all, func(a, b took) int { return int(a.wall - b.wall) })
+
+	return all[len(all)/2]
+}
