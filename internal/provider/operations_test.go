@@ -145,7 +145,7 @@ func TestOperationResource_goesOnWithWhatIsLeft(t *testing.T) {
 
 	b := newLiving(t, sim.Options{})
 	d := drive(t, "talosop_rolling_restart", nil)
-	config := configuration{"cluster": b.handle, "timeouts": configuration{"create": "3s"}}
+	config := configuration{"cluster": b.handle, "timeouts": configuration{"create": "10s"}}
 	before := b.bootsOf()
 
 	// The first one does not come back, whichever it is.

@@ -232,7 +232,7 @@ func TestQuery_machinesAsAsked(t *testing.T) {
 		"nobody in a network": {config: configuration{"networks": []any{nobody.String() + "/32"}}},
 		"nowhere":             {config: configuration{}, said: "Found neither addresses nor networks"},
 		"too many": {config: configuration{"networks": []any{s.Network().String()}, "max_addresses": 1000},
-			said: "Found 1022 addresses in them. Allowed are 1000"},
+			said: "Found 2046 addresses in them. Allowed are 1000"},
 		"no such cluster": {config: configuration{"addresses": []any{first}, "cluster": "prod"},
 			said: "the provider has no `clusters`"},
 		"no such file": {config: configuration{"addresses": []any{first}, "secrets_file": "nowhere.yaml"},
