@@ -67,8 +67,8 @@ func wayBack(m Machine) string {
 		return "Nothing was sent to it. Plan again: the plan says what is done to a machine that was wiped"
 	}
 
-	return "Nothing was sent to it, and that it is the machine which was at " + m.PreviousAddress + " cannot be told. List " +
-		"what waits there under a name of its own, so that it joins, and take this one out of the configuration"
+	return "Nothing was sent to it, and that it is the machine which was at " + m.PreviousAddress + " cannot be told. " +
+		"List what waits there under a name of its own, so that it joins, and take this one out of the configuration"
 }
 
 // howToProve is what the user can do about a machine that is not proven.
