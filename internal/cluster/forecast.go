@@ -356,14 +356,8 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 func (s *Snapshot) run(m Machine) {
 	images := s.Machines[m.Name].Images
 	version, known := kubenames.ImageVersion(images[Kubelet])
-	node, ok := s.NodeOf(m)
 
-	for i := range s.Kubernetes.Nodes {
-		n := &s.Kubernetes.Nodes[i]
-		if !ok || n.Name != node.Name {
-			continue
-		}
-
+	s.onNodeOf(m, func(n *Node) {
 		if known {
 			n.KubeletVersion = version
 		}
@@ -375,6 +369,22 @@ func (s *Snapshot) run(m Machine) {
 				n.StaticPods[name] = pod
 			}
 		}
+	})
+}
+
+// onNode changes a node of the model, where it is there.
+func (s *Snapshot) onNode(name string, change func(n *Node)) {
+	for i := range s.Kubernetes.Nodes {
+		if n := &s.Kubernetes.Nodes[i]; n.Name == name {
+			change(n)
+		}
+	}
+}
+
+// onNodeOf changes the node of a machine of the model, where it has one.
+func (s *Snapshot) onNodeOf(m Machine, change func(n *Node)) {
+	if node, ok := s.NodeOf(m); ok {
+		s.onNode(node.Name, change)
 	}
 }
 
@@ -392,21 +402,15 @@ func (s *Snapshot) mark(node, owner string) {
 // noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan
 // tells that: it changes nothing.
 func (s *Snapshot) noteStaged(m Machine) {
-	node, ok := s.NodeOf(m)
-
-	for i := range s.Kubernetes.Nodes {
-		if n := &s.Kubernetes.Nodes[i]; ok && n.Name == node.Name {
-			n.Staged = s.Machines[m.Name].StagedDigest != ""
-		}
-	}
+	s.onNodeOf(m, func(n *Node) { n.Staged = s.Machines[m.Name].StagedDigest != "" })
 }
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
-	for i := range s.Kubernetes.Nodes {
-		if n := &s.Kubernetes.Nodes[i]; n.Name == node && n.Cordoned == n.Unschedulable { // else somebody else's
+	s.onNode(node, func(n *Node) {
+		if n.Cordoned == n.Unschedulable { // else somebody else's
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
 		}
-	}
+	})
 }
 
 // wipe takes everything from a machine of the model; of a pod that is deleted nothing is left.
@@ -425,11 +429,7 @@ func (s *Snapshot) wipe(m Machine, deleted bool) {
 
 // lose makes the node of a machine of the model one that nobody runs.
 func (s *Snapshot) lose(m Machine) {
-	if node, ok := s.NodeOf(m); ok {
-		for i := range s.Kubernetes.Nodes {
-			s.Kubernetes.Nodes[i].Ready = s.Kubernetes.Nodes[i].Ready && s.Kubernetes.Nodes[i].Name != node.Name
-		}
-	}
+	s.onNodeOf(m, func(n *Node) { n.Ready = false })
 }
 
 func (s *Snapshot) removeMember(id string) {

@@ -122,9 +122,7 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 
 // tellTalos lets the node of a machine of the model tell the Talos that runs.
 func (s *Snapshot) tellTalos(m Machine, version string) {
-	for i := range s.Kubernetes.Nodes {
-		if n := &s.Kubernetes.Nodes[i]; m.unmanaged() && n.Name == m.NodeName {
-			n.TalosVersion = version
-		}
+	if m.unmanaged() {
+		s.onNode(m.NodeName, func(n *Node) { n.TalosVersion = version })
 	}
 }

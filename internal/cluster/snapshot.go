@@ -38,6 +38,10 @@ type Snapshot struct {
 // indexed is the snapshot with its nodes indexed, so that they are gone through once in a
 // plan and not once for every machine.
 func (s Snapshot) indexed() Snapshot {
+	if s.nodes != nil {
+		return s
+	}
+
 	s.nodes = make(map[string]int, len(s.Kubernetes.Nodes))
 
 	for i, n := range slices.Backward(s.Kubernetes.Nodes) {
@@ -45,6 +49,15 @@ func (s Snapshot) indexed() Snapshot {
 	}
 
 	return s
+}
+
+// RoleOf is the role of the machine of a node.
+func RoleOf(n Node) Role {
+	if n.ControlPlane {
+		return ControlPlane
+	}
+
+	return Worker
 }
 
 // Stage is a stage of Talos's MachineStatus resource.

@@ -29,10 +29,7 @@ func Unmanaged(want Spec, have Snapshot) []Node {
 // nodesOf are the names of the nodes of machines, those that were recorded for them included.
 func nodesOf(machines []Machine, have Snapshot) map[string]bool {
 	names := map[string]bool{}
-
-	if have.nodes == nil {
-		have = have.indexed()
-	}
+	have = have.indexed()
 
 	for _, m := range machines {
 		names[m.NodeName] = true

@@ -85,8 +85,8 @@ func atRest(want Spec, have Snapshot, waits map[string]bool) bool {
 		}
 	}
 
-	for _, m := range want.all() {
-		if !waits[m.Name] && NotReady(want, have, m) != "" {
+	for name := range Unready(want, have) {
+		if !waits[name] {
 			return false
 		}
 	}

@@ -48,6 +48,15 @@ type Node struct {
 // outlived the cordon, because somebody uncordoned the node, holds nobody back.
 func (n Node) HeldBack() bool { return n.Cordoned && n.Unschedulable }
 
+// Address is the first of its addresses; empty where it has none.
+func (n Node) Address() string {
+	if len(n.Addresses) == 0 {
+		return ""
+	}
+
+	return n.Addresses[0]
+}
+
 // APIServer is the version of the API server on the node, by the image of its pod.
 func (n Node) APIServer() (version string, known bool) {
 	return kubenames.ImageVersion(n.StaticPods[string(kubenames.KubeAPIServer)].Image)

@@ -108,9 +108,9 @@ func peersByNode(want cluster.Spec, have cluster.Snapshot) []cluster.Machine {
 	var peers []cluster.Machine
 
 	for _, node := range cluster.OtherNodesAtWork(want, have) {
-		if len(node.Addresses) > 0 {
+		if address := node.Address(); address != "" {
 			peers = append(peers, cluster.Machine{Name: cluster.PeerName(cluster.EtcdMember{Name: node.Name}),
-				Role: cluster.ControlPlane, Address: node.Addresses[0]})
+				Role: cluster.ControlPlane, Address: address})
 		}
 	}
 

@@ -168,16 +168,10 @@ type counted struct {
 	enough chan struct{}
 }
 
-type late struct {
-	worker
-
-	enough chan struct{}
-}
-
 const manyRounds = 30
 
 func (c counted) Machine(m cluster.Machine) lifecycle.Machine {
-	return late{worker{of: c.workers, want: m}, c.enough}
+	return patient{worker{of: c.workers, want: m}, c.enough}
 }
 
 func (c counted) Observe(ctx context.Context) cluster.KubernetesState {
@@ -186,13 +180,6 @@ func (c counted) Observe(ctx context.Context) cluster.KubernetesState {
 	}
 
 	return c.workers.Observe(ctx)
-}
-
-func (l late) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
-	<-l.enough
-	l.register()
-
-	return nil
 }
 
 // Workers that work and wait for nothing are asked rarely while the run waits for another one, and once more at its end.

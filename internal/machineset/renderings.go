@@ -79,22 +79,25 @@ func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine
 		secrets = bundle.Digest()
 	}
 
-	settings, err := json.Marshal(p.Settings)
+	settings, err := json.Marshal([]any{secrets, p.Settings})
 	if err != nil {
 		return fmt.Errorf("compare the settings of the cluster with others: %w", err)
 	}
+
+	of := sha256.Sum256(settings)
 
 	var problems []error
 
 	for _, name := range p.Names() {
 		machine := p.Machines[name]
 
-		kind, err := json.Marshal([]any{secrets, string(settings), machine.Config})
+		kind, err := json.Marshal(machine.Config)
 		if err != nil {
 			return fmt.Errorf("compare machine %s with others: %w", name, err)
 		}
 
-		config, err := made.of(sha256.Sum256(kind), func() (renderedMachine, error) { return machine.rendered(generator) })
+		config, err := made.of(sha256.Sum256(append(of[:], kind...)),
+			func() (renderedMachine, error) { return machine.rendered(generator) })
 		if err != nil {
 			problems = append(problems, p.problems(name, err))
 

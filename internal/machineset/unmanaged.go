@@ -31,7 +31,7 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 	want.Pools[cluster.UnmanagedPool] = p.Unmanaged.Budget
 
 	for _, node := range record.Unmanaged {
-		if !node.ControlPlane && node.TalosVersion != "" && len(node.Addresses) > 0 && p.Unmanaged.Selects(node.Labels) {
+		if !node.ControlPlane && node.TalosVersion != "" && node.Address() != "" && p.Unmanaged.Selects(node.Labels) {
 			want.UpgradeOnly = append(want.UpgradeOnly, p.upgradeOf(node))
 		}
 	}
@@ -43,7 +43,7 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 func (p Set) upgradeOf(node cluster.Node) cluster.Machine {
 	wanted := p.Groups[0].TalosVersion
 	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: cluster.Worker, Pool: cluster.UnmanagedPool,
-		Address: node.Addresses[0], NodeName: node.Name, TalosVersion: wanted, Through: true}
+		Address: node.Address(), NodeName: node.Name, TalosVersion: wanted, Through: true}
 
 	// What is wrong with either is told of their attributes.
 	from, err := image.ParseReference(p.Unmanaged.Image)

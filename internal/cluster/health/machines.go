@@ -44,16 +44,11 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	}
 
 	slices.SortFunc(rest, func(a, b cluster.Node) int {
-		return cmp.Or(cmp.Compare(roleOf(a), roleOf(b)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(cluster.RoleOf(a), cluster.RoleOf(b)), strings.Compare(a.Name, b.Name))
 	})
 
 	for _, n := range rest {
-		address := ""
-		if len(n.Addresses) > 0 {
-			address = n.Addresses[0]
-		}
-
-		out = append(out, Machine{Title: titled(n.Name, address), Role: roleOf(n), Status: statusOf(&n, true),
+		out = append(out, Machine{Title: titled(n.Name, n.Address()), Role: cluster.RoleOf(n), Status: statusOf(&n, true),
 			TalosVersion: n.TalosVersion, Node: &n})
 	}
 
@@ -127,12 +122,4 @@ func worst(statuses ...Status) Status {
 	}
 
 	return True
-}
-
-func roleOf(n cluster.Node) cluster.Role {
-	if n.ControlPlane {
-		return cluster.ControlPlane
-	}
-
-	return cluster.Worker
 }

@@ -28,8 +28,8 @@ func (p writtenSet) recordOthers(
 	addresses := []string{}
 
 	for _, node := range cluster.OtherNodes(want, have) {
-		if len(node.Addresses) > 0 {
-			addresses = append(addresses, node.Addresses[0])
+		if address := node.Address(); address != "" {
+			addresses = append(addresses, address)
 		}
 	}
 

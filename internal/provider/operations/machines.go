@@ -35,11 +35,11 @@ func (a asked) workersOf(nodes cluster.KubernetesState) []cluster.Machine {
 	var workers []cluster.Machine
 
 	for _, node := range nodes.Nodes {
-		if node.ControlPlane || len(node.Addresses) == 0 || node.TalosVersion == "" {
+		if node.ControlPlane || node.Address() == "" || node.TalosVersion == "" {
 			continue
 		}
 
-		workers = append(workers, cluster.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Addresses[0],
+		workers = append(workers, cluster.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Address(),
 			NodeName: node.Name, Through: a.through()})
 	}
 

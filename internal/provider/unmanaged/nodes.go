@@ -110,22 +110,14 @@ func Of(nodes []cluster.Node) types.Map {
 	kind := nodeType()
 
 	for _, n := range nodes {
-		role, address := cluster.Worker, ""
-		if n.ControlPlane {
-			role = cluster.ControlPlane
-		}
-
-		if len(n.Addresses) > 0 {
-			address = n.Addresses[0]
-		}
-
 		labels := map[string]attr.Value{}
 		for key, text := range n.Labels {
 			labels[key] = types.StringValue(text)
 		}
 
 		values[n.Name] = types.ObjectValueMust(kind.AttrTypes, map[string]attr.Value{
-			"address": tf.TextOrNull(address), "role": types.StringValue(string(role)), "ready": types.BoolValue(n.Ready),
+			"address": tf.TextOrNull(n.Address()), "role": types.StringValue(string(cluster.RoleOf(n))),
+			"ready":         types.BoolValue(n.Ready),
 			"cordoned":      types.BoolValue(n.HeldBack()),
 			"talos_version": tf.TextOrNull(n.TalosVersion), "kubelet_version": tf.TextOrNull(n.KubeletVersion),
 			"provider_id": tf.TextOrNull(n.ProviderID), "labels": types.MapValueMust(types.StringType, labels),
