@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,17 +15,102 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
+// clusterConfig is one talosop_cluster, by the variables of a site.
+const clusterConfig = head + `
+variable "endpoint" { type = string }
+variable "control_planes" { type = map(string) }
+variable "workers" { type = map(string) }
+variable "sysctl" { type = string }
+
+variable "talos_version" {
+  type    = string
+  default = "v1.13.0"
+}
+
+resource "talosop_cluster" "this" {
+  mode                   = "metal"
+  name                   = "bench"
+  endpoint               = var.endpoint
+  secrets                = talosop_secrets.bench.bundle
+  talos_version          = var.talos_version
+  kubernetes_version     = "v1.35.2"
+  deletion_protection    = false
+  cluster_config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = var.sysctl } } })]
+
+  control_plane = {
+    install  = { disk = "/dev/sda" }
+    machines = { for name, address in var.control_planes : name => { address = address } }
+  }
+
+  workers = {
+    all = {
+      install         = { disk = "/dev/sda" }
+      max_unavailable = "10%"
+      machines        = { for name, address in var.workers : name => { address = address } }
+    }
+  }
+}
+`
+
+// variables are what such a configuration says of a site.
+type variables struct {
+	tb testing.TB
+
+	Endpoint      string            `json:"endpoint"`
+	ControlPlanes map[string]string `json:"control_planes"`
+	Workers       map[string]string `json:"workers"`
+	Sysctl        string            `json:"sysctl"`
+	TalosVersion  string            `json:"talos_version,omitempty"`
+}
+
+// newVariables makes the machines of a site: three control planes, and workers.
+func newVariables(tb testing.TB, s *sim.Simulator, size int) *variables {
+	tb.Helper()
+
+	endpoint, err := s.Endpoint()
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return &variables{tb: tb, Endpoint: endpoint, Sysctl: "1", ControlPlanes: addresses(tb, s, "cp", 3),
+		Workers: addresses(tb, s, "worker", size-3)}
+}
+
+// addresses adds machines, and tells where they are, by their names.
+func addresses(tb testing.TB, s *sim.Simulator, prefix string, n int) map[string]string {
+	tb.Helper()
+
+	added, err := s.AddMachines(tb.Context(), prefix, n, sim.MachineOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	all := map[string]string{}
+	for _, m := range added {
+		all[m.Name()] = m.Address().String()
+	}
+
+	return all
+}
+
+func (v *variables) write(w *clitest.Workspace) {
+	v.tb.Helper()
+
+	content, err := json.Marshal(v)
+	if err != nil {
+		v.tb.Fatal(err)
+	}
+
+	w.Write("site.auto.tfvars.json", string(content))
+}
+
 // life is one talosop_cluster that is taken through its life.
 type life struct {
 	tb        testing.TB
 	sim       *sim.Simulator
 	workspace *clitest.Workspace
-	endpoint  string
 	figures   []figure
-
-	planes, workers string // the machines, as configuration
-	size            int
-	version, sysctl string
+	size      int
 }
 
 // growth tells what each change of one talosop_cluster of that many machines costs.
@@ -31,70 +118,35 @@ func growth(tb testing.TB, size int) []figure {
 	tb.Helper()
 
 	delays := timing.TestDelays()
-	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), version: sim.DefaultTalosVersion, sysctl: "1"}
-
-	var err error
-	if l.endpoint, err = l.sim.Endpoint(); err != nil {
-		tb.Fatal(err)
-	}
+	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), size: size}
+	site := newVariables(tb, l.sim, size)
 
 	l.workspace = clitest.NewWorkspace(tb, clitest.Any(tb))
 	l.workspace.Setenv("TF_LOG", "")
-
-	l.planes, l.workers, l.size = machines(tb, l.sim, "cp", 3), machines(tb, l.sim, "worker", size-3), size
-	l.write()
+	l.workspace.Write("main.tf", clusterConfig)
+	site.write(l.workspace)
 	l.workspace.Init()
 
 	l.measure("create", "apply", "-auto-approve")
 	l.measure("no-op plan", "plan", "-detailed-exitcode")
 
-	l.sysctl = "2"
-	l.write()
+	site.Sysctl = "2"
+	site.write(l.workspace)
 	l.measure("another sysctl on each, at once", "apply", "-auto-approve")
 
 	more := max(1, size/10)
-	l.workers += machines(tb, l.sim, "more", more)
+	maps.Copy(site.Workers, addresses(tb, l.sim, "more", more))
+	site.write(l.workspace)
+
 	l.size += more
-	l.write()
 	l.measure(fmt.Sprintf("growth by %d", more), "apply", "-auto-approve")
 
-	l.version = newer
-	l.write()
+	site.TalosVersion = newer
+	site.write(l.workspace)
 	l.measure("rolling upgrade, 10 %", "apply", "-auto-approve")
 	l.measure("destroy", "destroy", "-auto-approve")
 
 	return l.figures
-}
-
-// write writes the configuration of the cluster.
-func (l *life) write() {
-	l.tb.Helper()
-
-	l.workspace.Write("main.tf", head+fmt.Sprintf(`
-resource "talosop_cluster" "bench" {
-  mode                   = "metal"
-  name                   = "bench"
-  endpoint               = %q
-  secrets                = talosop_secrets.bench.bundle
-  talos_version          = %q
-  kubernetes_version     = "v1.35.2"
-  deletion_protection    = false
-  cluster_config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = %q } } })]
-
-  control_plane = {
-    machines = {
-%s    }
-  }
-
-  workers = {
-    all = {
-      max_unavailable = "10%%"
-      machines = {
-%s      }
-    }
-  }
-}
-`, l.endpoint, l.version, l.sysctl, l.planes, l.workers))
 }
 
 // measure runs a command of the CLI, which has to end well, and adds what it took.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -68,38 +67,6 @@ resource "talos_machine_configuration_apply" "worker" {
 }
 `
 
-// ownConfig is the same cluster of this provider.
-const ownConfig = head + `
-variable "endpoint" { type = string }
-variable "control_planes" { type = map(string) }
-variable "workers" { type = map(string) }
-variable "sysctl" { type = string }
-
-resource "talosop_cluster" "this" {
-  mode                   = "metal"
-  name                   = "bench"
-  endpoint               = var.endpoint
-  secrets                = talosop_secrets.bench.bundle
-  talos_version          = "v1.13.0"
-  kubernetes_version     = "v1.35.2"
-  deletion_protection    = false
-  cluster_config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = var.sysctl } } })]
-
-  control_plane = {
-    install  = { disk = "/dev/sda" }
-    machines = { for name, address in var.control_planes : name => { address = address } }
-  }
-
-  workers = {
-    all = {
-      install         = { disk = "/dev/sda" }
-      max_unavailable = "10%"
-      machines        = { for name, address in var.workers : name => { address = address } }
-    }
-  }
-}
-`
-
 // took is what a command took, on one side.
 type took struct {
 	wall, cpu   time.Duration
@@ -118,7 +85,7 @@ func peer(tb testing.TB, size int) []figure {
 
 	program := clitest.Asset(tb, "terraform-provider-talos")
 	sides := []func(testing.TB, *clitest.Workspace){
-		func(_ testing.TB, w *clitest.Workspace) { w.Write("main.tf", ownConfig) },
+		func(_ testing.TB, w *clitest.Workspace) { w.Write("main.tf", clusterConfig) },
 		func(_ testing.TB, w *clitest.Workspace) {
 			w.AddProvider("siderolabs/talos", "0.12.0", program)
 			w.Write("main.tf", peerConfig)
@@ -172,17 +139,7 @@ func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace))
 	w.Setenv("TF_LOG", "")
 	write(tb, w)
 
-	site := variablesOf(tb, s, size)
-	set := func(sysctl string) {
-		site["sysctl"] = sysctl
-
-		content, err := json.Marshal(site)
-		if err != nil {
-			tb.Fatal(err)
-		}
-
-		w.Write("site.auto.tfvars.json", string(content))
-	}
+	site := newVariables(tb, s, size)
 	measure := func(command ...string) took {
 		s.ForgetCalls()
 		run := w.MustRun(command...)
@@ -190,7 +147,7 @@ func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace))
 		return took{run.Took, run.CPU, s.Connections(), len(s.Calls())}
 	}
 
-	set("1")
+	site.write(w)
 	w.Init()
 
 	out := map[string]took{"create": measure("apply", "-auto-approve")}
@@ -198,38 +155,12 @@ func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace))
 
 	out["no-op plan"] = measure("plan", "-detailed-exitcode")
 
-	set("2")
+	site.Sysctl = "2"
+	site.write(w)
 
 	out["another sysctl"] = measure("apply", "-auto-approve")
 
 	return out
-}
-
-// variablesOf makes the machines of a site, and the variables that name them.
-func variablesOf(tb testing.TB, s *sim.Simulator, size int) map[string]any {
-	tb.Helper()
-
-	endpoint, err := s.Endpoint()
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	addresses := func(prefix string, n int) map[string]string {
-		added, err := s.AddMachines(tb.Context(), prefix, n, sim.MachineOptions{})
-		if err != nil {
-			tb.Fatal(err)
-		}
-
-		all := map[string]string{}
-		for _, m := range added {
-			all[m.Name()] = m.Address().String()
-		}
-
-		return all
-	}
-
-	return map[string]any{"endpoint": endpoint, "control_planes": addresses("cp", 3),
-		"workers": addresses("worker", size-3)}
 }
 
 // settle waits until all machines are ready, which a create of the official provider does not.
