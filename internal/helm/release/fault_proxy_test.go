@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"log"
@@ -36,6 +37,9 @@ type faultProxy struct {
 	// fault decides about each request, the n-th from 1 on; set before the first one.
 	fault func(call string, n int) fault
 
+	// lost are the requests whose answers are lost, until they are done.
+	lost sync.WaitGroup
+
 	mu    sync.Mutex
 	calls []string
 }
@@ -64,7 +68,9 @@ func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch d.pass(r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery) {
 		case lose:
-			through.ServeHTTP(httptest.NewRecorder(), r)
+			defer d.lost.Done()
+			// Whoever asked may be gone before it is done.
+			through.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
 			panic(http.ErrAbortHandler)
 		case cut:
 			panic(http.ErrAbortHandler)
@@ -98,8 +104,13 @@ func (d *faultProxy) pass(call string) fault {
 	defer d.mu.Unlock()
 
 	d.calls = append(d.calls, call)
+	becomes := d.fault(call, len(d.calls))
 
-	return d.fault(call, len(d.calls))
+	if becomes == lose {
+		d.lost.Add(1)
+	}
+
+	return becomes
 }
 
 func (d *faultProxy) count() int {

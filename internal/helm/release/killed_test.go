@@ -201,6 +201,8 @@ func (tr *trial) through(ctx context.Context, t *testing.T, n int, do work, stru
 
 	err = do(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second}, tr)
 
+	proxy.lost.Wait()
+
 	proxy.mu.Lock()
 	defer proxy.mu.Unlock()
 

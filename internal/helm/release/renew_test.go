@@ -141,6 +141,7 @@ func (p *place) killedWithItsJob(t *testing.T, work func(ctx context.Context, c 
 	}
 
 	err := work(ctx, &release.Cluster{API: proxy.client, Pause: pause, LockDuration: time.Second, Grace: time.Second})
+	proxy.lost.Wait()
 
 	proxy.mu.Lock()
 	defer proxy.mu.Unlock()
