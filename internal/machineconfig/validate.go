@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
 // strictness is whether a setting that is missing is a mistake.
@@ -58,7 +60,7 @@ func checkCluster(c Cluster, s strictness) error {
 	checkDuplicates(&found, "cert_sans", c.CertSANs)
 	checkNetworks(&found, c, endpoint, s)
 
-	if c.DNSDomain != "" && !isDNSName(c.DNSDomain) {
+	if c.DNSDomain != "" && !network.IsDNSName(c.DNSDomain) {
 		found.add("dns_domain", quoted(c.DNSDomain), "a DNS name in lower case, such as cluster.local",
 			"use letters, digits and dashes between dots")
 	}
@@ -164,26 +166,7 @@ func checkEndpoint(found *problems, endpoint string, s strictness) string {
 	return parsed.Hostname()
 }
 
-var (
-	labelPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	numericPattern = regexp.MustCompile(`^[0-9.]+$`)
-)
-
-const maxDNSName = 253
-
-func isDNSName(name string) bool {
-	if name == "" || len(name) > maxDNSName {
-		return false
-	}
-
-	for label := range strings.SplitSeq(name, ".") {
-		if !labelPattern.MatchString(label) {
-			return false
-		}
-	}
-
-	return true
-}
+var numericPattern = regexp.MustCompile(`^[0-9.]+$`)
 
 // isHost accepts IP addresses and DNS names, which are not case-sensitive. Numbers and dots that are no IP
 // address are no DNS name either, but a mistyped address.
@@ -192,7 +175,7 @@ func isHost(host string) bool {
 		return address.Zone() == ""
 	}
 
-	return !numericPattern.MatchString(host) && isDNSName(strings.ToLower(host))
+	return !numericPattern.MatchString(host) && network.IsDNSName(strings.ToLower(host))
 }
 
 func checkSAN(found *problems, field, san string, s strictness) {

@@ -1,6 +1,10 @@
 package machineconfig
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
+)
 
 // checkMachine looks at all settings but the patches, which are checked when they are parsed.
 func checkMachine(found *problems, c Cluster, m Machine, s strictness) {
@@ -50,10 +54,10 @@ func checkKernelArgs(found *problems, contract string, install Install) {
 }
 
 // IsHostName reports whether a machine can be called so.
-func IsHostName(name string) bool { return isDNSName(name) }
+func IsHostName(name string) bool { return network.IsDNSName(name) }
 
 func checkHostname(found *problems, hostname string) {
-	if hostname != "" && !isDNSName(hostname) {
+	if hostname != "" && !network.IsDNSName(hostname) {
 		found.add("machine.hostname", quoted(hostname),
 			"a host name in lower case, of letters, digits and dashes, with or without a domain",
 			"Kubernetes takes the name of the node from it")

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -51,12 +52,12 @@ func (p Set) otherNetworks(prior Set) bool {
 	pods, services := p.defaultNetworks()
 
 	same := func(now, before []string, fallback string) bool {
-		return p.Unknown && (len(now) == 0 || slices.Contains(now, "")) || machineconfig.SameNetworks(now, before, fallback)
+		return p.Unknown && (len(now) == 0 || slices.Contains(now, "")) || network.Same(now, before, fallback)
 	}
 
 	return !same(now.PodCIDRs, before.PodCIDRs, pods) || !same(now.ServiceCIDRs, before.ServiceCIDRs, services) ||
 		!(now.DNSDomain == "" && p.Unknown) &&
-			!machineconfig.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
+			!network.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
 }
 
 // defaultNetworks are the networks of pods and services where none are given.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -103,7 +103,7 @@ func HostOf(
 		Connection: ConnectionIn(
 			Overlay{{Reader: &tf.Reader{}, Attributes: own}, {Reader: &tf.Reader{}, Attributes: handle.Host}}),
 		Namespace:       placed.Text("namespace", ""),
-		Domain:          machineconfig.CanonicalDomain(placed.Text("dns_domain", DefaultHostDomain)),
+		Domain:          network.CanonicalDomain(placed.Text("dns_domain", DefaultHostDomain)),
 		CreateNamespace: placed.Truth("create_namespace"),
 		Access:          workload.Access(rest.Text("access", DefaultHostReachable)),
 		Image:           rest.Text("image", DefaultHostImage),

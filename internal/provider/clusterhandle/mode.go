@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -57,7 +57,7 @@ func replaceOnOtherNetworks(metal, container string) planmodifier.List {
 				fallback = container
 			}
 
-			resp.RequiresReplace = !machineconfig.SameNetworks(planned, recorded, fallback)
+			resp.RequiresReplace = !network.Same(planned, recorded, fallback)
 		}, description, description)
 }
 
@@ -83,5 +83,5 @@ func ReplaceOnOtherName() planmodifier.String {
 
 // replaceOnOtherDomain replaces the resource when a DNS domain changes.
 func replaceOnOtherDomain(fallback string) planmodifier.String {
-	return tf.ReplaceUnless(func(a, b string) bool { return machineconfig.SameDomain(a, b, fallback) })
+	return tf.ReplaceUnless(func(a, b string) bool { return network.SameDomain(a, b, fallback) })
 }

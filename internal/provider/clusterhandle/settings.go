@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -18,9 +19,9 @@ func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.C
 		KubernetesVersion: r.Text(h.KubernetesVersion),
 		Contract:          r.Text(h.VersionContract),
 		CertSANs:          r.Texts(h.CertSANs),
-		PodCIDRs:          machineconfig.CanonicalNetworks(r.Texts(h.PodCIDRs)),
-		ServiceCIDRs:      machineconfig.CanonicalNetworks(r.Texts(h.ServiceCIDRs)),
-		DNSDomain:         machineconfig.CanonicalDomain(r.Text(h.DNSDomain)),
+		PodCIDRs:          network.Canonical(r.Texts(h.PodCIDRs)),
+		ServiceCIDRs:      network.Canonical(r.Texts(h.ServiceCIDRs)),
+		DNSDomain:         network.CanonicalDomain(r.Text(h.DNSDomain)),
 		CNI:               readCNI(ctx, r, h.CNI),
 		KubeProxyDisabled: !r.Truth(h.KubeProxy, true),
 		AirGapped:         r.Truth(h.AirGapped, false),
