@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
 // ErrNoDocuments says that a text has no configuration in it.
@@ -64,7 +65,7 @@ func Digest(cfg []byte) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// document is one document of a configuration as data.
+// document is one document of a configuration as data. All but the content is shared, and not to be changed.
 type document struct {
 	id identity
 	// content is decoded YAML, normalised by the machinery library where it can load the document.
@@ -88,36 +89,48 @@ func load(cfg []byte) ([]document, error) {
 
 // loadWhole is load with the images.
 func loadWhole(cfg []byte) ([]document, error) {
-	chunks, err := split(string(cfg))
+	read, err := readAll(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("not YAML: %s", withoutQuotes(err.Error()))
+		return nil, err
 	}
 
 	var documents []document
 
-	for _, c := range chunks {
-		if c.node == nil {
+	for _, r := range read {
+		if r.node == nil {
 			continue
 		}
 
-		loaded := document{id: identify(c.node), node: c.node}
-
-		// An error means a newer Talos (or a mistake, which is not for a comparison to judge).
-		if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {
-			loaded.provider = provider
-
-			if loaded.content, err = contentOf(provider, c); err != nil {
-				return nil, fmt.Errorf("document %s: %w", loaded.id, err)
-			}
-		} else if loaded.content, err = decodeNode(c.node); err != nil {
-			return nil, fmt.Errorf("document %s: %w", loaded.id, err)
+		loaded, err := r.loaded()
+		if err != nil {
+			return nil, err
 		}
 
-		loaded.content = withCanonicalNetworks(loaded.id, loaded.content)
+		loaded.content = tree.Clone(loaded.content)
 		documents = append(documents, loaded)
 	}
 
 	return documents, nil
+}
+
+// loaded is a document as data.
+func (c chunk) loaded() (document, error) {
+	loaded := document{id: identify(c.node), node: c.node}
+
+	// An error means a newer Talos (or a mistake, which is not for a comparison to judge).
+	if provider, err := configloader.NewFromBytes([]byte(c.text)); err == nil {
+		loaded.provider = provider
+
+		if loaded.content, err = contentOf(provider, c); err != nil {
+			return loaded, fmt.Errorf("document %s: %w", loaded.id, err)
+		}
+	} else if loaded.content, err = decodeNode(c.node); err != nil {
+		return loaded, fmt.Errorf("document %s: %w", loaded.id, err)
+	}
+
+	loaded.content = withCanonicalNetworks(loaded.id, loaded.content)
+
+	return loaded, nil
 }
 
 // contentOf is the data of a provider of one document, as the machinery library writes it. source is what

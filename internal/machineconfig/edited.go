@@ -35,7 +35,7 @@ var editedKinds = []string{
 // edited is a configuration as YAML: the main document and those of editedKinds without aliases and comments, all
 // others as they are written.
 type edited struct {
-	chunks []chunk
+	chunks []*reading
 	// roots are the documents by kind, and places where they are among the chunks.
 	roots  map[string]*yaml.Node
 	places map[string]int
@@ -44,9 +44,9 @@ type edited struct {
 }
 
 func edit(cfg []byte) (edited, error) {
-	chunks, err := split(string(cfg))
+	chunks, err := readAll(cfg)
 	if err != nil {
-		return edited{}, fmt.Errorf("not YAML: %s", withoutQuotes(err.Error()))
+		return edited{}, err
 	}
 
 	e := edited{chunks: chunks, roots: map[string]*yaml.Node{}, places: map[string]int{}, changed: map[string]bool{}}

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
+	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
 // attempt is one run of Helm's install or upgrade.
@@ -103,9 +104,9 @@ func (a *attempt) run() (err error) {
 	a.rendered.namespace = a.spec.Namespace
 
 	if a.step == Upgrade {
-		a.release, err = a.upgrade().Run(a.spec.Name.Name, a.chart, cloneValues(a.spec.Values))
+		a.release, err = a.upgrade().Run(a.spec.Name.Name, a.chart, tree.CloneMap(a.spec.Values))
 	} else {
-		a.release, err = a.install().Run(a.chart, cloneValues(a.spec.Values))
+		a.release, err = a.install().Run(a.chart, tree.CloneMap(a.spec.Values))
 	}
 
 	return err
@@ -250,7 +251,7 @@ func (a *attempt) invalid() error {
 		return nil
 	}
 
-	merged, err := chartutil.CoalesceValues(a.chart, cloneValues(a.spec.Values))
+	merged, err := chartutil.CoalesceValues(a.chart, tree.CloneMap(a.spec.Values))
 	if err != nil {
 		return err
 	}
@@ -304,29 +305,3 @@ const (
 	mostFindings   = 10
 	longestFinding = 300
 )
-
-// cloneValues because Helm's actions write into what they get.
-func cloneValues(in map[string]any) map[string]any {
-	out := make(map[string]any, len(in))
-	for key, value := range in {
-		out[key] = cloneValue(value)
-	}
-
-	return out
-}
-
-func cloneValue(in any) any {
-	switch v := in.(type) {
-	case map[string]any:
-		return cloneValues(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, element := range v {
-			out[i] = cloneValue(element)
-		}
-
-		return out
-	default:
-		return in
-	}
-}

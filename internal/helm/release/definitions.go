@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
 const (
@@ -60,7 +61,7 @@ func (a *attempt) collect(pkg *Package) error {
 // given are the values of a step, where it is asked for with those of the revision before, and
 // with the defaults that a chart had then (Helm 3.21, action/upgrade.go, reuseValues).
 func (a *attempt) given(to *helmchart.Chart) (map[string]any, error) {
-	values := cloneValues(a.spec.Values)
+	values := tree.CloneMap(a.spec.Values)
 	if a.step != Upgrade || a.spec.Options.Reuse == ReuseNothing {
 		return values, nil
 	}

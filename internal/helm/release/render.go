@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
+	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
 // Render shows what a chart becomes on the cluster: a dry run of the installation or upgrade that an
@@ -226,7 +227,7 @@ func renderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVer
 	a.rendered.namespace = spec.Namespace
 
 	i := a.offline(version)
-	if a.release, err = i.Run(a.chart, cloneValues(spec.Values)); err != nil {
+	if a.release, err = i.Run(a.chart, tree.CloneMap(spec.Values)); err != nil {
 		return Rendering{}, a.rejection(ctx, err)
 	}
 
