@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -43,7 +44,7 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"create that could not finish is stored with its `phase` and a warning, and the next apply goes on; destroying " +
 			"the resource resets all machines, unless `on_destroy` is `preserve`. For stacks in which control plane and workers are apart, use `talosop_control_plane` and `talosop_worker`; the " +
 			"latter also joins workers to a cluster of this resource.",
-		Attributes: clusterResourceAttributes(ctx),
+		Attributes: tf.WithTypes(clusterResourceAttributes(ctx)),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -46,7 +47,7 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 			"member is healthy and every node is registered (and Ready, unless `cni` is `none`).\n\nA create that was begun " +
 			"and could not finish is stored with its `phase` and a warning, and the next apply goes on; use a postcondition " +
 			"on `phase` to make the run fail all the same.",
-		Attributes: attributes,
+		Attributes: tf.WithTypes(attributes),
 	}
 }
 

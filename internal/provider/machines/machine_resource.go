@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -38,6 +39,6 @@ func (r *machineResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"`preserve`: see the guide on [renames and moves](../guides/renames-and-moves). Where machines are alike, " +
 			"`talosop_cluster`, `talosop_control_plane` and `talosop_worker` need fewer calls and order changes across " +
 			"their machines; a plan of `talosop_machine` sees one machine only.",
-		Attributes: oneMachineAttributes(ctx),
+		Attributes: tf.WithTypes(oneMachineAttributes(ctx)),
 	}
 }

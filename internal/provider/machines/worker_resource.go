@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -65,7 +66,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 			"resource is complete when every node is registered (and Ready, unless `cni` of the cluster is " +
 			"`none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and removes the nodes from " +
 			"Kubernetes, unless `on_destroy` is `preserve`.",
-		Attributes: attributes,
+		Attributes: tf.WithTypes(attributes),
 	}
 }
 
