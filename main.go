@@ -9,6 +9,8 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
@@ -37,11 +39,32 @@ func main() {
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())
+	} else if !logged(os.Environ()) {
+		quiet()
 	}
 
 	err := tf6server.Serve("registry.terraform.io/talosop/talosop", provider.NewServer(version), options...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+// logged is whether the CLI that began this process keeps logs: its environment has what it was asked for.
+func logged(environment []string) bool {
+	return slices.ContainsFunc(environment, func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+
+		return strings.HasPrefix(name, "TF_LOG") && value != ""
+	})
+}
+
+// quiet ends the logs of the libraries, which write a line for each step of each value, down to the level trace, unless
+// they are told another one (terraform-plugin-log 0.11, NewRootSDKLogger), and the CLI reads them all to drop them.
+func quiet() {
+	for _, logs := range []string{"TF_LOG_SDK", "TF_LOG_PROVIDER_TALOSOP"} {
+		if err := os.Setenv(logs, "OFF"); err != nil {
+			fmt.Fprintln(os.Stderr, err) // and they are written
+		}
 	}
 }
