@@ -55,6 +55,8 @@ type observer struct {
 	outdated map[string]time.Time
 	resting  map[string]bool
 	epoch    map[string]int // grows with each change; older answers are stale
+	// news tells what happens between two looks; nil where nobody waits for it.
+	news *news
 }
 
 // question is when a machine, or Kubernetes, was asked, and after how many changes.
@@ -111,6 +113,10 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	close(o.next)
 	o.next = make(chan struct{})
 	o.mu.Unlock()
+
+	if o.news != nil {
+		o.news.follow(have, resting)
+	}
 
 	return have
 }
@@ -186,7 +192,8 @@ func (o *observer) refresh() bool {
 	return len(old) > 0
 }
 
-// restingPace is how many intervals a worker is not asked that works and waits for nothing.
+// restingPace is how many intervals a worker is not asked that works and waits for nothing, or that tells by itself
+// when there is something new.
 const restingPace = 10
 
 // atRest are the workers that are a working part of the cluster: they are asked more rarely. What takes another machine
@@ -257,7 +264,7 @@ func (o *observer) pace(name string) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if o.resting[name] {
+	if o.resting[name] || o.news.rarely(name) {
 		return restingPace * o.runner.interval()
 	}
 

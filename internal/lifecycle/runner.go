@@ -173,8 +173,10 @@ func (r *Runner) runWith(
 	ctx context.Context, want cluster.Spec, watch *observer, decide func(cluster.Snapshot) cluster.Decision,
 ) (Result, error) {
 	work := newWork(r, want)
+	watch.awaitNews(ctx)
 
 	defer func() {
+		watch.news.close()
 		work.wait(watch)
 		work.checks.close(r.tell)
 		work.gate.close()

@@ -337,8 +337,14 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 		return nil
 	case <-w.stale:
 		return nil
+	case <-watch.news.came:
+		return w.collect(ctx, watch)
 	case end := <-w.ended:
-		return w.settleAll(ctx, end, watch)
+		if err := w.settle(end, watch); err != nil || w.idle() {
+			return err
+		}
+
+		return w.collect(ctx, watch)
 	case a := <-w.gate.acquired:
 		return w.gate.take(a)
 	case err := <-w.checks.answered:
@@ -348,23 +354,18 @@ func (w *work) nextEvent(ctx context.Context, interval time.Duration, watch *obs
 	}
 }
 
-// settleAll takes note of a step that ended, and of others that end as soon as the last round took: with a thousand
+// collect takes note of steps that end as soon as the last round took, and lets more happen meanwhile: with a thousand
 // machines a round for each would never come to an end.
-func (w *work) settleAll(ctx context.Context, end outcome, watch *observer) error {
+func (w *work) collect(ctx context.Context, watch *observer) error {
 	lull := time.NewTimer(w.lull)
 	defer lull.Stop()
 
 	for {
-		if err := w.settle(end, watch); err != nil {
-			return err
-		}
-
-		if w.idle() {
-			return nil
-		}
-
 		select {
-		case end = <-w.ended:
+		case end := <-w.ended:
+			if err := w.settle(end, watch); err != nil || w.idle() {
+				return err
+			}
 		case <-lull.C:
 			return nil
 		case <-ctx.Done():

@@ -1,0 +1,45 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// Workers join and take another Talos although nobody would be asked again for hours: what happens to them is told.
+func TestNews_areAllThatARunWaitsFor(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.create()
+	s.add("w", 3, cluster.Worker)
+
+	rarely := func() {
+		t.Helper()
+
+		runner := s.runner()
+		runner.Interval = 10 * time.Hour
+
+		if _, err := runner.Converge(bounded(t), s.want); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rarely()
+
+	for i := range s.want.Machines {
+		if m := &s.want.Machines[i]; m.Role == cluster.Worker {
+			m.TalosVersion, m.Installer = "v1.13.2", "ghcr.io/siderolabs/installer:v1.13.2"
+		}
+	}
+
+	rarely()
+
+	for _, m := range s.sim.Machines() {
+		if want := s.want.Machines[1].TalosVersion; m.Name() != "cp-1" && m.TalosVersion() != want {
+			t.Errorf("%s runs %s, want %s", m.Name(), m.TalosVersion(), want)
+		}
+	}
+}

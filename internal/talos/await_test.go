@@ -1,0 +1,85 @@
+package talos_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/talos"
+)
+
+// awaiting begins to await what a machine says after it said that.
+func awaiting(t *testing.T, api *talos.Machine, said cluster.MachineState) <-chan error {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
+	t.Cleanup(cancel)
+
+	ended := make(chan error, 1)
+	go func() { ended <- api.Await(ctx, said) }()
+
+	return ended
+}
+
+// A machine is heard when its connection ends, when it takes connections again, and when it is in another stage.
+func TestAwait_untilTheMachineIsAnotherWay(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
+
+	said := api.Observe(t.Context())
+	goes := awaiting(t, api, said)
+
+	m.PowerOff()
+	must(t, <-goes)
+
+	gone := observed(t, api, "is gone", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+	returns := awaiting(t, api, gone)
+
+	m.PowerOn()
+	must(t, <-returns)
+
+	boots := observed(t, api, "answers", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+
+	boots.Stage = cluster.StageShuttingDown // as if it had said that before
+	must(t, <-awaiting(t, api, boots))
+}
+
+// What nothing tells about has to be asked; and an end of the context ends what is awaited.
+func TestAwait_isCutOff(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
+	said := api.Observe(t.Context())
+
+	for name, state := range map[string]cluster.MachineState{
+		"a member": said, "one that is silent": {Access: cluster.Unreachable},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+
+		if err := api.Await(ctx, state); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want the context's error", name, err)
+		}
+	}
+
+	behind := wanted(m)
+	behind.Through = true
+
+	for name, api := range map[string]func() error{
+		"behind a control plane": func() error { return o.fleet(t, nil).Machine(behind).Await(t.Context(), said) },
+		"another cluster's": func() error {
+			return api.Await(t.Context(), cluster.MachineState{Access: cluster.Foreign})
+		},
+	} {
+		if err := api(); err == nil {
+			t.Errorf("%s is awaited", name)
+		}
+	}
+}
