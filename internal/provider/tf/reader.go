@@ -54,7 +54,9 @@ func Object[T any](ctx context.Context, r *Reader, v types.Object) (out T, ok bo
 		return out, false
 	}
 
-	r.Diags.Append(v.As(ctx, &out, basetypes.ObjectAsOptions{})...)
+	if out, ok = decode[T](v); !ok {
+		r.Diags.Append(v.As(ctx, &out, basetypes.ObjectAsOptions{})...)
+	}
 
 	return out, true
 }

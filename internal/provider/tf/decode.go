@@ -1,0 +1,55 @@
+package tf
+
+import (
+	"reflect"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// decode puts the attributes of an object into the fields of a struct that are called so by their tags; ok is false
+// where one of them is of another type, or missing. The framework does the same with more checks and conversions, and
+// (1.19, reflect.isValidFieldName) compiles a pattern for each field of each object: of a thousand machines, tens of
+// thousands.
+func decode[T any](v types.Object) (out T, ok bool) {
+	target := reflect.ValueOf(&out).Elem()
+	attributes, fields := v.Attributes(), fieldsOf(target.Type())
+
+	if len(attributes) != len(fields) {
+		return out, false
+	}
+
+	for name, at := range fields {
+		value, field := reflect.ValueOf(attributes[name]), target.FieldByIndex(at)
+		if !value.IsValid() || value.Type() != field.Type() {
+			return *new(T), false
+		}
+
+		field.Set(value)
+	}
+
+	return out, true
+}
+
+// structs are the fields of structs by their tags, and where they are, for as long as the process lives.
+var structs sync.Map
+
+func fieldsOf(of reflect.Type) map[string][]int {
+	if known, ok := structs.Load(of); ok {
+		if fields, ok := known.(map[string][]int); ok {
+			return fields
+		}
+	}
+
+	fields := map[string][]int{}
+
+	for _, field := range reflect.VisibleFields(of) {
+		if tag := field.Tag.Get("tfsdk"); tag != "" && tag != "-" {
+			fields[tag] = field.Index
+		}
+	}
+
+	structs.Store(of, fields)
+
+	return fields
+}
