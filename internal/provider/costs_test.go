@@ -1,0 +1,141 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// What operations cost in counts that do not depend on the machine that runs them. A change that makes one of them dearer
+// has to say why; docs/guides/performance.md has what they take in time.
+
+// cost is what an operation asks of a machine, on average.
+type cost struct{ calls, connections float64 }
+
+// measured runs an operation and fails where it costs more than the most.
+func (s *site) measured(t *testing.T, name string, most cost, run func()) {
+	t.Helper()
+	s.ForgetCalls()
+	run()
+
+	machines := float64(len(s.Machines()))
+	got := cost{float64(len(s.Calls())) / machines, float64(s.Connections()) / machines}
+	t.Logf("%s: %.2f calls and %.2f connections a machine", name, got.calls, got.connections)
+
+	if got.calls > most.calls || got.connections > most.connections {
+		t.Errorf("%s costs %.2f calls and %.2f connections a machine, allowed are %.2f and %.2f",
+			name, got.calls, got.connections, most.calls, most.connections)
+	}
+}
+
+// clusterOf is a talosop_cluster on all machines of a site.
+func (s *site) clusterOf() configuration {
+	machines := func(all []*sim.Machine) configuration {
+		out := configuration{}
+		for _, m := range all {
+			out[m.Name()] = configuration{"address": m.Address().String()}
+		}
+
+		return out
+	}
+
+	install := configuration{"disk": "/dev/sda"}
+	config := baseCluster()
+	config["name"], config["endpoint"], config["deletion_protection"] = "test", s.endpoint, false
+	config["control_plane"] = configuration{"install": install, "machines": machines(s.controlPlane)}
+	config["workers"] = configuration{"all": configuration{
+		"install": install, "max_unavailable": "50%", "machines": machines(s.workers),
+	}}
+
+	return config
+}
+
+// The life of a cluster at the pace of a provider in use, in which what waits looks rarely.
+func TestCosts_ofACluster(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 17)
+	config := s.clusterOf()
+	cluster := drive(t, "talosop_cluster", nil)
+	cluster.Server = serve(t, providerdata.NewProviderData(), nil)
+
+	apply := func(config configuration) func() { return func() { cluster.apply(t, config).must(t) } }
+
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) {
+		s.measured(t, "create", cost{60, 5.5}, apply(config))
+		s.measured(t, "empty plan", cost{5.2, 2}, func() {
+			cluster.refresh(t).must(t)
+			cluster.plan(t, config).must(t)
+		})
+
+		config = with(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "cluster_config_patches")
+		s.measured(t, "another sysctl", cost{30, 2.5}, apply(config))
+
+		config = with(config, "v1.13.2", "talos_version")
+		s.measured(t, "upgrade of Talos", cost{160, 9}, apply(config))
+		s.measured(t, "destroy", cost{40, 4}, apply(nil))
+	})
+
+	s.nobodyStays(t)
+}
+
+// nobodyStays waits for the end of everything that the test began, by its label.
+func (s *site) nobodyStays(t *testing.T) {
+	t.Helper()
+
+	err := wait.Until(t.Context(), 50*time.Millisecond, func(context.Context) error {
+		var profile bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+			return err
+		}
+
+		for _, one := range strings.Split(profile.String(), "\n\n") {
+			if strings.Contains(one, fmt.Sprintf("%q", t.Name())) {
+				return fmt.Errorf("goroutines stay: %s", one)
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A plan that changes nothing of a hundred machines, and their state.
+func TestCosts_ofAPlan(t *testing.T) {
+	const (
+		machines = 100
+		// A machine of a plan may take so many allocations, and so many bytes of state.
+		mostAllocations, mostBytes = 31_000, 800
+	)
+
+	workers := configuration{}
+	for i := range machines - 3 {
+		workers[fmt.Sprintf("w-%d", i)] = configuration{"address": fmt.Sprintf("10.0.1.%d", i)}
+	}
+
+	config := baseCluster()
+	config["workers"] = configuration{"all": configuration{
+		"install": configuration{"disk": "/dev/sda"}, "machines": workers,
+	}}
+
+	prior := settledState(t, "talosop_cluster", config)
+
+	allocations := testing.AllocsPerRun(1, func() { planOf(t, "talosop_cluster", &prior, config) }) / machines
+	size := len(dynamic(t, prior).MsgPack) / machines
+	t.Logf("%.0f allocations and %d bytes of state a machine", allocations, size)
+
+	if allocations > mostAllocations || size > mostBytes {
+		t.Errorf("a plan takes %.0f allocations and a state %d bytes a machine, allowed are %d and %d",
+			allocations, size, mostAllocations, mostBytes)
+	}
+}
