@@ -7,8 +7,9 @@
 //	go run ./tools/bench -only peer -machines 20,100,500
 //
 // Create is compared with the critical path of the machines' own delays, a rolling
-// upgrade with the waves that its budget allows, an uninstall with that of the real helm, a plan is measured in calls,
-// wall time and the provider's peak memory. growth is the life of one cluster by its size; peer has the official
+// upgrade with the waves that its budget allows, the life of an addon with that by
+// the real helm, a plan is measured in calls, wall time and the provider's peak
+// memory. growth is the life of one cluster by its size; peer has the official
 // provider beside, which `tools/testbed/build foreign` builds.
 package main
 
