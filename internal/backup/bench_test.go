@@ -117,7 +117,8 @@ func storedPods(size int) []byte {
 				Name: app + "-" + digits(10), Namespace: fmt.Sprintf("team-%d", number(30)), UID: types.UID(digits(32)),
 				CreationTimestamp: at,
 				Labels:            map[string]string{"app.kubernetes.io/name": app, "pod-template-hash": digits(10)},
-				OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(digits(32))}},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(digits(32))}},
 				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update",
 					APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}},
 			},

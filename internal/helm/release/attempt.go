@@ -50,6 +50,7 @@ func (r *run) attempt(s *client.Session, d Decision, have Observation) (*attempt
 	}
 
 	a.marks = &marking{Driver: a.cfg.Releases.Driver, inputs: r.want.Inputs}
+	a.marks.expect(r.spec.Name, d.Step, have, r.spec.Options.MaxHistory)
 	a.cfg.Releases.Driver = a.marks
 	a.cfg.KubeClient, err = newMerging(a.cfg.KubeClient, have)
 

@@ -51,7 +51,12 @@ const withoutHooks = " If that hook will not succeed and the release can do with
 // refused is about a step before which Helm shied away: nothing was changed.
 func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause error) error {
 	if a.rendered.manifest != "" && a.rendered.refusal == nil && !r.spec.Options.TakeOwnership {
-		if err := r.foreignObjects(ctx, a, have); errors.Is(err, ErrOwned) {
+		brings, err := a.rendered.objects()
+		if err == nil {
+			err = r.foreignObjects(ctx, a, have, brings)
+		}
+
+		if errors.Is(err, ErrOwned) {
 			return err
 		}
 	}
@@ -59,13 +64,8 @@ func (r *run) refused(ctx context.Context, a *attempt, have Observation, cause e
 	return a.rejection(ctx, cause)
 }
 
-// foreignObjects names the objects that Helm would not take over, which it does in words only.
-func (r *run) foreignObjects(ctx context.Context, a *attempt, have Observation) error {
-	brings, err := a.rendered.objects()
-	if err != nil {
-		return err
-	}
-
+// foreignObjects names those of the objects that Helm would not take over, which it does in words only.
+func (r *run) foreignObjects(ctx context.Context, a *attempt, have Observation, brings []diff.Object) error {
 	if from, ok := have.revision(a.from); ok && a.step == Upgrade {
 		_, brings = shared(brings, from.Objects)
 	}

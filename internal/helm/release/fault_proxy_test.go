@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 
@@ -113,9 +114,12 @@ func (d *faultProxy) pass(call string) fault {
 	return becomes
 }
 
-func (d *faultProxy) count() int {
+func (d *faultProxy) count() int { return len(d.all()) }
+
+// all requests until now.
+func (d *faultProxy) all() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	return len(d.calls)
+	return slices.Clone(d.calls)
 }

@@ -125,6 +125,52 @@ func TestOwnership_objectsWithoutOwner(t *testing.T) {
 	same(t, "objects", p.configMaps(t), []string{"shared=by hand"})
 }
 
+// A plan of an upgrade says what the apply would be refused for: what it brings and somebody else made, and what went
+// over to another release.
+func TestOwnership_plansOfUpgrades(t *testing.T) {
+	t.Parallel()
+
+	p := newPlace(t)
+	p.apply(t, p.spec(nil), oneMap(t, "1.0.0", "mine"), release.Intent{Create: true})
+
+	if _, err := p.API.ApplyObject(t.Context(), map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "shared", "namespace": p.namespace},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	plan := func(spec release.Spec, names ...string) error {
+		_, err := p.Render(t.Context(), spec, oneMap(t, "2.0.0", names...), p.observed(t, spec.Name))
+
+		return err
+	}
+
+	if err := plan(p.spec(nil), "mine", "new"); err != nil {
+		t.Errorf("an upgrade that brings what is not there: %v", err)
+	}
+
+	if err := plan(p.spec(nil), "mine", "shared"); !errors.Is(err, release.ErrOwned) ||
+		!strings.Contains(err.Error(), "shared belongs to no release") || strings.Contains(err.Error(), "mine") {
+		t.Errorf("an upgrade that brings what somebody made: %v", err)
+	}
+
+	taking := p.spec(nil)
+	taking.Options.TakeOwnership = true
+
+	if err := plan(taking, "mine", "shared"); err != nil {
+		t.Errorf("with take_ownership: %v", err)
+	}
+
+	other := p.spec(nil)
+	other.Name.Name, other.Options.TakeOwnership = "other", true
+	p.apply(t, other, oneMap(t, "1.0.0", "mine"), release.Intent{Create: true})
+
+	if err := plan(p.spec(nil), "mine"); !errors.Is(err, release.ErrOwned) ||
+		!strings.Contains(err.Error(), "mine belongs to the release "+other.Name.String()) {
+		t.Errorf("an upgrade of what went over: %v", err)
+	}
+}
+
 func TestDefinitions_lifecycle(t *testing.T) {
 	t.Parallel()
 

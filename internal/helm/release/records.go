@@ -300,12 +300,52 @@ type marking struct {
 	inputs string
 	// made is the revision that was made, 0 when none was.
 	made int
+	// none is whether the release has no record, and newest which one is all of its history that counts, as they were
+	// observed under its Lease; neither is to ask for the history.
+	none   bool
+	newest string
+}
+
+// expect sets what was observed of the history. Helm upgrades from the newest record, and reads the others only to
+// remove those that are too many (Helm 3.21, storage.Storage, Last and Create).
+func (m *marking) expect(name Name, step Step, have Observation, maxHistory int) {
+	last, exists := have.Last()
+
+	switch {
+	case !exists:
+		m.none = true
+	case step == Upgrade && (maxHistory == 0 || len(have.records) < maxHistory):
+		m.newest = recordName(name.Name, last.Number)
+	}
+}
+
+// Query implements driver.Queryor. Helm reads a history twice before it begins, and lists wait, see
+// [Cluster.observeHeld]. A record that somebody else makes meanwhile has the name of the one that is made, and is not
+// written over.
+func (m *marking) Query(labels map[string]string) ([]*helmrelease.Release, error) {
+	_, deployed := labels["status"]
+
+	switch {
+	case m.none:
+		return nil, driver.ErrReleaseNotFound
+	case m.newest == "" || deployed:
+		return m.Driver.Query(labels)
+	}
+
+	newest, err := m.Get(m.newest)
+	if err != nil {
+		return nil, err
+	}
+
+	return []*helmrelease.Release{newest}, nil
 }
 
 // Create implements driver.Creator.
 func (m *marking) Create(key string, r *helmrelease.Release) error {
 	mark(r, labelInputs, m.inputs)
 	mark(r, labelRevision, strconv.Itoa(r.Version))
+
+	m.none, m.newest = false, ""
 
 	err := m.Driver.Create(key, r)
 	if err == nil {

@@ -11,7 +11,6 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/kube"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
@@ -83,10 +82,10 @@ func (c *Cluster) planned(
 		return nil, err
 	}
 
-	a.cfg.KubeClient = &lenient{Interface: a.cfg.KubeClient, beforehand: a.beforehand()}
+	a.cfg.KubeClient = lenient{a.cfg.KubeClient}
 
 	r := &run{cluster: c, spec: spec}
-	r.guard(ctx, a, have)
+	a.rendered.check = func(objects []diff.Object) error { return r.inTheWay(ctx, a, have, objects) }
 
 	return a, r.definable(ctx, a)
 }
@@ -161,26 +160,35 @@ func (r *run) definable(ctx context.Context, a *attempt) error {
 	})
 }
 
-// lenient is a client for dry runs, which takes objects of unknown kinds for none, and does not see
-// those that are made beforehand.
-type lenient struct {
-	kube.Interface
-
-	beforehand map[diff.Key]bool
-}
-
-// Build implements kube.Interface.
-func (l *lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	list, err := l.Interface.Build(reader, validate)
-	if err != nil && onlyUnknownKinds(err) {
-		return kube.ResourceList{}, nil
+// inTheWay is the error about objects of others that an apply would be refused for, which are asked for side by side.
+func (r *run) inTheWay(ctx context.Context, a *attempt, have Observation, objects []diff.Object) error {
+	// Helm looks for nothing when it renders an installation as an upgrade.
+	if r.spec.Options.TakeOwnership || a.asUpgrade {
+		return nil
 	}
 
-	return list.Filter(func(info *resource.Info) bool {
-		kind := info.Mapping.GroupVersionKind
+	if from, exists := have.revision(a.from); exists && a.step == Upgrade {
+		both, _ := shared(objects, from.Objects)
+		if err := r.cluster.ownershipLost(ctx, r.spec.Name, both); err != nil {
+			return err
+		}
+	}
 
-		return !l.beforehand[diff.Key{Group: kind.Group, Kind: kind.Kind, Namespace: info.Namespace, Name: info.Name}]
-	}), err
+	return r.foreignObjects(ctx, a, have, objects)
+}
+
+// lenient is a client for dry runs, which takes objects of unknown kinds for none. It gives Helm no objects to look
+// for, which it does one after the other: what is in the way was found before (inTheWay).
+type lenient struct{ kube.Interface }
+
+// Build implements kube.Interface.
+func (l lenient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	_, err := l.Interface.Build(reader, validate)
+	if err != nil && onlyUnknownKinds(err) {
+		err = nil
+	}
+
+	return kube.ResourceList{}, err
 }
 
 // onlyUnknownKinds descends into aggregates, which errors.As does not.
