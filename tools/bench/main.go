@@ -9,8 +9,8 @@
 // Create is compared with the critical path of the machines' own delays, a rolling
 // upgrade with the waves that its budget allows, the life of an addon with that by
 // the real helm, a plan is measured in calls, wall time and the provider's peak
-// memory. growth is the life of one cluster by its size; peer has the official
-// provider beside, which `tools/testbed/build foreign` builds.
+// memory. growth is the life of one cluster by its size; peer and start have the
+// official provider beside, which `tools/testbed/build foreign` builds.
 package main
 
 import (
@@ -47,13 +47,14 @@ var benchmarks = []struct {
 	{"noop", true, true, noop},
 	{"growth", false, true, growth},
 	{"peer", false, true, peer},
+	{"start", false, false, start},
 	{"addon", true, false, func(tb testing.TB, _ int) []figure { return addon(tb) }},
 }
 
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, peer or addon")
+	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, peer, start or addon")
 	machines := flag.String("machines", "100,500", "sizes of the cluster in noop, growth and peer, separated by commas")
 	flag.Parse()
 
