@@ -38,8 +38,9 @@ type faultProxy struct {
 	// fault decides about each request, the n-th from 1 on; set before the first one.
 	fault func(call string, n int) fault
 
-	// lost are the requests whose answers are lost, until they are done.
+	// lost are the requests whose answers are lost, until they are done, which is told by done where it is set.
 	lost sync.WaitGroup
+	done func()
 
 	mu    sync.Mutex
 	calls []string
@@ -72,6 +73,11 @@ func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 			defer d.lost.Done()
 			// Whoever asked may be gone before it is done.
 			through.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context())))
+
+			if d.done != nil {
+				d.done()
+			}
+
 			panic(http.ErrAbortHandler)
 		case cut:
 			panic(http.ErrAbortHandler)
