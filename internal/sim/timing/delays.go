@@ -106,7 +106,7 @@ func TestDelays() Delays {
 // configurations were all applied at once: the sum of what cannot overlap. Learners
 // are admitted one at a time (etcd's own limit), everything else runs side by side.
 func (d Delays) CriticalPath(controlPlanes int) time.Duration {
-	first := d.Pull + d.Install + d.Reboot + d.Boot + d.Pull + d.EtcdStart
+	first := d.Pull + d.Install + d.Shutdown + d.Reboot + d.Boot + d.Pull + d.EtcdStart
 	nodes := d.APIServer + max(d.StaticPodStart, d.NodeRegister) + d.NodeReady
 
 	joins := time.Duration(0)
