@@ -58,7 +58,8 @@ func (s *site) clusterOf() configuration {
 	return config
 }
 
-// The life of a cluster at the pace of a provider in use, in which what waits looks rarely.
+// The life of a cluster at the pace of a provider in use. A machine that is busy with other things takes a few looks
+// and connections more, which the bounds have room for.
 func TestCosts_ofACluster(t *testing.T) {
 	t.Parallel()
 
@@ -70,18 +71,18 @@ func TestCosts_ofACluster(t *testing.T) {
 	apply := func(config configuration) func() { return func() { cluster.apply(t, config).must(t) } }
 
 	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) {
-		s.measured(t, "create", cost{60, 5.5}, apply(config))
-		s.measured(t, "empty plan", cost{5.2, 2}, func() {
+		s.measured(t, "create", cost{60, 7}, apply(config))
+		s.measured(t, "empty plan", cost{6, 2.5}, func() {
 			cluster.refresh(t).must(t)
 			cluster.plan(t, config).must(t)
 		})
 
 		config = with(config, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "cluster_config_patches")
-		s.measured(t, "another sysctl", cost{30, 2.5}, apply(config))
+		s.measured(t, "another sysctl", cost{30, 3}, apply(config))
 
 		config = with(config, "v1.13.2", "talos_version")
-		s.measured(t, "upgrade of Talos", cost{160, 9}, apply(config))
-		s.measured(t, "destroy", cost{40, 4}, apply(nil))
+		s.measured(t, "upgrade of Talos", cost{160, 12}, apply(config))
+		s.measured(t, "destroy", cost{50, 7}, apply(nil))
 	})
 
 	s.nobodyStays(t)
