@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+
+	"k8s.io/utils/lru"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -26,7 +27,7 @@ type renderedMachine struct {
 
 // made is what this process rendered. A plan compares the same configurations several times, what state stands for with
 // what is wanted and with what is refused, and each takes as long as all else about a machine.
-var made = renderings{known: map[rendering]renderedMachine{}}
+var made = lru.New(mostRenderings)
 
 // mostRenderings is how many are kept, of some 12 KB each.
 const mostRenderings = 2000
@@ -34,36 +35,19 @@ const mostRenderings = 2000
 // rendering is the digest of everything that a configuration is made from.
 type rendering [sha256.Size]byte
 
-type renderings struct {
-	mu    sync.Mutex
-	known map[rendering]renderedMachine
-}
-
-// of is the configuration of that rendering, made if it is not there. Errors are not kept.
-func (r *renderings) of(key rendering, render func() (renderedMachine, error)) (renderedMachine, error) {
-	r.mu.Lock()
-	known, ok := r.known[key]
-	r.mu.Unlock()
-
-	if ok {
-		return known, nil
+// madeOnce is the configuration of that rendering, made if it is not there. Errors are not kept.
+func madeOnce(key rendering, render func() (renderedMachine, error)) (renderedMachine, error) {
+	known, _ := made.Get(key)
+	if m, ok := known.(renderedMachine); ok {
+		return m, nil
 	}
 
 	m, err := render()
-	if err != nil {
-		return m, err
+	if err == nil {
+		made.Add(key, m)
 	}
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if len(r.known) >= mostRenderings {
-		clear(r.known)
-	}
-
-	r.known[key] = m
-
-	return m, nil
+	return m, err
 }
 
 // renderMachines renders the machines in the order of their names, with secrets that are thrown away where there are
@@ -96,7 +80,7 @@ func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine
 			return fmt.Errorf("compare machine %s with others: %w", name, err)
 		}
 
-		config, err := made.of(sha256.Sum256(append(of[:], kind...)),
+		config, err := madeOnce(sha256.Sum256(append(of[:], kind...)),
 			func() (renderedMachine, error) { return machine.rendered(generator) })
 		if err != nil {
 			problems = append(problems, p.problems(name, err))
