@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nodes tell of what is observed of them, and of nothing else.
+// Nodes tell when they come, when they change and when they go.
 func TestWatchNodes_tellsOfChanges(t *testing.T) {
 	t.Parallel()
 	onClusters(t, testWatchNodes)
@@ -21,26 +21,19 @@ func testWatchNodes(t *testing.T, l *living) {
 	client, told := l.client(t), make(chan struct{}, 100)
 	go client.WatchNodes(t.Context(), func() { told <- struct{}{} })
 
-	patch := func(content string, subresources ...string) {
-		t.Helper()
-
-		_, err := l.api.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(content),
-			metav1.PatchOptions{}, subresources...)
-		check(t, err)
-	}
-
 	l.node(t, name, nil)
 	<-told
 
 	quiet(told)
-	patch(`{"status": {"images": [{"names": ["registry.example/image"]}]}}`, "status")
-	patch(`{"spec": {"unschedulable": true}}`)
+
+	_, err := l.api.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"spec": {"unschedulable": true}}`), metav1.PatchOptions{})
+	check(t, err)
 	<-told
 
 	quiet(told)
 	check(t, l.api.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	<-told
-
 }
 
 // quiet takes what was told so far.

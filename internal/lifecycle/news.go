@@ -101,8 +101,7 @@ func (n *news) tell(name string) {
 func (n *news) follow(have cluster.Snapshot, resting map[string]bool) {
 	for _, m := range n.observer.machines() {
 		state, seen := have.Machines[m.Name]
-		api, tells := n.observer.runner.Fleet.Machine(m).(Awaited)
-		awaited := tells && seen && state.Busy == "" && !resting[m.Name]
+		awaited := seen && state.Busy == "" && !resting[m.Name]
 
 		n.mu.Lock()
 		before := n.awaiting[m.Name]
@@ -114,7 +113,7 @@ func (n *news) follow(have cluster.Snapshot, resting map[string]bool) {
 
 		n.forget(m.Name, before)
 
-		if awaited {
+		if api, tells := n.observer.runner.Fleet.Machine(m).(Awaited); awaited && tells {
 			n.await(m, api, state)
 		}
 	}
