@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ type parts [3]time.Duration
 // talosop does for it alone, and by runs of a CLI from start to end, refresh and plan included, beside runs of the CLI
 // for a resource that needs no cluster. Nobody waits for pods; a removal waits until all objects are gone, which that
 // by helm does not.
-func addon(tb testing.TB) []figure {
+func addon(tb testing.TB, _ int) []figure {
 	tb.Helper()
 
 	cluster := kubetest.NewCluster(tb)
@@ -151,18 +150,12 @@ func (r *releases) measure(ways ...func() parts) (medians []parts) {
 }
 
 // medianOf each part of lives.
-func medianOf(lives []parts) (median parts) {
-	for part := range median {
-		var all []time.Duration
-		for _, l := range lives {
-			all = append(all, l[part])
-		}
-
-		slices.Sort(all)
-		median[part] = all[len(all)/2]
+func medianOf(lives []parts) (medians parts) {
+	for part := range medians {
+		medians[part] = median(lives, func(l parts) time.Duration { return l[part] })[part]
 	}
 
-	return median
+	return medians
 }
 
 // timed is how long each of three things takes.
@@ -261,10 +254,7 @@ func (r *releases) runs(resource, changed string) (l parts) {
 	w := clitest.NewWorkspace(r.tb, clitest.Any(r.tb))
 	w.Setenv("TF_LOG", "")
 
-	write := func(resource string) {
-		w.Write("main.tf", "terraform {\n  required_providers {\n    talosop = { source = \"talosop/talosop\" }\n  }\n}\n\n"+
-			resource)
-	}
+	write := func(resource string) { w.Write("main.tf", required+resource) }
 
 	write(resource)
 	w.Init()

@@ -42,13 +42,13 @@ var benchmarks = []struct {
 	always, bySize bool
 	run            func(tb testing.TB, size int) []figure
 }{
-	{"create", true, false, func(tb testing.TB, _ int) []figure { return create(tb) }},
-	{"roll", true, false, func(tb testing.TB, _ int) []figure { return roll(tb) }},
+	{"create", true, false, create},
+	{"roll", true, false, roll},
 	{"noop", true, true, noop},
 	{"growth", false, true, growth},
 	{"peer", false, true, peer},
 	{"start", false, false, start},
-	{"addon", true, false, func(tb testing.TB, _ int) []figure { return addon(tb) }},
+	{"addon", true, false, addon},
 }
 
 func main() {

@@ -26,7 +26,7 @@ func slow() timing.Delays {
 
 // create measures an apply of 3 control planes and 5 workers, from the start of
 // the CLI to its end, against the critical path of the machines' delays.
-func create(tb testing.TB) []figure {
+func create(tb testing.TB, _ int) []figure {
 	tb.Helper()
 
 	delays := slow()
@@ -51,7 +51,7 @@ const (
 
 // roll measures the upgrade of 50 workers of which a fifth may be out of service, from
 // the start of the CLI to its end, against the waves that takes.
-func roll(tb testing.TB) []figure {
+func roll(tb testing.TB, _ int) []figure {
 	tb.Helper()
 
 	delays := slow()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -83,11 +84,11 @@ const peerRounds = 3
 func peer(tb testing.TB, size int) []figure {
 	tb.Helper()
 
-	program := clitest.Asset(tb, "terraform-provider-talos")
-	sides := []func(testing.TB, *clitest.Workspace){
-		func(_ testing.TB, w *clitest.Workspace) { w.Write("main.tf", clusterConfig) },
-		func(_ testing.TB, w *clitest.Workspace) {
-			w.AddProvider("siderolabs/talos", "0.12.0", program)
+	program := clitest.Asset(tb, officialProgram)
+	sides := []func(*clitest.Workspace){
+		func(w *clitest.Workspace) { w.Write("main.tf", clusterConfig) },
+		func(w *clitest.Workspace) {
+			addOfficial(w, program)
 			w.Write("main.tf", peerConfig)
 		},
 	}
@@ -106,7 +107,7 @@ func peer(tb testing.TB, size int) []figure {
 	var figures []figure
 
 	for _, name := range []string{"create", "no-op plan", "another sysctl"} {
-		ours, theirs := median(measured[name][0]), median(measured[name][1])
+		ours, theirs := median(measured[name][0], wallOf), median(measured[name][1], wallOf)
 		figures = append(figures, figure{
 			measure: fmt.Sprintf("%d machines: %s, beside the official provider", size, name),
 			value: fmt.Sprintf("%.1f s to %.1f s: %.2f; processor %.1f s to %.1f s; connections %d to %d; calls %d to %d",
@@ -119,7 +120,7 @@ func peer(tb testing.TB, size int) []figure {
 }
 
 // lifeOn creates a cluster on machines of its own, plans nothing and changes one setting.
-func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace)) map[string]took {
+func lifeOn(tb testing.TB, size int, write func(*clitest.Workspace)) map[string]took {
 	tb.Helper()
 
 	delays := timing.TestDelays()
@@ -137,7 +138,7 @@ func lifeOn(tb testing.TB, size int, write func(testing.TB, *clitest.Workspace))
 
 	w := clitest.NewWorkspace(tb, clitest.Any(tb))
 	w.Setenv("TF_LOG", "")
-	write(tb, w)
+	write(w)
 
 	site := newVariables(tb, s, size)
 	measure := func(command ...string) took {
@@ -174,8 +175,19 @@ func settle(tb testing.TB, s *sim.Simulator) {
 	}
 }
 
-func median(all []took) took {
-	slices.SortFunc(all, func(a, b took) int { return int(a.wall - b.wall) })
+// officialProgram is the official provider among the programs of the tests.
+const officialProgram = "terraform-provider-talos"
+
+// addOfficial has a workspace install the official provider, too.
+func addOfficial(w *clitest.Workspace, program string) {
+	w.AddProvider("siderolabs/talos", "0.12.0", program)
+}
+
+func wallOf(t took) time.Duration { return t.wall }
+
+// median is the one in the middle by a time that each of them took.
+func median[T any](all []T, by func(T) time.Duration) T {
+	all = slices.SortedFunc(slices.Values(all), func(a, b T) int { return cmp.Compare(by(a), by(b)) })
 
 	return all[len(all)/2]
 }

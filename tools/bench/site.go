@@ -19,12 +19,14 @@ type site struct {
 	config    string
 }
 
-const head = `terraform {
+const required = `terraform {
   required_providers {
     talosop = { source = "talosop/talosop" }
   }
 }
+`
 
+const head = required + `
 resource "talosop_secrets" "bench" {
   deletion_protection = false
 }
