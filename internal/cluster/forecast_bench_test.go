@@ -85,3 +85,22 @@ func BenchmarkForecastKubernetes(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPreflight is the last look before one of fifty workers that are cordoned goes out of service.
+func BenchmarkPreflight(b *testing.B) {
+	want, recorded := fleet(500, cluster.Budget{Percent: 20})
+	model := cluster.Assume(want, recorded)
+	have := cluster.Snapshot{Machines: model.Machines, Etcd: model.Etcd, Kubernetes: model.Kubernetes}
+
+	for i := range have.Kubernetes.Nodes[450:] {
+		have.Kubernetes.Nodes[450+i].Cordoned, have.Kubernetes.Nodes[450+i].Unschedulable = true, true
+	}
+
+	step := cluster.Upgrade{Machine: "w-480"}
+
+	for b.Loop() {
+		if reason := cluster.Preflight(want, have, cluster.DefaultPolicy(), step); reason != "" {
+			b.Fatal(reason)
+		}
+	}
+}

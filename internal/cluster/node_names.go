@@ -128,7 +128,7 @@ func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
 	own := cmp.Or(have.Machines[m.Name].NodeName, m.NodeName) == node.Name ||
 		slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, m.Address) })
 
-	if own || isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
+	if own || nodesOf(slices.Concat(want.Machines, want.Removed), have)[node.Name] {
 		return ""
 	}
 

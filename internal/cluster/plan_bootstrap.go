@@ -43,17 +43,10 @@ func OtherNodes(want Spec, have Snapshot) []Node {
 		return nil
 	}
 
+	own := nodesOf(want.Known(), have)
+
 	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
-		func(node Node) bool { return !node.ControlPlane || isNodeOf(want.Known(), have, node) })
-}
-
-// isNodeOf reports whether a node is that of one of the machines.
-func isNodeOf(machines []Machine, have Snapshot, node Node) bool {
-	return slices.ContainsFunc(machines, func(m Machine) bool {
-		own, registered := have.NodeOf(m)
-
-		return registered && own.Name == node.Name || m.NodeName == node.Name
-	})
+		func(node Node) bool { return !node.ControlPlane || own[node.Name] })
 }
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored

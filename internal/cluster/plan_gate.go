@@ -144,7 +144,7 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 // run was interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
 func leftBehind(want Spec, have Snapshot, node Node) bool {
 	if !node.ControlPlane || node.Ready || !have.Etcd.Known ||
-		isNodeOf(slices.Concat(want.Machines, want.Removed), have, node) {
+		nodesOf(slices.Concat(want.Machines, want.Removed), have)[node.Name] {
 		return false
 	}
 
@@ -169,17 +169,19 @@ const othersCordon = time.Hour
 // machine did not come back from what another resource did to it, so the rollout stops
 // here, too.
 func cordonedElsewhere(want Spec, have Snapshot) string {
+	own := nodesOf(want.Known(), have)
+
 	for _, node := range have.Kubernetes.Nodes {
 		since := node.CordonedAt
 		if since.IsZero() {
 			since = node.UnschedulableSince
 		}
 
-		if !node.HeldBack() || !since.IsZero() && have.Time.Sub(since) > othersCordon || leftBehind(want, have, node) {
+		if !node.HeldBack() || own[node.Name] || !since.IsZero() && have.Time.Sub(since) > othersCordon {
 			continue
 		}
 
-		if !isNodeOf(want.Known(), have, node) {
+		if !leftBehind(want, have, node) {
 			return cordonOf(node, since)
 		}
 	}
