@@ -9,8 +9,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
@@ -21,7 +19,7 @@ import (
 var version = "dev"
 
 func main() {
-	debug := flag.Bool("debug", false, "serve for a debugger instead of a CLI")
+	debug := flag.Bool("debug", false, "serve for a debugger instead of a CLI; it logs when TF_LOG is set")
 	asked := flag.Bool("version", false, "print the version and end")
 	flag.Parse()
 
@@ -36,11 +34,13 @@ func main() {
 	// tflog's.
 	log.SetOutput(io.Discard)
 
+	if !provider.Logged(os.Environ()) {
+		quiet()
+	}
+
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())
-	} else if !logged(os.Environ()) {
-		quiet()
 	}
 
 	err := tf6server.Serve("registry.terraform.io/talosop/talosop", provider.NewServer(version), options...)
@@ -48,15 +48,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// logged is whether the CLI that began this process keeps logs: its environment has what it was asked for.
-func logged(environment []string) bool {
-	return slices.ContainsFunc(environment, func(entry string) bool {
-		name, value, _ := strings.Cut(entry, "=")
-
-		return strings.HasPrefix(name, "TF_LOG") && value != ""
-	})
 }
 
 // quiet ends the logs of the libraries, which write a line for each step of each value, down to the level trace, unless

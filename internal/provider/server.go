@@ -41,12 +41,13 @@ type served interface {
 	tfprotov6.ListResourceServer
 }
 
-// keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic.
+// keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic. All
+// requests pass here, so that it also takes away the loggers that nobody reads.
 func keeping[Request, Response any](
 	ctx context.Context, request Request, serve func(context.Context, Request) (*Response, error), name string,
 	fallback func([]*tfprotov6.Diagnostic) *Response,
 ) (response *Response, err error) {
-	panicked := panics.Call(func() { response, err = serve(ctx, request) })
+	panicked := panics.Call(func() { response, err = serve(withoutLoggers(ctx), request) })
 	if panicked == nil {
 		return response, err
 	}

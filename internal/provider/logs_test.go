@@ -1,0 +1,55 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestLogged_whenTheCLIIsAskedForLogs(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		environment []string
+		want        bool
+	}{
+		{nil, false},
+		{[]string{"HOME=/root", "TF_CLI_ARGS=-no-color"}, false},
+		{[]string{"TF_LOG="}, false},
+		{[]string{"TF_LOG=debug"}, true},
+		{[]string{"TF_LOG_PROVIDER=trace"}, true},
+		{[]string{"TF_LOG_SDK_FRAMEWORK=warn"}, true},
+	} {
+		if got := Logged(c.environment); got != c.want {
+			t.Errorf("with %q: %t, want %t", c.environment, got, c.want)
+		}
+	}
+}
+
+// What a request of a run without logs is served with has none of its values, and ends with it, for its reason.
+func TestWithoutLoggers_endsWithTheRequest(t *testing.T) {
+	t.Setenv("TF_LOG", "")
+
+	type key struct{}
+
+	request, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "logger"))
+	served := withoutLoggers(request)
+
+	if served.Value(key{}) != nil || served.Err() != nil {
+		t.Errorf("it has %v, and ended with %v", served.Value(key{}), served.Err())
+	}
+
+	reason := errors.New("the CLI was interrupted")
+	cancel(reason)
+	<-served.Done()
+
+	if !errors.Is(context.Cause(served), reason) {
+		t.Errorf("it ended with %v", context.Cause(served))
+	}
+
+	t.Setenv("TF_LOG", "trace")
+
+	if logged := withoutLoggers(request); logged != request {
+		t.Error("the loggers are gone although the CLI keeps logs")
+	}
+}
