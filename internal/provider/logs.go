@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Logged is whether the CLI that began this process keeps logs: its environment has what it was asked for.
+// Logged is whether the CLI that began this process keeps logs: its environment has the level that it was asked for. A
+// path alone makes none, nor does the level OFF.
 func Logged(environment []string) bool {
 	return slices.ContainsFunc(environment, func(entry string) bool {
 		name, value, _ := strings.Cut(entry, "=")
 
-		return strings.HasPrefix(name, "TF_LOG") && value != ""
+		return strings.HasPrefix(name, "TF_LOG") && name != "TF_LOG_PATH" && value != "" && !strings.EqualFold(value, "off")
 	})
 }
 
