@@ -147,14 +147,14 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 // steps only when the plan did not come to an end in as many rounds as any plan takes, which is a
 // bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
-	want = want.ordered().afterControlPlanes(have)
+	want = want.Ordered().afterControlPlanes(have)
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
 func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
-	want = want.ordered()
+	want = want.Ordered()
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
 }

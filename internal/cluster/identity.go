@@ -103,7 +103,7 @@ func namesByUUID(want Spec, have Snapshot) map[string][]string {
 func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 	machines := maps.Clone(s.Machines)
 
-	for _, m := range Mismatches(want.ordered(), s) {
+	for _, m := range Mismatches(want.Ordered(), s) {
 		known := m.Kind == SameHardware && m.Machine.UUID != ""
 		if m.State.Answers() && !known && machines[m.Machine.Name].Access != Foreign {
 			machines[m.Machine.Name] = MachineState{Access: Foreign, Cause: m.String()}

@@ -16,16 +16,11 @@ type waitingMachine struct{ machine, predecessor Machine }
 // withoutWaiting is the spec without the machines that cannot join yet, because one that is removed still has their
 // name. To all rules they are wanted once it is out, so that the change is a removal first and then a join.
 func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
-	var (
-		wanted  []Machine
-		waiting []waitingMachine
-	)
+	waiting := map[string]Machine{} // their predecessors
 
 	for _, m := range s.Machines {
 		if predecessor, waits := namesake(s, have, m, p); waits {
-			waiting = append(waiting, waitingMachine{machine: m, predecessor: predecessor})
-		} else {
-			wanted = append(wanted, m)
+			waiting[m.Name] = predecessor
 		}
 	}
 
@@ -33,11 +28,21 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 		return s
 	}
 
-	slices.SortStableFunc(waiting, func(a, b waitingMachine) int { return cmp.Compare(a.machine.Role, b.machine.Role) })
+	wanted := make([]Machine, 0, len(s.Machines))
 
-	s.Machines, s.waiting, s.order = wanted, waiting, nil
+	for _, m := range s.Machines {
+		if predecessor, waits := waiting[m.Name]; waits {
+			s.waiting = append(s.waiting, waitingMachine{machine: m, predecessor: predecessor})
+		} else {
+			wanted = append(wanted, m)
+		}
+	}
 
-	return s.ordered()
+	slices.SortStableFunc(s.waiting, func(a, b waitingMachine) int { return cmp.Compare(a.machine.Role, b.machine.Role) })
+
+	s.Machines, s.order = wanted, nil
+
+	return s.Ordered()
 }
 
 // namesake is the removed machine that still runs the node, or has the etcd member, of the name that a machine which is

@@ -76,18 +76,18 @@ func (s Spec) withoutOthers(have Snapshot) Spec {
 	s.Removed, s.order = own, nil
 	s.OtherControlPlanes = append(s.OtherControlPlanes[:len(s.OtherControlPlanes):len(s.OtherControlPlanes)], others...)
 
-	return s.ordered()
+	return s.Ordered()
 }
 
 // withoutOthersOf is withoutOthers for a teardown, in which all machines of the spec go.
 func (s Spec) withoutOthersOf(have Snapshot) Spec {
 	going := s
 	going.Machines, going.Removed, going.order = nil, s.Machines, nil
-	going = going.ordered().withoutOthers(have)
+	going = going.Ordered().withoutOthers(have)
 
 	s.Machines, s.OtherControlPlanes, s.order = going.Removed, going.OtherControlPlanes, nil
 
-	return s.ordered()
+	return s.Ordered()
 }
 
 // holdUntilOwned holds the removal of members until Kubernetes has said whether another resource owns them, but not for

@@ -18,7 +18,7 @@ import (
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	have = have.indexed()
-	want = want.ordered().withoutOthers(have).withoutWaiting(have, p).withoutScaledIn(have)
+	want = want.Ordered().withoutOthers(have).withoutWaiting(have, p).withoutScaledIn(have)
 
 	decide(want, have, p, &d)
 	d.holdOutside(want, have)

@@ -15,7 +15,7 @@ import "slices"
 // A machine that another resource owns is left alone (see [OwnedByOther]). With
 // Spec.Protected the end of the cluster is refused.
 func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
-	want = want.ordered().withoutOthers(have)
+	want = want.Ordered().withoutOthers(have)
 
 	if len(want.Removed) == 0 {
 		return Decision{}
@@ -39,7 +39,7 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 
 	// With the control plane the Node objects go, too.
 	p.KeepNodes = othersWiped || len(want.removed(ControlPlane)) > 0
-	want.Machines, want.Removed = want.Removed, nil
+	want.Machines, want.Removed, want.order = want.Removed, nil, nil
 
 	d := PlanTeardown(want, have, p)
 
@@ -139,7 +139,7 @@ func withoutEtcdData(want Spec, have Snapshot) bool {
 func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []Step, last Decision) {
 	const other = "another control plane"
 
-	want = want.ordered()
+	want = want.Ordered()
 
 	have := Assume(want, recorded)
 

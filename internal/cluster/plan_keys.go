@@ -96,7 +96,7 @@ func (k keyPlan) moves(m Machine, next rotation.Keys) string {
 // KeysPending names the machines of others for which machines of the spec do not carry the wanted keys yet; none while
 // the spec itself has something to do about it, or nothing is left to be done.
 func KeysPending(want Spec, have Snapshot) []string {
-	want, have = want.ordered(), have.indexed()
+	want, have = want.Ordered(), have.indexed()
 	k := planKeys(want, have)
 
 	for _, m := range want.all() {
@@ -116,7 +116,7 @@ func KeysPending(want Spec, have Snapshot) []string {
 func HoldersOf(want Spec, have Snapshot) rotation.Cluster {
 	want.OtherHolders = nil
 
-	return slices.DeleteFunc(holders(want.ordered(), have.indexed()), func(h rotation.Holder) bool {
+	return slices.DeleteFunc(holders(want.Ordered(), have.indexed()), func(h rotation.Holder) bool {
 		_, own := want.Find(h.Name)
 
 		return own

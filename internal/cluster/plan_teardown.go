@@ -19,7 +19,7 @@ import (
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
-	want = want.ordered().withoutOthersOf(have)
+	want = want.Ordered().withoutOthersOf(have)
 
 	if refuseLockedRemoval(want.Machines, &d); len(d.Refusals) > 0 {
 		return d

@@ -7,7 +7,7 @@ import "slices"
 // effect lie the pull of an image, a drain and an installer, and what was well may be
 // gone by then. have is an observation made after all of that.
 func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
-	want, have = want.ordered(), have.indexed()
+	want, have = want.Ordered(), have.indexed()
 
 	m, ok := want.Find(step.On())
 	want = want.withoutWaiting(have, p).withoutScaledIn(have)

@@ -61,7 +61,7 @@ func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState)
 func Unowned(want Spec, have Snapshot) []EtcdMember {
 	var peers []EtcdMember
 
-	want = want.ordered()
+	want = want.Ordered()
 
 	for _, member := range have.Etcd.Members {
 		if name, _ := ownerOf(want, have, member); name == PeerName(member) {

@@ -199,9 +199,10 @@ type order struct {
 	wanted, givenUp map[Role][]Machine
 }
 
-// ordered is the spec with its machines in order, control planes first and each role by
-// name, so that they are sorted once in a plan or a forecast and not in every rule.
-func (s Spec) ordered() Spec {
+// Ordered is the spec with its machines in order, control planes first and each role by
+// name, so that they are sorted once in a run, a plan or a forecast and not in every rule. The machines of such a spec
+// are not changed any more.
+func (s Spec) Ordered() Spec {
 	if s.order != nil {
 		return s
 	}
@@ -218,13 +219,13 @@ func (s Spec) ordered() Spec {
 }
 
 // sorted returns the machines of a role ordered by name.
-func (s Spec) sorted(role Role) []Machine { return s.ordered().order.wanted[role] }
+func (s Spec) sorted(role Role) []Machine { return s.Ordered().order.wanted[role] }
 
 // removed returns the machines of a role that are given up, ordered by name.
-func (s Spec) removed(role Role) []Machine { return s.ordered().order.givenUp[role] }
+func (s Spec) removed(role Role) []Machine { return s.Ordered().order.givenUp[role] }
 
 // all returns every wanted machine, control planes first, each role ordered by name.
-func (s Spec) all() []Machine { return s.ordered().order.all }
+func (s Spec) all() []Machine { return s.Ordered().order.all }
 
 // Known returns every machine that is observed: those that are wanted, those that are
 // given up, the other control planes, and those that are only upgraded.

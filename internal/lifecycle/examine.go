@@ -23,7 +23,7 @@ func (r *Runner) Examine(ctx context.Context, want cluster.Spec) cluster.Snapsho
 		nodes, _ = o.askKubernetes(ctx)
 	}
 
-	o.askOnce(ctx, want.Known())
+	o.askOnce(ctx, o.known)
 
 	have := o.snapshot()
 	etcd := o.listed(ctx, have)

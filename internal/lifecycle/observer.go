@@ -30,6 +30,7 @@ const (
 type observer struct {
 	runner *Runner
 	want   cluster.Spec
+	known  []cluster.Machine // those of want
 	// slots are taken by those that are asked, silent by those that were silent before.
 	slots, silent chan struct{}
 
@@ -67,7 +68,7 @@ type question struct {
 
 func newObserver(r *Runner, want cluster.Spec) *observer {
 	return &observer{
-		runner: r, want: want,
+		runner: r, want: want, known: slices.Clip(want.Known()),
 		slots:  make(chan struct{}, atOnce),
 		silent: make(chan struct{}, silentAtOnce),
 		states: map[string]cluster.MachineState{},
@@ -286,7 +287,7 @@ func (o *observer) machines() []cluster.Machine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return append(o.want.Known(), o.peers...)
+	return append(o.known, o.peers...)
 }
 
 // machine finds one of them by its name.
@@ -524,7 +525,7 @@ func (o *observer) snapshot() cluster.Snapshot {
 
 	have.Kubernetes.Manifests = o.manifests
 
-	for _, m := range o.want.Known() {
+	for _, m := range o.known {
 		if s, asked := have.Machines[m.Name]; asked && o.runner.Claimed != nil {
 			m.UUID = cmp.Or(s.UUID, m.UUID)
 			s.Claimed = o.runner.Claimed(m)

@@ -79,6 +79,7 @@ type Result struct {
 // planner refuses. It is idempotent: run again, it goes on where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
 	ends, _ := ctx.Deadline()
+	want = want.Ordered()
 
 	result, err := r.run(ctx, want, func(have cluster.Snapshot) cluster.Decision {
 		if r.Window != nil {

@@ -67,7 +67,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 
 	// A peer that became a machine of the spec is asked under that name, and its last word
 	// as a peer is out of date.
-	for _, m := range append(o.want.Known(), o.peers...) {
+	for _, m := range append(o.known, o.peers...) {
 		if view, seen := o.views[m.Name]; seen {
 			have.Etcd.Views[view.Member] = view
 

@@ -70,7 +70,7 @@ func newWork(r *Runner, want cluster.Spec) *work {
 	ending := make(chan struct{})
 
 	return &work{
-		runner: r, want: want,
+		runner: r, want: want.Ordered(),
 		running:  map[string]cluster.Step{},
 		ended:    make(chan outcome, len(want.Known())),
 		finished: map[string]decided{},
