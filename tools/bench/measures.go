@@ -67,7 +67,9 @@ func roll(tb testing.TB, _ int) []figure {
 	away := most()
 
 	budget := rolled * share / 100
-	wave := delays.Pull + delays.Upgrade + delays.Shutdown + delays.Reboot + delays.Boot + delays.NodeReady
+	// The kubelet of a machine takes as long to find its node after each boot as to register it after the first.
+	wave := delays.Pull + delays.Upgrade + delays.Shutdown + delays.Reboot + delays.Boot +
+		delays.NodeRegister + delays.NodeReady
 	ideal := time.Duration((rolled+budget-1)/budget) * wave
 
 	return []figure{
