@@ -52,6 +52,61 @@ resource "talosop_cluster" "this" {
 }
 `
 
+// machinesConfig is the same cluster with a talosop_machine for each machine. Workers depend on the control planes, which
+// would have to wait for one of the places that are taken by workers that wait for them.
+const machinesConfig = head + `
+variable "endpoint" { type = string }
+variable "control_planes" { type = map(string) }
+variable "workers" { type = map(string) }
+variable "sysctl" { type = string }
+
+variable "talos_version" {
+  type    = string
+  default = "v1.13.0"
+}
+
+locals {
+  cluster = {
+    name               = "bench"
+    endpoint           = var.endpoint
+    secrets            = talosop_secrets.bench.bundle
+    talos_endpoints    = values(var.control_planes)
+    kubernetes_version = "v1.35.2"
+    version_contract   = "v1.13"
+  }
+
+  config_patches = [yamlencode({ machine = { sysctls = { "net.core.somaxconn" = var.sysctl } } })]
+}
+
+resource "talosop_machine" "control_plane" {
+  for_each = var.control_planes
+
+  cluster             = local.cluster
+  name                = each.key
+  role                = "controlplane"
+  address             = each.value
+  bootstrap           = each.key == "cp-1"
+  talos_version       = var.talos_version
+  install             = { disk = "/dev/sda" }
+  deletion_protection = false
+  config_patches      = local.config_patches
+}
+
+resource "talosop_machine" "worker" {
+  for_each   = var.workers
+  depends_on = [talosop_machine.control_plane]
+
+  cluster             = local.cluster
+  name                = each.key
+  role                = "worker"
+  address             = each.value
+  talos_version       = var.talos_version
+  install             = { disk = "/dev/sda" }
+  deletion_protection = false
+  config_patches      = local.config_patches
+}
+`
+
 // variables are what such a configuration says of a site.
 type variables struct {
 	tb testing.TB
@@ -117,29 +172,10 @@ type life struct {
 func growth(tb testing.TB, size int) []figure {
 	tb.Helper()
 
-	delays := timing.TestDelays()
-	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), size: size}
-	site := newVariables(tb, l.sim, size)
-
-	l.workspace = clitest.NewWorkspace(tb, clitest.Any(tb))
-	l.workspace.Setenv("TF_LOG", "")
-	l.workspace.Write("main.tf", clusterConfig)
-	site.write(l.workspace)
-	l.workspace.Init()
-
-	l.measure("create", "apply", "-auto-approve")
-	l.measure("no-op plan", "plan", "-detailed-exitcode")
-
-	site.Sysctl = "2"
-	site.write(l.workspace)
-	l.measure("another sysctl on each, at once", "apply", "-auto-approve")
-
-	more := max(1, size/10)
-	maps.Copy(site.Workers, addresses(tb, l.sim, "more", more))
-	site.write(l.workspace)
-
-	l.size += more
-	l.measure(fmt.Sprintf("growth by %d", more), "apply", "-auto-approve")
+	l, site := newLife(tb, size, clusterConfig)
+	l.begin(site)
+	l.repair(min(10, size/10))
+	l.grow(site, max(1, size/10))
 
 	site.TalosVersion = newer
 	site.write(l.workspace)
@@ -147,6 +183,74 @@ func growth(tb testing.TB, size int) []figure {
 	l.measure("destroy", "destroy", "-auto-approve")
 
 	return l.figures
+}
+
+// eachMachine is growth of as many talosop_machine, which are upgraded one by one and have no pools.
+func eachMachine(tb testing.TB, size int) []figure {
+	tb.Helper()
+
+	l, site := newLife(tb, size, machinesConfig)
+	l.begin(site)
+	l.repair(min(10, size/10))
+	l.grow(site, max(1, size/10))
+	l.measure("destroy", "destroy", "-auto-approve")
+
+	return l.figures
+}
+
+// newLife makes a site, and a workspace with a configuration for it.
+func newLife(tb testing.TB, size int, config string) (*life, *variables) {
+	tb.Helper()
+
+	delays := timing.TestDelays()
+	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), size: size}
+
+	l.workspace = clitest.NewWorkspace(tb, clitest.Any(tb))
+	l.workspace.Setenv("TF_LOG", "")
+	l.workspace.Write("main.tf", config)
+
+	return l, newVariables(tb, l.sim, size)
+}
+
+// begin creates the cluster, plans nothing, and changes a setting of each machine.
+func (l *life) begin(site *variables) {
+	l.tb.Helper()
+
+	site.write(l.workspace)
+	l.workspace.Init()
+	l.measure("create", "apply", "-auto-approve")
+	l.measure("no-op plan", "plan", "-detailed-exitcode")
+
+	site.Sysctl = "2"
+	site.write(l.workspace)
+	l.measure("another sysctl on each, at once", "apply", "-auto-approve")
+}
+
+// repair wipes workers, and has an apply bring them back.
+func (l *life) repair(wiped int) {
+	l.tb.Helper()
+
+	for i := range wiped {
+		m := l.sim.Machine(fmt.Sprintf("worker-%d", i+1))
+		m.Wipe()
+		m.PowerOn()
+
+		if err := m.AwaitStage(l.tb.Context(), sim.StageMaintenance); err != nil {
+			l.tb.Fatal(err)
+		}
+	}
+
+	l.measure(fmt.Sprintf("repair of %d that were wiped", wiped), "apply", "-auto-approve")
+}
+
+// grow adds workers.
+func (l *life) grow(site *variables, more int) {
+	l.tb.Helper()
+	maps.Copy(site.Workers, addresses(l.tb, l.sim, "more", more))
+	site.write(l.workspace)
+
+	l.size += more
+	l.measure(fmt.Sprintf("growth by %d", more), "apply", "-auto-approve")
 }
 
 // measure runs a command of the CLI, which has to end well, and adds what it took.

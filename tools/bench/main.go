@@ -9,8 +9,9 @@
 // Create is compared with the critical path of the machines' own delays, a rolling
 // upgrade with the waves that its budget allows, the life of an addon with that by
 // the real helm, a plan is measured in calls, wall time and the provider's peak
-// memory. growth is the life of one cluster by its size; peer and start have the
-// official provider beside, which `tools/testbed/build foreign` builds.
+// memory. growth is the life of one talosop_cluster by its size, machines that of as
+// many talosop_machine; peer and start have the official provider beside, which
+// `tools/testbed/build foreign` builds.
 package main
 
 import (
@@ -46,6 +47,7 @@ var benchmarks = []struct {
 	{"roll", true, false, roll},
 	{"noop", true, true, noop},
 	{"growth", false, true, growth},
+	{"machines", false, true, eachMachine},
 	{"peer", false, true, peer},
 	{"start", false, false, start},
 	{"addon", true, false, addon},
@@ -54,8 +56,8 @@ var benchmarks = []struct {
 func main() {
 	testing.Init()
 
-	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, peer, start or addon")
-	machines := flag.String("machines", "100,500", "sizes of the cluster in noop, growth and peer, separated by commas")
+	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, machines, peer, start or addon")
+	machines := flag.String("machines", "100,500", "sizes of the cluster in noop, growth, machines and peer, separated by commas")
 	flag.Parse()
 
 	// The harness runs acceptance tests; this program is one in that sense.

@@ -1,5 +1,5 @@
 import {
-  to = talosop_machine.prod["w-1"]
+  to = talosop_machine.worker["w-1"]
   identity = {
     cluster       = "prod"
     control_plane = ["10.0.0.11", "10.0.0.12", "10.0.0.13"]

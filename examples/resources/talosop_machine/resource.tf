@@ -10,6 +10,7 @@ resource "talosop_secrets" "prod" {}
 
 locals {
   control_planes = { for name, machine in var.machines : name => machine.address if machine.role == "controlplane" }
+  workers        = { for name, machine in var.machines : name => machine.address if machine.role == "worker" }
 
   # The cluster, described by hand. Where talosop_control_plane makes it, this is talosop_control_plane.prod.cluster.
   cluster = {
@@ -22,13 +23,13 @@ locals {
   }
 }
 
-resource "talosop_machine" "prod" {
-  for_each = var.machines
+resource "talosop_machine" "control_plane" {
+  for_each = local.control_planes
 
   cluster       = local.cluster
   name          = each.key
-  role          = each.value.role
-  address       = each.value.address
+  role          = "controlplane"
+  address       = each.value
   bootstrap     = each.key == "cp-1" # exactly one control plane begins etcd, the others join it
   talos_version = "v1.13.0"
   install       = { disk = "/dev/sda" }
@@ -39,4 +40,16 @@ resource "talosop_machine" "prod" {
       error_message = "${self.name} is ${self.phase}. Apply again to continue."
     }
   }
+}
+
+resource "talosop_machine" "worker" {
+  for_each   = local.workers
+  depends_on = [talosop_machine.control_plane] # else more than ten workers would take all places of an apply
+
+  cluster       = local.cluster
+  name          = each.key
+  role          = "worker"
+  address       = each.value
+  talos_version = "v1.13.0"
+  install       = { disk = "/dev/sda" }
 }

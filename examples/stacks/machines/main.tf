@@ -35,25 +35,26 @@ resource "talosop_secrets" "this" {
 }
 
 locals {
-  control_planes = { for name, machine in var.machines : name => machine.address if machine.role == "controlplane" }
+  control_planes = { for name, machine in var.machines : name => machine if machine.role == "controlplane" }
+  workers        = { for name, machine in var.machines : name => machine if machine.role == "worker" }
 
   # What the machines have to know of each other. talosop_cluster and talosop_control_plane export the same.
   cluster = {
     name               = "machines"
     endpoint           = var.endpoint
     secrets            = talosop_secrets.this.bundle
-    talos_endpoints    = values(local.control_planes) # all of them: they are asked before etcd begins, or ends
+    talos_endpoints    = values(local.control_planes)[*].address # all of them: they are asked before etcd begins, or ends
     kubernetes_version = "v1.36.3"
     version_contract   = "v1.13"
   }
 }
 
-resource "talosop_machine" "this" {
-  for_each = var.machines
+resource "talosop_machine" "control_plane" {
+  for_each = local.control_planes
 
   cluster             = local.cluster
   name                = each.key
-  role                = each.value.role
+  role                = "controlplane"
   address             = each.value.address
   bootstrap           = each.key == sort(keys(local.control_planes))[0] # exactly one begins etcd, the others join it
   talos_version       = each.value.talos_version
@@ -69,6 +70,29 @@ resource "talosop_machine" "this" {
   }
 }
 
+# Workers wait for a cluster. Without depends_on more than ten of them would take all places of an apply (-parallelism),
+# and the control planes that they wait for would not begin.
+resource "talosop_machine" "worker" {
+  for_each   = local.workers
+  depends_on = [talosop_machine.control_plane]
+
+  cluster             = local.cluster
+  name                = each.key
+  role                = "worker"
+  address             = each.value.address
+  talos_version       = each.value.talos_version
+  install             = { disk = each.value.disk }
+  config_patches      = [yamlencode({ machine = { nodeLabels = each.value.labels } })]
+  deletion_protection = var.deletion_protection
+
+  lifecycle {
+    postcondition {
+      condition     = self.phase == "Ready"
+      error_message = "${self.name} is ${self.phase}. Apply again to continue."
+    }
+  }
+}
+
 output "phases" {
-  value = { for name, machine in talosop_machine.this : name => machine.phase }
+  value = { for name, machine in merge(talosop_machine.control_plane, talosop_machine.worker) : name => machine.phase }
 }
