@@ -52,8 +52,8 @@ resource "talosop_cluster" "this" {
 }
 `
 
-// machinesConfig is the same cluster with a talosop_machine for each machine. Workers depend on the control planes, which
-// would have to wait for one of the places that are taken by workers that wait for them.
+// machinesConfig is the same cluster with a talosop_machine for each machine. Workers depend on the control planes,
+// which would have to wait for one of the places that are taken by workers that wait for them.
 const machinesConfig = head + `
 variable "endpoint" { type = string }
 variable "control_planes" { type = map(string) }

@@ -57,7 +57,7 @@ func main() {
 	testing.Init()
 
 	only := flag.String("only", "", "run only this benchmark: create, roll, noop, growth, machines, peer, start or addon")
-	machines := flag.String("machines", "100,500", "sizes of the cluster in noop, growth, machines and peer, separated by commas")
+	machines := flag.String("machines", "100,500", "sizes in noop, growth, machines and peer, separated by commas")
 	flag.Parse()
 
 	// The harness runs acceptance tests; this program is one in that sense.
