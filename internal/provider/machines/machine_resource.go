@@ -38,8 +38,7 @@ func (r *machineResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 			"one control plane.\n\nDestroying it takes the machine out of its cluster and resets it, unless `on_destroy` is " +
 			"`preserve`: see the guide on [renames and moves](../guides/renames-and-moves). Where machines are alike, " +
 			"`talosop_cluster`, `talosop_control_plane` and `talosop_worker` need fewer calls and order changes across " +
-			"their machines; a plan of `talosop_machine` sees one machine only. Workers depend on the control planes, as " +
-			"below: while they wait for a cluster, each takes one of the places of an apply (`-parallelism`, 10).",
+			"their machines; a plan of `talosop_machine` sees one machine only.",
 		Attributes: tf.WithTypes(oneMachineAttributes(ctx)),
 	}
 }
