@@ -116,6 +116,34 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 	}
 }
 
+// What the refresh of a plan saw of control planes the data sources of the same plan do not ask again.
+func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 1)
+	w := s.quickstart(t, clitest.Any(t), map[string]any{"deletion_protection": false})
+	w.MustRun("apply", "-auto-approve")
+	w.Write("health.tf", healthHCL)
+	w.MustRun("apply", "-auto-approve")
+	s.ForgetCalls()
+	expectNoChanges(t, w, "while all is well")
+
+	asked := map[string]int{} // the version is part of each look at a machine, once in a connection
+	for _, call := range s.CallsTo("Version") {
+		asked[call.Machine]++
+	}
+
+	for _, m := range s.Machines() {
+		if n := asked[m.Name()]; n != 1 {
+			t.Errorf("%s was asked %d times", m.Name(), n)
+		}
+	}
+
+	if healthy := w.Attribute(healthAddress, "healthy"); healthy != true {
+		t.Errorf("the cluster is %v", w.Attribute(healthAddress, "summary"))
+	}
+}
+
 // awaitReady waits until all machines work again.
 func (s *site) awaitReady(t *testing.T) {
 	t.Helper()

@@ -39,7 +39,7 @@ type examined struct {
 	authorities []clusterhealth.Certificate
 }
 
-// examine asks the control planes of a handle, the members of etcd and, if wanted, the
+// examine asks the control planes of a handle, unless this run refreshed them, the members of etcd and, if wanted, the
 // Kubernetes API, within a time.
 func examine(
 	ctx context.Context, m *providerdata.ProviderData, value types.Object, limits timeouts.Value, withNodes bool,
@@ -81,7 +81,7 @@ func examine(
 
 	defer c.Close()
 
-	r := &lifecycle.Runner{Fleet: providerdata.Fleet{Fleet: c.Machines}}
+	r := &lifecycle.Runner{Fleet: m.Sighted(bundle.Mark(), providerdata.Fleet{Fleet: c.Machines})}
 	if withNodes {
 		r.Kubernetes = c.API
 	}

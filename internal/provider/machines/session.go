@@ -114,6 +114,8 @@ func observe(
 	if exam != nil {
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)
 
+		m.KeepSightings(s.mark, s.want.Machines, have)
+
 		if exam.onHost, err = s.hostReport(ctx, begun); err != nil {
 			return cluster.Spec{}, cluster.Snapshot{}, err
 		}

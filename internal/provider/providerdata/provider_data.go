@@ -40,6 +40,7 @@ type ProviderData struct {
 	tunnels *containers.Tunnels
 	// Founders are the machines that runs of this process bootstrapped.
 	Founders *founders
+	sightings *sightings
 	// Progress is who follows the runs of the process.
 	Progress progress.Follower
 	// KubernetesTimeout is how long a Kubernetes API may take to answer before snapshots are taken
@@ -75,6 +76,7 @@ func NewProviderData() *ProviderData {
 		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),
 		Founders:          &founders{by: map[string]cluster.Machine{}},
+		sightings:         &sightings{by: map[string]map[string]cluster.MachineState{}},
 		tunnels:           &containers.Tunnels{},
 	}
 }

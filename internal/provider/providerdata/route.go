@@ -134,6 +134,10 @@ func (m *ProviderData) ClientsOf(
 ) (clients, error) {
 	p.Leaving = recorded.Former
 
+	if access.Kubernetes.All {
+		m.forgetSightings()
+	}
+
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
 	if err != nil {
 		return clients{}, err
