@@ -40,6 +40,7 @@ type ProviderData struct {
 	tunnels *containers.Tunnels
 	// Founders are the machines that runs of this process bootstrapped.
 	Founders *founders
+	// sightings are what refreshes of this run saw of control planes.
 	sightings *sightings
 	// Progress is who follows the runs of the process.
 	Progress progress.Follower

@@ -10,8 +10,8 @@ import (
 )
 
 // sightings are how control planes answered when a run last refreshed them, by the mark of the secrets of their cluster
-// and by their addresses: who looks at the cluster in the same run does not ask them again. The CLIs begin a process for
-// each run. It is safe for concurrent use.
+// and by their addresses: who looks at the cluster in the same run does not ask them again. The CLIs begin a process
+// for each run. It is safe for concurrent use.
 type sightings struct {
 	mu sync.Mutex
 	by map[string]map[string]cluster.MachineState
