@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
@@ -251,8 +250,7 @@ func (r *releases) byCLIAlone() parts {
 func (r *releases) runs(resource, changed string) (l parts) {
 	r.tb.Helper()
 
-	w := clitest.NewWorkspace(r.tb, clitest.Any(r.tb))
-	w.Setenv("TF_LOG", "")
+	w := newWorkspace(r.tb)
 
 	write := func(resource string) { w.Write("main.tf", required+resource) }
 

@@ -15,18 +15,23 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// clusterConfig is one talosop_cluster, by the variables of a site.
-const clusterConfig = head + `
+// siteVariables are what a configuration knows of a site.
+const siteVariables = `
 variable "endpoint" { type = string }
 variable "control_planes" { type = map(string) }
 variable "workers" { type = map(string) }
 variable "sysctl" { type = string }
+`
 
+const talosVersion = `
 variable "talos_version" {
   type    = string
   default = "v1.13.0"
 }
+`
 
+// clusterConfig is one talosop_cluster, by the variables of a site.
+const clusterConfig = head + siteVariables + talosVersion + `
 resource "talosop_cluster" "this" {
   mode                   = "metal"
   name                   = "bench"
@@ -54,17 +59,7 @@ resource "talosop_cluster" "this" {
 
 // machinesConfig is the same cluster with a talosop_machine for each machine. Workers depend on the control planes,
 // which would have to wait for one of the places that are taken by workers that wait for them.
-const machinesConfig = head + `
-variable "endpoint" { type = string }
-variable "control_planes" { type = map(string) }
-variable "workers" { type = map(string) }
-variable "sysctl" { type = string }
-
-variable "talos_version" {
-  type    = string
-  default = "v1.13.0"
-}
-
+const machinesConfig = head + siteVariables + talosVersion + `
 locals {
   cluster = {
     name               = "bench"
@@ -172,10 +167,7 @@ type life struct {
 func growth(tb testing.TB, size int) []figure {
 	tb.Helper()
 
-	l, site := newLife(tb, size, clusterConfig)
-	l.begin(site)
-	l.repair(min(10, size/10))
-	l.grow(site, max(1, size/10))
+	l, site := grown(tb, size, clusterConfig)
 
 	site.TalosVersion = newer
 	site.write(l.workspace)
@@ -189,33 +181,21 @@ func growth(tb testing.TB, size int) []figure {
 func eachMachine(tb testing.TB, size int) []figure {
 	tb.Helper()
 
-	l, site := newLife(tb, size, machinesConfig)
-	l.begin(site)
-	l.repair(min(10, size/10))
-	l.grow(site, max(1, size/10))
+	l, _ := grown(tb, size, machinesConfig)
 	l.measure("destroy", "destroy", "-auto-approve")
 
 	return l.figures
 }
 
-// newLife makes a site, and a workspace with a configuration for it.
-func newLife(tb testing.TB, size int, config string) (*life, *variables) {
+// grown creates a cluster, plans nothing, changes a setting of each machine, repairs some and adds others.
+func grown(tb testing.TB, size int, config string) (*life, *variables) {
 	tb.Helper()
 
 	delays := timing.TestDelays()
-	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), size: size}
+	l := &life{tb: tb, sim: sim.ForTest(tb, sim.Options{Delays: &delays}), size: size, workspace: newWorkspace(tb)}
+	site := newVariables(tb, l.sim, size)
 
-	l.workspace = clitest.NewWorkspace(tb, clitest.Any(tb))
-	l.workspace.Setenv("TF_LOG", "")
 	l.workspace.Write("main.tf", config)
-
-	return l, newVariables(tb, l.sim, size)
-}
-
-// begin creates the cluster, plans nothing, and changes a setting of each machine.
-func (l *life) begin(site *variables) {
-	l.tb.Helper()
-
 	site.write(l.workspace)
 	l.workspace.Init()
 	l.measure("create", "apply", "-auto-approve")
@@ -224,6 +204,10 @@ func (l *life) begin(site *variables) {
 	site.Sysctl = "2"
 	site.write(l.workspace)
 	l.measure("another sysctl on each, at once", "apply", "-auto-approve")
+	l.repair(min(10, size/10))
+	l.grow(site, max(1, size/10))
+
+	return l, site
 }
 
 // repair wipes workers, and has an apply bring them back.

@@ -19,12 +19,7 @@ const peerConfig = `terraform {
     talos = { source = "siderolabs/talos" }
   }
 }
-
-variable "endpoint" { type = string }
-variable "control_planes" { type = map(string) }
-variable "workers" { type = map(string) }
-variable "sysctl" { type = string }
-
+` + siteVariables + `
 resource "talos_machine_secrets" "this" {
   talos_version = "v1.13"
 }
@@ -136,8 +131,7 @@ func lifeOn(tb testing.TB, size int, write func(*clitest.Workspace)) map[string]
 		}
 	}()
 
-	w := clitest.NewWorkspace(tb, clitest.Any(tb))
-	w.Setenv("TF_LOG", "")
+	w := newWorkspace(tb)
 	write(w)
 
 	site := newVariables(tb, s, size)

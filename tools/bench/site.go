@@ -70,12 +70,21 @@ resource "talosop_worker" "bench" {
 `, sim.DefaultTalosVersion, machines(tb, simulator, "worker", workers))
 	}
 
-	w := clitest.NewWorkspace(tb, clitest.Any(tb))
-	w.Setenv("TF_LOG", "")
+	w := newWorkspace(tb)
 	w.Write("main.tf", config.String())
 	w.Init()
 
 	return &site{sim: simulator, workspace: w, config: config.String()}
+}
+
+// newWorkspace is one whose runs keep no logs, which would be measured, too.
+func newWorkspace(tb testing.TB) *clitest.Workspace {
+	tb.Helper()
+
+	w := clitest.NewWorkspace(tb, clitest.Any(tb))
+	w.Setenv("TF_LOG", "")
+
+	return w
 }
 
 // upgradeWorkers writes a configuration in which the workers have another Talos.

@@ -65,8 +65,7 @@ func start(tb testing.TB, _ int) []figure {
 func schemaWorkspace(tb testing.TB, source string) *clitest.Workspace {
 	tb.Helper()
 
-	w := clitest.NewWorkspace(tb, clitest.Any(tb))
-	w.Setenv("TF_LOG", "")
+	w := newWorkspace(tb)
 	w.Write("main.tf", fmt.Sprintf("terraform {\n  required_providers {\n    one = { source = %q }\n  }\n}\n", source))
 
 	return w

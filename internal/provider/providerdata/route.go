@@ -134,7 +134,7 @@ func (m *ProviderData) ClientsOf(
 ) (clients, error) {
 	p.Leaving = recorded.Former
 
-	if access.Kubernetes.All {
+	if access.Kubernetes.All { // it changes the cluster, and may change its machines
 		m.forgetSightings()
 	}
 
