@@ -128,20 +128,34 @@ func TestAccClusterHealth_asksNobodyTwice(t *testing.T) {
 	s.ForgetCalls()
 	expectNoChanges(t, w, "while all is well")
 
-	asked := map[string]int{} // the version is part of each look at a machine, once in a connection
-	for _, call := range s.CallsTo("Version") {
-		asked[call.Machine]++
-	}
+	// The version is part of each look at a machine, once in a connection, and the status of each look at its member.
+	machines, members := s.timesAsked("Version"), s.timesAsked("EtcdStatus")
 
 	for _, m := range s.Machines() {
-		if n := asked[m.Name()]; n != 1 {
+		if n := machines[m.Name()]; n != 1 {
 			t.Errorf("%s was asked %d times", m.Name(), n)
+		}
+	}
+
+	for _, m := range s.controlPlane {
+		if n := members[m.Name()]; n != 1 {
+			t.Errorf("the member of %s was asked %d times", m.Name(), n)
 		}
 	}
 
 	if healthy := w.Attribute(healthAddress, "healthy"); healthy != true {
 		t.Errorf("the cluster is %v", w.Attribute(healthAddress, "summary"))
 	}
+}
+
+// timesAsked counts the calls to a method, by machine.
+func (s *site) timesAsked(method string) map[string]int {
+	times := map[string]int{}
+	for _, call := range s.CallsTo(method) {
+		times[call.Machine]++
+	}
+
+	return times
 }
 
 // awaitReady waits until all machines work again.

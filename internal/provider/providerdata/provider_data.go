@@ -40,7 +40,7 @@ type ProviderData struct {
 	tunnels *containers.Tunnels
 	// Founders are the machines that runs of this process bootstrapped.
 	Founders *founders
-	// sightings are what refreshes of this run saw of control planes.
+	// sightings are what this run saw of control planes.
 	sightings *sightings
 	// Progress is who follows the runs of the process.
 	Progress progress.Follower
@@ -77,7 +77,7 @@ func NewProviderData() *ProviderData {
 		secrets:           newSecretsUse(),
 		Hosts:             NewHosts(),
 		Founders:          &founders{by: map[string]cluster.Machine{}},
-		sightings:         &sightings{by: map[string]map[string]cluster.MachineState{}},
+		sightings:         &sightings{by: map[string]*sighting{}},
 		tunnels:           &containers.Tunnels{},
 	}
 }

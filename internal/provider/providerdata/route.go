@@ -119,12 +119,15 @@ type clients struct {
 	Machines *talos.Fleet
 	API      *kubernetes.Client
 	Route    Route
+	// done is called when they are no longer used.
+	done func()
 }
 
 func (c clients) Close() {
 	c.Machines.Close()
 	c.API.Close()
 	c.Route.Leave()
+	c.done()
 }
 
 // ClientsOf prepares them, with what an operation may do; close has to be called. It asks nobody.
@@ -134,8 +137,10 @@ func (m *ProviderData) ClientsOf(
 ) (clients, error) {
 	p.Leaving = recorded.Former
 
+	done := func() {}
 	if access.Kubernetes.All { // it changes the cluster, and may change its machines
-		m.forgetSightings()
+		done = m.sightings.forget
+		done()
 	}
 
 	way, err := m.RouteTo(ctx, p, recorded, bundle)
@@ -162,7 +167,7 @@ func (m *ProviderData) ClientsOf(
 		return clients{}, EndpointError{err}
 	}
 
-	return clients{machines, api, way}, nil
+	return clients{machines, api, way, done}, nil
 }
 
 // EndpointError is about the endpoint of the Kubernetes API, as it was written.
