@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgo "k8s.io/client-go/kubernetes"
@@ -49,7 +50,7 @@ func TestAccContainer_addonAndBackup(t *testing.T) {
 	plane.ready(t, config)
 	plane.expectEmpty(t, "after the create", config)
 
-	handle := plain(t, attributeOf(t, plane.state, "cluster"))
+	handle := attributeOf(t, plane.state, "cluster")
 
 	takesAddon(t, drive(addonResourceType), handle, s.inside(t, secrets, "dev-cp-0-0"))
 	takesBackups(t, drive("talosop_etcd_backup"), handle)
@@ -79,7 +80,7 @@ func (s *hostSite) inside(t *testing.T, secrets, pod string) clientgo.Interface 
 }
 
 // takesAddon is the life of an addon.
-func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
+func takesAddon(t *testing.T, d *driven, handle tftypes.Value, api clientgo.Interface) {
 	t.Helper()
 
 	chart := filepath.Join(t.TempDir(), "echo-1.0.0.tgz")
@@ -111,7 +112,7 @@ func takesAddon(t *testing.T, d *driven, handle any, api clientgo.Interface) {
 }
 
 // takesBackups is the life of a backup.
-func takesBackups(t *testing.T, d *driven, handle any) {
+func takesBackups(t *testing.T, d *driven, handle tftypes.Value) {
 	t.Helper()
 
 	folder := t.TempDir()

@@ -268,7 +268,7 @@ func (w *walker) listsNodes(t *testing.T) {
 	t.Helper()
 
 	typ := schemas(t).EphemeralResourceSchemas["talosop_kubeconfig"].ValueType()
-	config := valueOf(t, typ, configuration{"cluster": plain(t, attributeOf(t, w.state, "cluster"))})
+	config := valueOf(t, typ, configuration{"cluster": attributeOf(t, w.state, "cluster")})
 
 	opened, err := w.Server.OpenEphemeralResource(t.Context(),
 		&tfprotov6.OpenEphemeralResourceRequest{TypeName: "talosop_kubeconfig", Config: dynamic(t, config)})

@@ -96,7 +96,7 @@ func testBackupSwept(t *testing.T, b *backups) {
 
 		ctx, taking, err := (&etcdbackup.Resource{
 			ConfiguredResource: providerdata.ConfiguredResource{ProviderData: quickProviderData()}}).Prepare(t.Context(),
-			b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.HandleModel{Name: types.StringValue("test")}, bundle)
+			b.Pool(), storepkg.Place{Folder: folder}, clusterhandle.AccessModel{Name: types.StringValue("test")}, bundle)
 		must(t, err)
 
 		swept := &sweeping{Store: taking.Archive.Store, Archive: taking.Archive, times: test.sweeps}

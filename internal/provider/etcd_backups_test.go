@@ -197,30 +197,30 @@ func TestBackups_restorableByVersion(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		handle  clusterhandle.HandleModel
+		handle  clusterhandle.AccessModel
 		reasons []string
 		latest  string
 	}{
 		"versions unknown": {
-			handle:  clusterhandle.HandleModel{},
+			handle:  clusterhandle.AccessModel{},
 			reasons: []string{"100 bytes, and 99 were stored", "", "", "no record", ""}, latest: "etcd-4.db",
 		},
 		"Kubernetes of the snapshots": {
-			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.35.2"),
+			handle: clusterhandle.AccessModel{KubernetesVersion: types.StringValue("v1.35.2"),
 				TalosVersion: types.StringValue("v1.13.0")},
 			reasons: []string{"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it, and the older v1.35.2", "",
 				"no record", ""},
 			latest: "etcd-3.db",
 		},
 		"an older etcd": {
-			handle: clusterhandle.HandleModel{KubernetesVersion: types.StringValue("v1.33.0"),
+			handle: clusterhandle.AccessModel{KubernetesVersion: types.StringValue("v1.33.0"),
 				TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{
 				"100 bytes, and 99 were stored", "Kubernetes v1.36.0 wrote it", "Kubernetes v1.35.9 wrote it", "no record", "",
 			}, latest: "etcd-1.db",
 		},
 		"an older etcd alone": {
-			handle: clusterhandle.HandleModel{TalosVersion: types.StringValue("v1.10.2")},
+			handle: clusterhandle.AccessModel{TalosVersion: types.StringValue("v1.10.2")},
 			reasons: []string{"100 bytes, and 99 were stored", "the etcd of Talos 1.13.0 wrote it",
 				"the etcd of Talos 1.13.0 wrote it", "no record", ""}, latest: "etcd-1.db",
 		},
@@ -255,7 +255,7 @@ func TestBackups_unreadableRecord(t *testing.T) {
 		{context.DeadlineExceeded, true, false},
 	} {
 		j := etcdbackup.Judge([]backup.Entry{{Object: store.Object{Key: "etcd.db"}, RecordErr: test.RecordErr}},
-			clusterhandle.HandleModel{})[0]
+			clusterhandle.AccessModel{})[0]
 
 		if (j.Reason != "") != test.refused || j.Damaged != test.Damaged {
 			t.Errorf("%v: refused because %q, damaged %t", test.RecordErr, j.Reason, j.Damaged)

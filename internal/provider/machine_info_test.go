@@ -42,12 +42,12 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 	m.Host = machineset.HostConnection{Path: "kubeconfig"}
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return countingHost{closed: &closed}, nil }
 
-	handle := clusterhandle.UnknownHandle()
-	handle.Name, handle.Mode, handle.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode),
+	access := clusterhandle.UnknownAccess()
+	access.Name, access.Mode, access.Secrets = types.StringValue("dev"), types.StringValue(clusterhandle.ContainerMode),
 		types.StringValue(bundleOnce())
-	handle.Host = types.ObjectNull(clusterhandle.HandleHostType())
+	access.Host = types.ObjectNull(nil)
 
-	object, diags := types.ObjectValueFrom(t.Context(), clusterhandle.HandleType(), handle)
+	object, diags := access.Object(t.Context())
 	if diags.HasError() {
 		t.Fatal(diags)
 	}

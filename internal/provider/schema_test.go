@@ -2,14 +2,17 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // selfDescription is what the provider tells a CLI about itself, for all tests: each asks many times, and none changes
@@ -215,20 +218,60 @@ func TestSchema_resourcesWithMachinesHaveTimeouts(t *testing.T) {
 	}
 }
 
-// The handle has to be the same type wherever it appears, so that one resource can
-// be given what another one exports.
-func TestSchema_handleHasOneType(t *testing.T) {
+// The handle is the same type wherever it is whole, and what is taken of it for access is a part of that, so that one
+// resource can be given what another one exports.
+func TestSchema_handlesFit(t *testing.T) {
 	t.Parallel()
 
-	types := map[string][]string{}
+	types := map[string]tftypes.Type{}
 
-	everyAttribute(t, func(where string, a *tfprotov6.SchemaAttribute) {
+	everyAttribute(t, func(_ string, a *tfprotov6.SchemaAttribute) {
 		if a.Name == "cluster" && a.NestedType != nil {
-			types[a.ValueType().String()] = append(types[a.ValueType().String()], where)
+			types[a.ValueType().String()] = a.ValueType()
 		}
 	})
 
-	if len(types) != 1 {
-		t.Errorf("the handle has %d different types: %v", len(types), types)
+	all := slices.SortedFunc(maps.Values(types), func(a, b tftypes.Type) int { return len(a.String()) - len(b.String()) })
+	if len(all) != 2 || !isPart(all[0], all[1]) {
+		t.Errorf("there are to be a handle and a part of it, and there are %d types: %v", len(all), all)
+	}
+}
+
+// isPart is whether each attribute of an object is one of another one, of the same type or a part of that.
+func isPart(part, whole tftypes.Type) bool {
+	p, ok := part.(tftypes.Object)
+	w, also := whole.(tftypes.Object)
+
+	if !ok || !also {
+		return part.Equal(whole)
+	}
+
+	for name, typ := range p.AttributeTypes {
+		if other, there := w.AttributeTypes[name]; !there || !isPart(typ, other) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// A state with a whole handle, which resources stored that take a part of it now, is read.
+func TestSchema_wholeHandlesOfStatesAreRead(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range []string{"talosop_addon", "talosop_etcd_backup", "talosop_etcd_backup_schedule"} {
+		resp, err := providerServer(t).UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{
+			TypeName: name, RawState: &tfprotov6.RawState{JSON: []byte(`{"cluster": {"name": "prod", "cni": {"name": "none"},
+				"pod_cidrs": ["10.0.0.0/8"], "host": {"namespace": "talos", "image": "example.org/talos"}}}`)},
+		})
+		if err != nil || len(resp.Diagnostics) > 0 {
+			t.Fatalf("%s: %v %s", name, err, show(resp.Diagnostics))
+		}
+
+		state := plain(t, decoded(t, typeOf(t, name), resp.UpgradedState)).(map[string]any)
+		if handle := state["cluster"].(map[string]any); handle["name"] != "prod" ||
+			handle["host"].(map[string]any)["namespace"] != "talos" {
+			t.Errorf("%s: the handle is %v", name, handle)
+		}
 	}
 }

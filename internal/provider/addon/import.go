@@ -194,7 +194,7 @@ func (r *addonResource) importedPlace(ctx context.Context, request addonImport) 
 }
 
 func (r *addonResource) importedHandle(ctx context.Context, request addonImport) (types.Object, diag.Diagnostics) {
-	nothing := types.ObjectNull(clusterhandle.HandleType())
+	nothing := types.ObjectNull(clusterhandle.AccessType())
 
 	file, err := request.Read(r.ProviderData)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err, importAgain))
 	}
 
-	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.AccessSeen(ctx, settings, file, planes)
 
 	return handle, append(diags, more...)
 }

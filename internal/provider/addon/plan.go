@@ -138,7 +138,7 @@ func (m addonModel) placeKnown(ctx context.Context, data *providerdata.ProviderD
 	}
 
 	if !m.Cluster.IsNull() {
-		handle, _ := data.HandleFrom(ctx, m.Cluster)
+		handle, _ := data.AccessFrom(ctx, m.Cluster)
 		r.Text(handle.Secrets)
 		r.Text(handle.Endpoint)
 		r.Texts(handle.TalosEndpoints)

@@ -184,7 +184,7 @@ func (m addonModel) clusterInMaking(ctx context.Context) bool {
 		return false
 	}
 
-	handle, _ := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, _ := clusterhandle.AccessFrom(ctx, m.Cluster)
 
 	return handle.Phase.IsUnknown()
 }
@@ -297,7 +297,7 @@ func (p *preview) version(ctx context.Context) string {
 		return ""
 	}
 
-	handle, _ := clusterhandle.HandleFrom(ctx, p.plan.Cluster)
+	handle, _ := clusterhandle.AccessFrom(ctx, p.plan.Cluster)
 
 	return handle.KubernetesVersion.ValueString()
 }

@@ -52,7 +52,7 @@ func addonPlace() map[string]schema.Attribute {
 				"object written by hand with at least `name`, `endpoint` and `secrets`. Exactly one of `cluster` and " +
 				"`kubeconfig` is given. The secrets of another cluster replace the resource; all other changes touch nothing in " +
 				"the cluster.",
-			Attributes: clusterhandle.ObservedHandle(),
+			Attributes: clusterhandle.AccessAttributes(),
 		},
 		"kubeconfig": addonKubeconfig(),
 		"name": schema.StringAttribute{

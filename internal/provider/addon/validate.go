@@ -77,7 +77,7 @@ func (m addonModel) validatePlace(ctx context.Context) diag.Diagnostics {
 		return m.validateKubeconfig()
 	}
 
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
 	// Terraform points at a whole argument at most: what is said of one inside goes to the line of the resource.
 	at := frameworkpath.Root("cluster")
 

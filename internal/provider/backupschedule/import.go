@@ -88,7 +88,7 @@ func (r *etcdBackupScheduleResource) ImportState(
 
 	model := importedSchedule(ctx, request)
 
-	model.Cluster, diags = clusterimport.HandleSeen(ctx, settings, file, planes)
+	model.Cluster, diags = clusterimport.AccessSeen(ctx, settings, file, planes)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {

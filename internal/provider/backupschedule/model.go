@@ -85,7 +85,7 @@ func (m etcdBackupScheduleModel) Spec(
 	ctx context.Context, data *providerdata.ProviderData,
 ) (s schedule.Spec, unknown bool, diags diag.Diagnostics) {
 	r := &tf.Reader{}
-	handle, diags := data.HandleFrom(ctx, m.Cluster)
+	handle, diags := data.AccessFrom(ctx, m.Cluster)
 
 	s = schedule.Spec{
 		Namespace: cmp.Or(r.Text(m.Namespace), DefaultNamespace), Name: r.Text(m.Name), Cluster: r.Text(handle.Name),
@@ -109,7 +109,7 @@ func (m etcdBackupScheduleModel) Spec(
 }
 
 // handleMark is the mark of a cluster, empty when its secrets are not known or cannot be read.
-func handleMark(r *tf.Reader, handle clusterhandle.HandleModel) string {
+func handleMark(r *tf.Reader, handle clusterhandle.AccessModel) string {
 	bundle, err := pki.Parse([]byte(r.Text(handle.Secrets)))
 	if err != nil {
 		return ""

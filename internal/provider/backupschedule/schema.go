@@ -52,7 +52,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
 				"object written by hand with at least `name`, `endpoint` and `secrets`. The secrets of another cluster replace " +
 				"the resource.",
-			Attributes: clusterhandle.BoundHandle(movesObjects),
+			Attributes: clusterhandle.BoundAccess(movesObjects),
 		},
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},

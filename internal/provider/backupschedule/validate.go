@@ -51,7 +51,7 @@ func (m etcdBackupScheduleModel) validate(ctx context.Context) diag.Diagnostics 
 }
 
 func (m etcdBackupScheduleModel) validateNames(ctx context.Context) diag.Diagnostics {
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
 	for _, name := range []struct {

@@ -19,7 +19,7 @@ func HandleWriteOnly() resource.SingleNestedAttribute {
 		Required: true, WriteOnly: true,
 		MarkdownDescription: issuesCredentials + " Write-only: it is in neither state nor plan, and a plan that follows a " +
 			"change of it says so.",
-		Attributes: tf.WriteOnlyAttributes(ObservedHandle()),
+		Attributes: tf.WriteOnlyAttributes(AccessAttributes()),
 	}
 }
 
@@ -28,7 +28,7 @@ func HandleForEphemerals() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
 		MarkdownDescription: issuesCredentials,
-		Attributes:          tf.EphemeralAttributes(ObservedHandle()),
+		Attributes:          tf.EphemeralAttributes(AccessAttributes()),
 	}
 }
 
@@ -38,6 +38,6 @@ func HandleForActions() action.SingleNestedAttribute {
 		Required: true,
 		MarkdownDescription: issuesCredentials + " Plan files of what triggers the action have what is in it; secrets of " +
 			"`clusters` of the provider are in none.",
-		Attributes: tf.ActionAttributes(ObservedHandle()),
+		Attributes: tf.ActionAttributes(AccessAttributes()),
 	}
 }

@@ -88,7 +88,7 @@ func (o Overlay) Nested(name string) Overlay {
 // names. planes is whether there are control planes among the machines, and replicas how many are in containers, by
 // group.
 func HostOf(
-	named, settings *tf.Reader, handle HandleModel, own types.Object, planes bool, replicas ...types.Int64,
+	named, settings *tf.Reader, handle AccessModel, own types.Object, planes bool, replicas ...types.Int64,
 ) *machineset.Host {
 	if !InContainers(handle.Mode, replicas...) {
 		return nil
@@ -228,19 +228,20 @@ func TolerationsOf(ctx context.Context, r *tf.Reader, list types.List) []corev1.
 
 // HostForHandle is what a handle has of the host cluster of a resource: all but what is secret, and what is of the
 // resource alone.
-func HostForHandle(own types.Object) types.Object {
-	kinds := HandleHostType()
+func HostForHandle(own types.Object) types.Object { return partOf(own, HandleHostType()) }
 
+// partOf is the part of an object that is of a narrower type.
+func partOf(whole types.Object, kinds map[string]attr.Type) types.Object {
 	switch {
-	case own.IsUnknown():
+	case whole.IsUnknown():
 		return types.ObjectUnknown(kinds)
-	case own.IsNull():
+	case whole.IsNull():
 		return types.ObjectNull(kinds)
 	}
 
 	values := map[string]attr.Value{}
 	for name := range kinds {
-		values[name] = own.Attributes()[name]
+		values[name] = whole.Attributes()[name]
 	}
 
 	return types.ObjectValueMust(kinds, values)

@@ -94,8 +94,24 @@ func WorkerHostAttribute() schema.SingleNestedAttribute {
 
 // HandleHost is `host` of the cluster handle. Nothing in it is secret.
 func HandleHost() schema.SingleNestedAttribute {
-	attributes := reachAttributes()
+	attributes := hostPlace()
 	maps.Copy(attributes, dwellingAttributes())
+
+	return hostOfHandle(attributes)
+}
+
+func hostOfHandle(attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
+			"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
+		Attributes: tf.Retold(attributes, handleText),
+	}
+}
+
+// hostPlace says where machines are in the host cluster of a handle, and how that is reached.
+func hostPlace() map[string]schema.Attribute {
+	attributes := reachAttributes()
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"namespace": schema.StringAttribute{
 			Required:            true,
@@ -107,12 +123,7 @@ func HandleHost() schema.SingleNestedAttribute {
 		},
 	})
 
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "The Kubernetes cluster whose pods the machines are, with mode `container`. It holds no " +
-			"credentials: where there is no `kubeconfig_path` and no `in_cluster`, those of the provider's `host` are used.",
-		Attributes: tf.Retold(attributes, handleText),
-	}
+	return attributes
 }
 
 // reachAttributes say how the host cluster is reached.

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
@@ -26,28 +25,19 @@ import (
 // that another one needs to work with it. It is an ordinary object, so clusters
 // made by other tools can be described by hand.
 type HandleModel struct {
-	Name              types.String `tfsdk:"name"`
-	Mode              types.String `tfsdk:"mode"`
-	Endpoint          types.String `tfsdk:"endpoint"`
-	TalosEndpoints    types.List   `tfsdk:"talos_endpoints"`
-	TalosEndpointOf   types.Map    `tfsdk:"talos_endpoint_of"`
-	Secrets           types.String `tfsdk:"secrets"`
-	TalosVersion      types.String `tfsdk:"talos_version"`
-	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
-	VersionContract   types.String `tfsdk:"version_contract"`
-	Phase             types.String `tfsdk:"phase"`
-	CertSANs          types.List   `tfsdk:"cert_sans"`
-	PodCIDRs          types.List   `tfsdk:"pod_cidrs"`
-	ServiceCIDRs      types.List   `tfsdk:"service_cidrs"`
-	DNSDomain         types.String `tfsdk:"dns_domain"`
-	CNI               types.Object `tfsdk:"cni"`
-	KubeProxy         types.Bool   `tfsdk:"kube_proxy"`
-	Discovery         types.Bool   `tfsdk:"discovery"`
-	AirGapped         types.Bool   `tfsdk:"air_gapped"`
-	ImageCache        types.Bool   `tfsdk:"image_cache"`
-	Registries        types.Object `tfsdk:"registries"`
-	ConfigPatches     types.List   `tfsdk:"config_patches"`
-	Host              types.Object `tfsdk:"host"`
+	AccessModel
+
+	CertSANs      types.List   `tfsdk:"cert_sans"`
+	PodCIDRs      types.List   `tfsdk:"pod_cidrs"`
+	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
+	DNSDomain     types.String `tfsdk:"dns_domain"`
+	CNI           types.Object `tfsdk:"cni"`
+	KubeProxy     types.Bool   `tfsdk:"kube_proxy"`
+	Discovery     types.Bool   `tfsdk:"discovery"`
+	AirGapped     types.Bool   `tfsdk:"air_gapped"`
+	ImageCache    types.Bool   `tfsdk:"image_cache"`
+	Registries    types.Object `tfsdk:"registries"`
+	ConfigPatches types.List   `tfsdk:"config_patches"`
 }
 
 // CertSANsDescription describes cert_sans.
@@ -119,56 +109,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 // HandleAttributes describe the handle where a user gives it.
 func HandleAttributes() map[string]schema.Attribute {
 	attributes := tf.Retold(ClusterAttributes(), handleText)
+	maps.Copy(attributes, accessAttributes())
 
-	attributes["name"] = schema.StringAttribute{
-		Required:            true,
-		MarkdownDescription: "Name of the cluster.",
-	}
-	attributes["mode"] = schema.StringAttribute{
-		Optional:   true,
-		Validators: []validator.String{Mode},
-		MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the " +
-			"Kubernetes cluster of `host`.",
-	}
-	attributes["endpoint"] = schema.StringAttribute{
-		Required:            true,
-		MarkdownDescription: "URL of the Kubernetes API, such as `https://10.0.0.10:6443`.",
-	}
-	attributes["talos_endpoints"] = schema.ListAttribute{
-		Optional:            true,
-		ElementType:         types.StringType,
-		MarkdownDescription: "Where the Talos APIs of the control planes are reached, with a port unless that is 50000.",
-	}
-	attributes["talos_endpoint_of"] = schema.MapAttribute{
-		Optional:            true,
-		ElementType:         types.StringType,
-		MarkdownDescription: "The `talos_endpoint` of control planes that have one, by `address`.",
-	}
-	attributes["secrets"] = schema.StringAttribute{
-		Optional:  true,
-		Sensitive: true,
-		MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of " +
-			"`talosop_secrets`. Default: those of `clusters` of the provider, by `name`.",
-	}
-	attributes["talos_version"] = schema.StringAttribute{
-		Optional:            true,
-		MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
-	}
-	attributes["kubernetes_version"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`. Needed where the configuration of " +
-			"machines is rendered.",
-	}
-	attributes["version_contract"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`. Needed where the " +
-			"configuration of machines is rendered.",
-	}
-	attributes["phase"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Phase of the control plane, unknown while the cluster is being made, so that nothing " +
-			"connects to it too early. Not needed in a handle written by hand.",
-	}
 	attributes["config_patches"] = schema.ListAttribute{
 		Optional:    true,
 		ElementType: types.StringType,
@@ -179,10 +121,14 @@ func HandleAttributes() map[string]schema.Attribute {
 
 	attributes["host"] = HandleHost()
 
+	for _, name := range []string{"kubernetes_version", "version_contract"} {
+		describe(attributes, name, " Needed where the configuration of machines is rendered.")
+	}
+
 	return attributes
 }
 
-// ObservedHandle describes the handle of what only looks at a cluster, or works in it: no change of the cluster
+// ObservedHandle describes the handle of what makes use of all of it and has no machines: no change of the cluster
 // replaces that.
 func ObservedHandle() map[string]schema.Attribute {
 	attributes := HandleAttributes()
@@ -233,22 +179,6 @@ func describe(attributes map[string]schema.Attribute, name, more string) {
 	text, _ := attributes[name].(schema.StringAttribute)
 	text.MarkdownDescription += more
 	attributes[name] = text
-}
-
-// BoundHandle describes the handle of what cannot follow a cluster that is another one, and does nothing to machines.
-// cost is what becomes of it then.
-func BoundHandle(cost string) map[string]schema.Attribute {
-	attributes := HandleAttributes()
-
-	replace(attributes, "name", ReplaceOnOtherName())
-	describe(attributes, "name", Renamed(cost))
-
-	if host, ok := attributes["host"].(schema.SingleNestedAttribute); ok {
-		host.Attributes = withoutMachines(host.Attributes, "")
-		attributes["host"] = host
-	}
-
-	return withoutMachines(attributes, cost)
 }
 
 // withoutMachines takes out of the texts what a change does to machines: that is done by the resource
@@ -303,27 +233,29 @@ func HandleFrom(ctx context.Context, value types.Object) (HandleModel, diag.Diag
 	return handle, diags
 }
 
+// Object is the handle as resources export and store it.
+func (h HandleModel) Object(ctx context.Context) (types.Object, diag.Diagnostics) {
+	return types.ObjectValueFrom(ctx, HandleType(), h)
+}
+
 // UnknownHandle has no known value in it.
 func UnknownHandle() HandleModel {
 	nested := HandleType()
 	text := types.ListUnknown(types.StringType)
 
+	access := UnknownAccess()
+	access.Host = types.ObjectUnknown(tf.AttributesOf(nested["host"]))
+
 	return HandleModel{
-		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(), TalosEndpoints: text,
-		TalosEndpointOf: types.MapUnknown(types.StringType),
-		Secrets:         types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
-		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(), CertSANs: text, PodCIDRs: text,
-		ServiceCIDRs: text,
-		DNSDomain:    types.StringUnknown(), CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])),
-		KubeProxy: types.BoolUnknown(),
+		AccessModel: access, CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
+		CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
 		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
 		Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])), ConfigPatches: text,
-		Host: types.ObjectUnknown(tf.AttributesOf(nested["host"])),
 	}
 }
 
 // EndpointsOf are the control planes of a handle, each once.
-func EndpointsOf(handle HandleModel, diags *diag.Diagnostics) []string {
+func EndpointsOf(handle AccessModel, diags *diag.Diagnostics) []string {
 	var endpoints []string
 
 	given, _ := tf.KnownStrings(handle.TalosEndpoints)

@@ -288,6 +288,25 @@ func SettingsOfAll(
 func HandleSeen(
 	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
 ) (types.Object, diag.Diagnostics) {
+	handle, diags := handleSeen(ctx, settings, file, planes)
+	object, more := handle.Object(ctx)
+
+	return object, append(diags, more...)
+}
+
+// AccessSeen is what resources that have no machines store of that handle.
+func AccessSeen(
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
+) (types.Object, diag.Diagnostics) {
+	handle, diags := handleSeen(ctx, settings, file, planes)
+	object, more := handle.AccessModel.Object(ctx)
+
+	return object, append(diags, more...)
+}
+
+func handleSeen(
+	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
+) (clusterhandle.HandleModel, diag.Diagnostics) {
 	handle, diags := HandleOf(ctx, settings)
 
 	names := slices.Sorted(maps.Keys(planes))
@@ -304,9 +323,7 @@ func HandleSeen(
 
 	handle.TalosEndpoints = tf.TextList(endpoints)
 
-	object, more := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
-
-	return object, append(diags, more...)
+	return handle, diags
 }
 
 // HandleOf describes a cluster, leaving out what is Talos's default.

@@ -24,12 +24,12 @@ type credentialsFile interface {
 	// validate checks the arguments that are this kind's alone.
 	validate() diag.Diagnostics
 	// ordered reads the arguments that are this kind's alone.
-	ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order)
+	ordered(r *tf.Reader, handle clusterhandle.AccessModel, o *order)
 	// foresee says in a plan what would keep the credentials from being made.
-	foresee(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	foresee(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 		o order) diag.Diagnostics
 	// issue makes the credentials.
-	issue(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	issue(ctx context.Context, m *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 		o order) (issued, diag.Diagnostics)
 }
 
@@ -79,7 +79,7 @@ func orderOf(
 ) (o order, known bool) {
 	r, m := &tf.Reader{}, config.common()
 
-	handle, more := data.HandleFrom(ctx, m.Cluster)
+	handle, more := data.AccessFrom(ctx, m.Cluster)
 	diags.Append(more...)
 
 	var bundle *pki.Bundle // nil while the secrets are not known

@@ -47,7 +47,7 @@ func kubernetesIdentityOf(r *tf.Reader, user types.String, groups types.List) ku
 // issueKubeconfig signs a certificate for the Kubernetes API. It asks nobody. way is where the API is, nil for the
 // endpoint of the handle.
 func issueKubeconfig(
-	bundle *pki.Bundle, handle clusterhandle.HandleModel, way *providerdata.LocalEndpoint, who kubernetesIdentity,
+	bundle *pki.Bundle, handle clusterhandle.AccessModel, way *providerdata.LocalEndpoint, who kubernetesIdentity,
 	lifetime time.Duration,
 ) (issued, error) {
 	credentials, err := bundle.KubernetesClient(who.user, who.groups, lifetime)
@@ -76,7 +76,7 @@ func rolesOf(r *tf.Reader, roles types.List) []string {
 
 // issueTalosconfig signs a certificate for the Talos API. It asks nobody.
 func issueTalosconfig(
-	bundle *pki.Bundle, handle clusterhandle.HandleModel, endpoints, nodes, roles []string, lifetime time.Duration,
+	bundle *pki.Bundle, handle clusterhandle.AccessModel, endpoints, nodes, roles []string, lifetime time.Duration,
 ) (issued, error) {
 	credentials, err := bundle.TalosClient(roles, lifetime)
 	if err != nil {

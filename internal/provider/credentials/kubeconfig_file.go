@@ -62,19 +62,19 @@ func (m *kubeconfigFileModel) validate() diag.Diagnostics {
 	return diags
 }
 
-func (m *kubeconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order) {
+func (m *kubeconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.AccessModel, o *order) {
 	who := kubernetesIdentityOf(r, m.User, m.Groups)
 	o.User, o.Groups, o.Endpoints = who.user, who.groups, []string{r.Text(handle.Endpoint)}
 }
 
 func (m *kubeconfigFileModel) foresee(
-	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, _ order,
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle, _ order,
 ) diag.Diagnostics {
 	return p.WarnOfHidden(ctx, handle, bundle)
 }
 
 func (m *kubeconfigFileModel) issue(
-	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle, o order,
 ) (issued, diag.Diagnostics) {
 	way, diags := p.ExposedEndpointTo(ctx, handle, bundle)
 	if diags.HasError() {

@@ -42,7 +42,7 @@ const (
 )
 
 // clusterOf reads what an order has of a cluster. Without a bundle its secrets are not known yet.
-func (o *order) clusterOf(r *tf.Reader, handle clusterhandle.HandleModel, bundle *pki.Bundle, authority string) {
+func (o *order) clusterOf(r *tf.Reader, handle clusterhandle.AccessModel, bundle *pki.Bundle, authority string) {
 	o.Cluster = r.Text(handle.Name)
 	r.Unknown = r.Unknown || handle.Secrets.IsUnknown()
 

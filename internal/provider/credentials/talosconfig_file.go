@@ -84,7 +84,7 @@ func validateRoles(roles types.List) diag.Diagnostics {
 	return diags
 }
 
-func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.HandleModel, o *order) {
+func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.AccessModel, o *order) {
 	o.Roles, o.Nodes = rolesOf(r, m.Roles), r.Texts(m.Nodes)
 
 	o.Endpoints = r.Texts(m.Endpoints)
@@ -95,7 +95,7 @@ func (m *talosconfigFileModel) ordered(r *tf.Reader, handle clusterhandle.Handle
 
 // foresee refuses a file that leads to no machine.
 func (m *talosconfigFileModel) foresee(
-	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, _ *pki.Bundle, o order,
+	_ context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, _ *pki.Bundle, o order,
 ) diag.Diagnostics {
 	found := "found none, and none in the handle of the cluster"
 
@@ -114,7 +114,7 @@ func (m *talosconfigFileModel) foresee(
 }
 
 func (m *talosconfigFileModel) issue(
-	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.HandleModel, bundle *pki.Bundle, o order,
+	ctx context.Context, p *providerdata.ProviderData, handle clusterhandle.AccessModel, bundle *pki.Bundle, o order,
 ) (issued, diag.Diagnostics) {
 	if diags := m.foresee(ctx, p, handle, bundle, o); diags.HasError() {
 		return issued{}, diags

@@ -41,7 +41,7 @@ func etcdBackupsAttributes(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
 				"object written by hand with `name`, `endpoint` and `secrets`. With `kubernetes_version` and `talos_version` in " +
 				"it, snapshots that only newer ones read are told apart.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
 		},
 		"timeouts": tf.ReadTimeouts(ctx, "Time that the store may take to answer. Default: `1m`."),
 		"latest": tf.Told("Key of the newest snapshot that can be restored; null when there is none. It changes with every " +
@@ -122,7 +122,7 @@ const unvouched = "it has no record that a key of this cluster wrote; it is rest
 
 // Judge says of snapshots whether they can be restored into the cluster of a handle, newest
 // first.
-func Judge(entries []backup.Entry, handle clusterhandle.HandleModel) []judged {
+func Judge(entries []backup.Entry, handle clusterhandle.AccessModel) []judged {
 	var out []judged
 
 	for _, e := range slices.Backward(entries) {

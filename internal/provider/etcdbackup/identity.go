@@ -72,7 +72,7 @@ func (r *Resource) IdentitySchema(
 // setIdentity stores the identity of the snapshot that was taken last; CLIs without identities have none to store.
 func (r *Resource) setIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, m Model) diag.Diagnostics {
 	// The secrets are not asked for: they are in no identity.
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
 
 	diags.Append(storeIdentity(ctx, identity, clusterimport.Source{Cluster: handle.Name.ValueString()},
 		handle.TalosEndpoints, m)...)

@@ -220,7 +220,7 @@ func (r *Resource) see(
 		return seenCluster{}, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
 	}
 
-	handle, more := clusterimport.HandleSeen(ctx, settings, file, planes)
+	handle, more := clusterimport.AccessSeen(ctx, settings, file, planes)
 
 	return seenCluster{settings.Name, handle}, append(diags, more...)
 }

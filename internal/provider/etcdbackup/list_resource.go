@@ -163,7 +163,7 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 		return ctx, nil, file, diag.Diagnostics{unlisted(name, at, err)}
 	}
 
-	backups := Judge(entries, clusterhandle.HandleModel{})
+	backups := Judge(entries, clusterhandle.AccessModel{})
 
 	return ctx, backups, file, append(missingFolder(at), unreadable(backups)...)
 }

@@ -157,7 +157,7 @@ func ownerOf(name string, bundle *pki.Bundle) owner {
 
 // owner reads whose snapshots they are, from a handle whose name and secrets are known.
 func (m Model) owner(ctx context.Context, data *providerdata.ProviderData) (owner, bool) {
-	handle, diags := data.HandleFrom(ctx, m.Cluster)
+	handle, diags := data.AccessFrom(ctx, m.Cluster)
 	if diags.HasError() || handle.Name.IsUnknown() || handle.Secrets.IsUnknown() {
 		return owner{}, false
 	}

@@ -217,7 +217,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 
 // Remove deletes a snapshot and what was stored beside it; it is safe to repeat.
 func (r *Resource) Remove(ctx context.Context, state Model) error {
-	handle, _ := r.HandleFrom(ctx, state.Cluster)
+	handle, _ := r.AccessFrom(ctx, state.Cluster)
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
 	bundle, err := pki.Parse([]byte(handle.Secrets.ValueString()))

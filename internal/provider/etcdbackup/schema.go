@@ -35,7 +35,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, or an " +
 				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. Another `name`, or " +
 				"the secrets of another cluster, take a new snapshot; all other changes are for the next one.",
-			Attributes: clusterhandle.ObservedHandle(),
+			Attributes: clusterhandle.AccessAttributes(),
 		},
 		"encryption": schema.SingleNestedAttribute{
 			Optional: true,

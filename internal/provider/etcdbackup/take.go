@@ -32,7 +32,7 @@ type Taking struct {
 	Archive backup.Archive
 	// At names the place.
 	At      storepkg.Place
-	handle  clusterhandle.HandleModel
+	handle  clusterhandle.AccessModel
 	Bundle  *pki.Bundle
 	machine *talos.Fleet
 	// snapshots are the same machines, asked for a snapshot.
@@ -106,7 +106,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 
 // Prepare makes all that a taking needs. It asks nobody.
 func (r *Resource) Prepare(
-	ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, p machineset.Set, to storepkg.Place, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (context.Context, *Taking, error) {
 	ctx, opened, err := to.Open(ctx, r.Stores)
 	if err != nil {

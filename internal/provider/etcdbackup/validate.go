@@ -27,7 +27,7 @@ func (m Model) validate(ctx context.Context) diag.Diagnostics {
 }
 
 func (m Model) validateCluster(ctx context.Context) diag.Diagnostics {
-	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
+	handle, diags := clusterhandle.AccessFrom(ctx, m.Cluster)
 	at := path.Root("cluster")
 
 	if _, known := tf.KnownStrings(handle.TalosEndpoints); known {

@@ -111,7 +111,7 @@ func examinedAttributes(ctx context.Context) map[string]schema.Attribute {
 				"object written by hand with at least `name`, `endpoint`, `secrets` and `talos_endpoints`. While the handle is " +
 				"not wholly known, as when the cluster is being made, it is read during the apply; with `depends_on` on the " +
 				"workers, after them.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
 		},
 		"timeouts": tf.ReadTimeouts(ctx, "Time that all answers together may take. Who has not answered by then "+
 			"counts as silent; nothing is waited for beyond that. Default: `10s`."),

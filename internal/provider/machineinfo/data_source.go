@@ -66,7 +66,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 
-	handle, diags := d.HandleFrom(ctx, config.Cluster)
+	handle, diags := d.AccessFrom(ctx, config.Cluster)
 	resp.Diagnostics.Append(diags...)
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())

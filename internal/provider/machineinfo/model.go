@@ -47,7 +47,7 @@ func machineInfoAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Handle of the cluster the machine belongs to: `cluster` of `talosop_control_plane` or " +
 				"`talosop_cluster`, or an object written by hand. Without it only " +
 				"machines in maintenance mode answer.",
-			Attributes: tf.DataSourceAttributes(clusterhandle.ObservedHandle()),
+			Attributes: tf.DataSourceAttributes(clusterhandle.AccessAttributes()),
 		},
 		"fingerprint": schema.StringAttribute{
 			Optional: true,

@@ -56,20 +56,20 @@ type settingsModel struct {
 // handleAs is the handle of the cluster, with what the settings do not say about it.
 func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Lists) clusterhandle.HandleModel {
 	return clusterhandle.HandleModel{
-		Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: at.Endpoints, TalosEndpointOf: at.Of,
-		Secrets:      m.Secrets,
-		TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
-		VersionContract: m.VersionContract, Phase: phase,
+		AccessModel: clusterhandle.AccessModel{
+			Name: m.Name, Mode: m.Mode, Endpoint: m.Endpoint, TalosEndpoints: at.Endpoints, TalosEndpointOf: at.Of,
+			Secrets: m.Secrets, TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
+			VersionContract: m.VersionContract, Phase: phase, Host: clusterhandle.HostForHandle(m.Host),
+		},
 		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
 		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache,
-		Registries:    m.Registries,
-		ConfigPatches: m.ClusterPatches, Host: clusterhandle.HostForHandle(m.Host),
+		Registries: m.Registries, ConfigPatches: m.ClusterPatches,
 	}
 }
 
 // exportAs fills the cluster handle.
 func (m *settingsModel) exportAs(ctx context.Context, handle clusterhandle.HandleModel) diag.Diagnostics {
-	object, diags := types.ObjectValueFrom(ctx, clusterhandle.HandleType(), handle)
+	object, diags := handle.Object(ctx)
 	m.Cluster = object
 
 	return diags
@@ -129,7 +129,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 
 	r := &tf.Reader{}
 	h := clusterhandle.HostOf(r, &tf.Reader{},
-		clusterhandle.HandleModel{Mode: m.Mode, Host: types.ObjectNull(clusterhandle.HandleHostType())}, m.Host, false)
+		clusterhandle.AccessModel{Mode: m.Mode, Host: types.ObjectNull(clusterhandle.HandleHostType())}, m.Host, false)
 
 	switch {
 	case m.Mode.IsUnknown() || h != nil && (r.Unknown || m.Name.IsUnknown()):
@@ -159,7 +159,7 @@ func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel)
 		return endpoint.ListsOf(places)
 	}
 
-	handle := clusterhandle.UnknownHandle()
+	handle := clusterhandle.UnknownAccess()
 	handle.Name, handle.Mode, handle.Host = m.Name, m.Mode, types.ObjectNull(clusterhandle.HandleHostType())
 
 	named := &tf.Reader{}

@@ -117,7 +117,7 @@ func machineSetOf(
 
 		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
 		Machines:   map[string]machineset.Machine{},
-		Host:       clusterhandle.HostOf(named, settings, handle, own, hasControlPlane(groups), replicas...),
+		Host:       clusterhandle.HostOf(named, settings, handle.AccessModel, own, hasControlPlane(groups), replicas...),
 
 		ModeUnknown: handle.Mode.IsUnknown(),
 	}

@@ -160,11 +160,11 @@ func otherSecrets(name string, at finding.Path) finding.Finding {
 			"good. `state rm` is for a cluster that is gone")
 }
 
-// HandleFrom decodes a handle, with the secrets of the provider's configuration where it has none.
-func (m *ProviderData) HandleFrom(
+// AccessFrom decodes access, with the secrets of the provider's configuration where it has none.
+func (m *ProviderData) AccessFrom(
 	ctx context.Context, value types.Object,
-) (clusterhandle.HandleModel, diag.Diagnostics) {
-	handle, diags := clusterhandle.HandleFrom(ctx, value)
+) (clusterhandle.AccessModel, diag.Diagnostics) {
+	handle, diags := clusterhandle.AccessFrom(ctx, value)
 
 	if handle.Secrets.IsNull() && !diags.HasError() {
 		secrets, found := m.SecretsOf(handle.Name, RecordedSecrets{}, finding.Root("cluster").AtName("secrets"))
@@ -178,8 +178,8 @@ func (m *ProviderData) HandleFrom(
 // ClusterOf reads a handle and the secrets of its cluster, which have to be known.
 func (m *ProviderData) ClusterOf(
 	ctx context.Context, value types.Object,
-) (clusterhandle.HandleModel, *pki.Bundle, diag.Diagnostics) {
-	handle, diags := m.HandleFrom(ctx, value)
+) (clusterhandle.AccessModel, *pki.Bundle, diag.Diagnostics) {
+	handle, diags := m.AccessFrom(ctx, value)
 	if diags.HasError() {
 		return handle, nil, diags
 	}

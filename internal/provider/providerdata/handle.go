@@ -12,7 +12,7 @@ import (
 
 // OfHandle is a cluster that is known by its handle alone, as a pool without machines. object
 // names in texts what is worked on.
-func OfHandle(handle clusterhandle.HandleModel, object string, diags *diag.Diagnostics) machineset.Set {
+func OfHandle(handle clusterhandle.AccessModel, object string, diags *diag.Diagnostics) machineset.Set {
 	p := machineset.Set{Object: object, Endpoints: clusterhandle.EndpointsOf(handle, diags),
 		EndpointOf: (&tf.Reader{}).TextMap(handle.TalosEndpointOf),
 		Host:       clusterhandle.HostOf(&tf.Reader{}, &tf.Reader{}, handle, types.ObjectNull(nil), false)}

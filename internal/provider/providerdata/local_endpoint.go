@@ -36,7 +36,7 @@ type LocalEndpoint struct {
 // EndpointTo finds the way to the Kubernetes API of a cluster in containers; nil where its endpoint is to be taken as
 // it is.
 func (m *ProviderData) EndpointTo(
-	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
 	hidden, exposed, diags := m.exposure(ctx, handle, bundle)
 	if hidden == nil {
@@ -49,7 +49,7 @@ func (m *ProviderData) EndpointTo(
 
 // ExposedEndpointTo is EndpointTo for what is used when the provider has ended, and its tunnels with it.
 func (m *ProviderData) ExposedEndpointTo(
-	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
 	hidden, exposed, diags := m.exposure(ctx, handle, bundle)
 	if hidden == nil {
@@ -78,7 +78,7 @@ const wayToHidden = "give host.service a type of NodePort or LoadBalancer on the
 // WarnOfHidden is ExposedEndpointTo for a plan: it warns of an API that nothing exposes by now, which the same apply
 // may change, and is silent about what nobody answers.
 func (m *ProviderData) WarnOfHidden(
-	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) diag.Diagnostics {
 	hidden, _, diags := m.exposure(ctx, handle, bundle)
 	if hidden != nil {
@@ -96,7 +96,7 @@ func (m *ProviderData) WarnOfHidden(
 
 // TalosIsHidden is whether programs on this machine cannot reach the Talos API of a cluster by the addresses in its
 // handle.
-func (m *ProviderData) TalosIsHidden(handle clusterhandle.HandleModel) bool {
+func (m *ProviderData) TalosIsHidden(handle clusterhandle.AccessModel) bool {
 	p := OfHandle(handle, "cluster", &diag.Diagnostics{})
 
 	return m != nil && p.Host != nil && !m.Host.Under(p.Host.Connection).InCluster
@@ -115,7 +115,7 @@ type hiddenEndpoint struct {
 // exposure tells where programs on this machine reach a Kubernetes API. Without a hidden and an exposed one the
 // endpoint of the handle is to be taken as it is.
 func (m *ProviderData) exposure(
-	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*hiddenEndpoint, *LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 
@@ -163,7 +163,7 @@ func (m *ProviderData) exposure(
 
 // TalosEndpointTo is EndpointTo for the Talos API of the control planes.
 func (m *ProviderData) TalosEndpointTo(
-	ctx context.Context, handle clusterhandle.HandleModel, bundle *pki.Bundle,
+	ctx context.Context, handle clusterhandle.AccessModel, bundle *pki.Bundle,
 ) (*LocalEndpoint, diag.Diagnostics) {
 	var diags diag.Diagnostics
 

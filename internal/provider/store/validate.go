@@ -67,8 +67,12 @@ func (c storeChecks) all() {
 
 var (
 	bucketOnAWS     = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	bucketElsewhere = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$`)
+	bucketElsewhere = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+$`)
 )
+
+// longestBucket is the longest name that any server takes, in bytes. In the expression it would be repeated so many
+// times, each time that the provider starts.
+const longestBucket = 255
 
 // Name checks the name of the bucket: servers other than AWS allow more. The ARN of an
 // access point may stand for it.
@@ -83,7 +87,7 @@ func (c storeChecks) Name() {
 		allowed, pattern = "allowed are 2 to 255 letters, digits, dots, underscores and hyphens", bucketElsewhere
 	}
 
-	if !pattern.MatchString(name) {
+	if len(name) > longestBucket || !pattern.MatchString(name) {
 		c.Diags.Append(tf.Invalid(c.At.AtName("bucket"), "bucket", "found "+finding.Quote(name), allowed,
 			"write the name alone, and what comes behind it in the keys as prefix"))
 	}

@@ -1,0 +1,141 @@
+package clusterhandle
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// AccessModel is what a handle tells of where a cluster is and how it is reached. What only looks at a cluster or works
+// in it takes this part of the handle and no more: CLIs leave out what an object has beyond its type, so that a whole
+// handle can be given, and what such a resource does not use is neither in its state nor a change of it.
+type AccessModel struct {
+	Name              types.String `tfsdk:"name"`
+	Mode              types.String `tfsdk:"mode"`
+	Endpoint          types.String `tfsdk:"endpoint"`
+	TalosEndpoints    types.List   `tfsdk:"talos_endpoints"`
+	TalosEndpointOf   types.Map    `tfsdk:"talos_endpoint_of"`
+	Secrets           types.String `tfsdk:"secrets"`
+	TalosVersion      types.String `tfsdk:"talos_version"`
+	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
+	VersionContract   types.String `tfsdk:"version_contract"`
+	Phase             types.String `tfsdk:"phase"`
+	Host              types.Object `tfsdk:"host"`
+}
+
+// accessAttributes describe access where a user gives it, without the host cluster.
+func accessAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the cluster.",
+		},
+		"mode": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{Mode},
+			MarkdownDescription: "What the machines run on: `metal`, which is the default, or `container`, pods of the " +
+				"Kubernetes cluster of `host`.",
+		},
+		"endpoint": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "URL of the Kubernetes API, such as `https://10.0.0.10:6443`.",
+		},
+		"talos_endpoints": schema.ListAttribute{
+			Optional:            true,
+			ElementType:         types.StringType,
+			MarkdownDescription: "Where the Talos APIs of the control planes are reached, with a port unless that is 50000.",
+		},
+		"talos_endpoint_of": schema.MapAttribute{
+			Optional:            true,
+			ElementType:         types.StringType,
+			MarkdownDescription: "The `talos_endpoint` of control planes that have one, by `address`.",
+		},
+		"secrets": schema.StringAttribute{
+			Optional:  true,
+			Sensitive: true,
+			MarkdownDescription: "Secrets bundle of the cluster: YAML as `talosctl gen secrets` writes it, or `bundle` of " +
+				"`talosop_secrets`. Default: those of `clusters` of the provider, by `name`.",
+		},
+		"talos_version": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Talos version of the control plane, such as `v1.13.0`.",
+		},
+		"kubernetes_version": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Kubernetes version of the cluster, such as `v1.35.2`.",
+		},
+		"version_contract": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Version contract of the machine configurations, such as `v1.13`.",
+		},
+		"phase": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Phase of the control plane, unknown while the cluster is being made, so that nothing " +
+				"connects to it too early. Not needed in a handle written by hand.",
+		},
+	}
+}
+
+// AccessAttributes describe what only looks at a cluster, or works in it, takes of a handle: no change of it does
+// something to machines.
+func AccessAttributes() map[string]schema.Attribute {
+	attributes := accessAttributes()
+	attributes["host"] = hostOfHandle(hostPlace())
+
+	return withoutMachines(attributes, "")
+}
+
+// BoundAccess describes access of what cannot follow a cluster that is another one, and does nothing to machines.
+// cost is what becomes of it then.
+func BoundAccess(cost string) map[string]schema.Attribute {
+	attributes := AccessAttributes()
+
+	replace(attributes, "name", ReplaceOnOtherName())
+	describe(attributes, "name", Renamed(cost))
+
+	return attributes
+}
+
+// AccessType is the type of what is taken of a handle for access.
+func AccessType() map[string]attr.Type { return tf.ObjectOf(AccessAttributes()).AttrTypes }
+
+// AccessFrom decodes access. An unknown or null one gives a model with nothing known in it.
+func AccessFrom(ctx context.Context, value types.Object) (AccessModel, diag.Diagnostics) {
+	if value.IsUnknown() || value.IsNull() {
+		return UnknownAccess(), nil
+	}
+
+	var access AccessModel
+
+	diags := value.As(ctx, &access, basetypes.ObjectAsOptions{})
+	access.TalosVersion, access.KubernetesVersion = tf.Version(access.TalosVersion), tf.Version(access.KubernetesVersion)
+
+	return access, diags
+}
+
+// UnknownAccess has no known value in it.
+func UnknownAccess() AccessModel {
+	return AccessModel{
+		Name: types.StringUnknown(), Mode: types.StringUnknown(), Endpoint: types.StringUnknown(),
+		TalosEndpoints:  types.ListUnknown(types.StringType),
+		TalosEndpointOf: types.MapUnknown(types.StringType),
+		Secrets:         types.StringUnknown(), TalosVersion: types.StringUnknown(), KubernetesVersion: types.StringUnknown(),
+		VersionContract: types.StringUnknown(), Phase: types.StringUnknown(),
+		Host: types.ObjectUnknown(tf.ObjectOf(hostPlace()).AttrTypes),
+	}
+}
+
+// Object is access as resources store it.
+func (a AccessModel) Object(ctx context.Context) (types.Object, diag.Diagnostics) {
+	kinds := AccessType()
+	a.Host = partOf(a.Host, tf.AttributesOf(kinds["host"]))
+
+	return types.ObjectValueFrom(ctx, kinds, a)
+}
