@@ -254,6 +254,10 @@ func TestAccImport_refused(t *testing.T) {
 		"unknown field":     {"talosop_control_plane.this", `{"secret":"x"}`, `unknown field "secret"`},
 		"no machines":       {"talosop_control_plane.this", `{"secrets":"secrets.yaml"}`, "machines is missing"},
 		"no control planes": {"talosop_worker.this", machines(addresses(s.workers)), "control_plane is missing"},
+		"other access": {"talosop_worker.this", `{"secrets":"secrets.yaml","machines":{"w-1":"10.0.0.2"},` +
+			`"control_plane":{"cp-1":"10.0.0.1"},"access":"proxy"}`, "allowed are direct and through_control_plane"},
+		"access of control planes": {"talosop_control_plane.this", `{"secrets":"secrets.yaml",` +
+			`"machines":{"cp-1":"10.0.0.1"},"access":"through_control_plane"}`, "control planes are reached directly"},
 		"no such file": {"talosop_control_plane.this", `{"secrets":"nowhere.yaml","machines":{"cp-1":"10.0.0.1"}}`,
 			"nowhere.yaml"},
 		"in maintenance mode": {"talosop_control_plane.this", machines(addresses(s.controlPlane)),

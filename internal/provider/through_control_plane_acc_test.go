@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/gateway"
@@ -111,7 +112,7 @@ resource "talosop_machine_reboot" "one" {
 }
 
 // From a network in which nothing but a jump host is there, which leads to the control planes and not to the workers
-// that run, these are created, read and destroyed.
+// that run, these are created, read, imported and destroyed.
 func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 	t.Parallel()
 
@@ -128,6 +129,15 @@ func TestAccThroughControlPlane_behindAJumpHost(t *testing.T) {
 	says(t, w.MustRun("apply", "-auto-approve"), "reach everything by way of the SSH jump host",
 		"reach w-1 through control planes")
 	expectNoChanges(t, w, "by a jump host and a control plane")
+
+	bundle, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
+	w.Write("secrets.yaml", bundle)
+	w.MustRun("state", "rm", "talosop_worker.this")
+	w.MustRun("import", "talosop_worker.this", encoded(t, map[string]any{"secrets": "secrets.yaml",
+		"machines": addresses(s.workers), "control_plane": addresses(s.controlPlane),
+		"access": machineset.AccessThroughControlPlane}))
+	w.MustRun("apply", "-auto-approve")
+	expectNoChanges(t, w, "after the import")
 	w.MustRun("destroy", "-auto-approve")
 
 	if at := net.JoinHostPort(s.workers[0].Address().String(), "50000"); slices.Contains(network.Dialed(), at) {

@@ -28,6 +28,7 @@ const (
 	identityMachines     = "machines"
 	identityControlPlane = "control_plane"
 	identityWorkers      = "workers"
+	identityAccess       = "access"
 )
 
 // SourceIdentity is the part of an identity that says where the secrets of the cluster are.
@@ -92,6 +93,13 @@ func IdentitySchema(kind Kind) identityschema.Schema {
 	case OfMachine:
 		attributes[identityControlPlane] = machines("Addresses of all control planes; a machine among them is one.")
 		attributes[identityMachines] = machines("The one machine" + named)
+	}
+
+	if kind != OfControlPlane {
+		attributes[identityAccess] = identityschema.StringAttribute{
+			OptionalForImport: true,
+			Description:       "For imports of workers that only control planes reach: `through_control_plane`.",
+		}
 	}
 
 	return identityschema.Schema{Attributes: attributes}
@@ -189,7 +197,8 @@ func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Ki
 	}
 
 	name, _ := object.Attributes()[identityName].(types.String)
-	request := Request{Source: SourceIn(object), Name: name.ValueString()}
+	access, _ := object.Attributes()[identityAccess].(types.String)
+	request := Request{Source: SourceIn(object), Name: name.ValueString(), Access: access.ValueString()}
 
 	var machines, planes, workers error
 

@@ -32,7 +32,14 @@ import (
 func Recognise(
 	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
 ) (map[string]Recognised, diag.Diagnostics) {
-	p := machineset.Set{Machines: map[string]machineset.Machine{}}
+	return Request{}.Recognise(ctx, m, addresses, file, role)
+}
+
+// Recognise is [Recognise] of machines of an import, which may be reached through its control planes.
+func (r Request) Recognise(
+	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
+) (map[string]Recognised, diag.Diagnostics) {
+	p := machineset.Set{Machines: map[string]machineset.Machine{}, Endpoints: slices.Sorted(maps.Values(r.ControlPlane))}
 	for name, address := range addresses {
 		p.Machines[name] = machineset.Machine{Address: address}
 	}
@@ -47,7 +54,13 @@ func Recognise(
 
 	defer fleet.Close()
 
-	answers := askAll(ctx, fleet, addresses, role)
+	var asked []cluster.Machine
+	for name, address := range addresses {
+		asked = append(asked, cluster.Machine{Name: name, Role: role, Address: address,
+			Through: r.through() && role == cluster.Worker})
+	}
+
+	answers := askAll(ctx, fleet, asked)
 	found := map[string]Recognised{}
 
 	var problems []error
@@ -171,6 +184,8 @@ func ImportFailed(attempted string, err error, next string) diag.Diagnostics {
 // Recognised is a machine that proved to belong to the cluster.
 type Recognised struct {
 	Address string
+	// Through is whether it was reached through a control plane.
+	Through bool
 	State   cluster.MachineState
 	Config  []byte
 }
@@ -207,7 +222,7 @@ type answer struct {
 }
 
 // askAll asks all machines side by side, so that all of them are reported.
-func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string, role cluster.Role) map[string]answer {
+func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine) map[string]answer {
 	var (
 		asking  panics.Group
 		mu      sync.Mutex
@@ -215,22 +230,22 @@ func askAll(ctx context.Context, fleet *talos.Fleet, addresses map[string]string
 		slots   = make(chan struct{}, machinesAtOnce)
 	)
 
-	for name, address := range addresses {
+	for _, m := range machines {
 		asking.Go(func() error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 
-			machine := fleet.Machine(cluster.Machine{Name: name, Role: role, Address: address})
-			a := answer{Recognised: Recognised{Address: address, State: machine.Observe(ctx)}}
+			machine := fleet.Machine(m)
+			a := answer{Recognised: Recognised{Address: m.Address, Through: m.Through, State: machine.Observe(ctx)}}
 
-			if a.err = belongs(a.State, role); a.err == nil {
+			if a.err = belongs(a.State, m.Role); a.err == nil {
 				a.Config, a.err = machine.Configuration(ctx)
 			}
 
 			mu.Lock()
 			defer mu.Unlock()
 
-			answers[name] = a
+			answers[m.Name] = a
 
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -33,6 +34,8 @@ type Request struct {
 	Workers map[string]map[string]string `json:"workers,omitempty"`
 	// Name of the pool. Workers only.
 	Name string `json:"name,omitempty"`
+	// Access is how workers are reached, as `access` of a machine has it; empty is directly.
+	Access string `json:"access,omitempty"`
 	// Mode and Host are there to be refused: nothing has to be read from machines in containers, whose names say where
 	// they are.
 	Mode string          `json:"mode,omitempty"`
@@ -97,10 +100,15 @@ func (r Request) check(kind Kind) error {
 		return errContainersNotImported
 	case r.Check() != nil:
 		return r.Check()
+	case !slices.Contains([]string{"", machineset.AccessDirect, machineset.AccessThroughControlPlane}, r.Access):
+		return fmt.Errorf("access is %q; allowed are %s and %s", r.Access, machineset.AccessDirect,
+			machineset.AccessThroughControlPlane)
 	case kind == OfCluster:
 		return r.checkCluster()
 	case len(r.Machines) == 0:
 		return errors.New("machines is missing")
+	case r.Access != "" && (kind == OfControlPlane || kind == OfMachine && r.RoleOfMachine() == cluster.ControlPlane):
+		return errors.New("access is for workers; control planes are reached directly")
 	case len(r.Workers) > 0:
 		return errors.New("workers is for talosop_cluster")
 	case kind == OfMachine && (len(r.Machines) > 1 || r.Name != ""):
@@ -115,6 +123,9 @@ func (r Request) check(kind Kind) error {
 
 	return nil
 }
+
+// through is whether workers are reached through control planes.
+func (r Request) through() bool { return r.Access == machineset.AccessThroughControlPlane }
 
 // checkCluster checks the id of a whole cluster.
 func (r Request) checkCluster() error {

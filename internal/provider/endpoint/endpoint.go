@@ -45,6 +45,15 @@ func Access(how string) schema.StringAttribute {
 	}
 }
 
+// Imported is the access that an import writes down.
+func Imported(through bool) types.String {
+	if through {
+		return types.StringValue(machineset.AccessThroughControlPlane)
+	}
+
+	return types.StringNull()
+}
+
 // Place is where a machine is, as it was written.
 type Place struct{ Address, TalosEndpoint types.String }
 

@@ -17,8 +17,7 @@ import (
 
 // clusterFrom is the model of a whole cluster as its machines describe it.
 func clusterFrom(
-	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-	planes map[string]clusterimport.Recognised,
+	ctx context.Context, file clusterimport.SecretsFile, planes map[string]clusterimport.Recognised,
 	pools map[string]map[string]clusterimport.Recognised,
 ) (ClusterModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(planes, file)
@@ -26,7 +25,7 @@ func clusterFrom(
 		return ClusterModel{}, clusterimport.ImportFailed("read the configurations of the control planes", err, "")
 	}
 
-	plane, diags := poolFrom(ctx, machineset.Group{}, request.ControlPlane, machines, planes, true)
+	plane, diags := poolFrom(ctx, machineset.Group{}, machines, planes, true)
 	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
@@ -46,8 +45,7 @@ func clusterFrom(
 			return model, append(diags, clusterimport.ImportFailed("read the configurations of the workers", err, "")...)
 		}
 
-		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, request.Workers[name],
-			machines, pools[name], true)
+		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, machines, pools[name], true)
 		diags.Append(more...)
 
 		maps.Copy(seen, pool.Observed.Elements())

@@ -63,7 +63,7 @@ func (r *clusterResource) readOff(
 	maps.Copy(all, planes)
 
 	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
-		found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Workers[name], file, cluster.Worker)
+		found, more := request.Recognise(ctx, r.ProviderData, request.Workers[name], file, cluster.Worker)
 		diags.Append(more...)
 
 		pools[name] = found
@@ -80,7 +80,7 @@ func (r *clusterResource) readOff(
 		return ClusterModel{}, nil, diags
 	}
 
-	model, diags := clusterFrom(ctx, request, file, planes, pools)
+	model, diags := clusterFrom(ctx, file, planes, pools)
 
 	return model, all, diags
 }

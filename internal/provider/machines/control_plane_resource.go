@@ -66,7 +66,7 @@ func (r *controlPlaneResource) readOff(
 		return ControlPlaneModel{}, nil, diags
 	}
 
-	model, diags := controlPlaneFrom(ctx, request, file, found)
+	model, diags := controlPlaneFrom(ctx, file, found)
 
 	return model, found, diags
 }

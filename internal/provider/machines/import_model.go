@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -26,15 +27,14 @@ import (
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
-	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
-	found map[string]clusterimport.Recognised,
+	ctx context.Context, file clusterimport.SecretsFile, found map[string]clusterimport.Recognised,
 ) (ControlPlaneModel, diag.Diagnostics) {
 	settings, machines, err := clusterimport.SettingsOfAll(found, file)
 	if err != nil {
 		return ControlPlaneModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
-	pool, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, true)
+	pool, diags := poolFrom(ctx, machineset.Group{}, machines, found, true)
 	handle, more := clusterimport.HandleOf(ctx, settings)
 	diags.Append(more...)
 
@@ -82,7 +82,7 @@ func workersFrom(
 		return WorkerModel{}, clusterimport.ImportFailed("read the configurations", err, "")
 	}
 
-	pool, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, false)
+	pool, diags := poolFrom(ctx, machineset.Group{}, machines, found, false)
 	object, more := clusterimport.HandleSeen(ctx, settings, file, planes)
 	diags.Append(more...)
 
@@ -98,10 +98,10 @@ func workersFrom(
 // poolFrom describes machines. Install settings that are the same on all of them
 // are those of the pool.
 func poolFrom(
-	ctx context.Context, of machineset.Group, addresses map[string]string, machines map[string]machineconfig.Machine,
+	ctx context.Context, of machineset.Group, machines map[string]machineconfig.Machine,
 	found map[string]clusterimport.Recognised, protect bool,
 ) (machineSetModel, diag.Diagnostics) {
-	names := slices.Sorted(maps.Keys(addresses))
+	names := slices.Sorted(maps.Keys(found))
 	first := machines[names[0]].Install
 	version := found[names[0]].State.TalosVersion
 
@@ -142,7 +142,7 @@ func poolFrom(
 
 	var more diag.Diagnostics
 
-	model.Machines, more = importedMachines(ctx, of, addresses, machines,
+	model.Machines, more = importedMachines(ctx, of, found, machines,
 		func(install machineconfig.Install) (types.Object, diag.Diagnostics) {
 			if shared {
 				return types.ObjectNull(installType()), nil
@@ -172,14 +172,15 @@ func withoutHostname(of machineset.Group, machines map[string]machineconfig.Mach
 // importedMachines is the machines of a set, each with the install settings that own says are its own, and its volumes
 // when they are.
 func importedMachines(
-	ctx context.Context, of machineset.Group, addresses map[string]string, machines map[string]machineconfig.Machine,
+	ctx context.Context, of machineset.Group, found map[string]clusterimport.Recognised,
+	machines map[string]machineconfig.Machine,
 	own func(machineconfig.Install) (types.Object, diag.Diagnostics), ownVolumes bool,
 ) (types.Map, diag.Diagnostics) {
 	values := map[string]attr.Value{}
 
 	var diags diag.Diagnostics
 
-	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
 		install, more := own(machines[name].Install)
 		diags.Append(more...)
 
@@ -195,7 +196,7 @@ func importedMachines(
 		}
 
 		value, more := types.ObjectValueFrom(ctx, machineType(), machineModel{
-			Address: types.StringValue(addresses[name]), Hostname: hostname,
+			Address: types.StringValue(found[name].Address), Access: endpoint.Imported(found[name].Through), Hostname: hostname,
 			Install: install, SystemVolumes: volumes,
 			ConfigPatches: types.ListNull(types.StringType), Meta: types.MapNull(types.StringType),
 		})

@@ -26,7 +26,7 @@ func (r *machineResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (OneMachineModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
 	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
-	found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
+	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
 	diags.Append(more...)
 
 	if diags.HasError() {
@@ -61,7 +61,7 @@ func oneMachineFrom(
 		return model, clusterimport.ImportFailed("read the configuration", err, "")
 	}
 
-	shared, diags := poolFrom(ctx, machineset.Group{}, request.Machines, machines, found, false)
+	shared, diags := poolFrom(ctx, machineset.Group{}, machines, found, false)
 	name := slices.Sorted(maps.Keys(found))[0]
 
 	one, _ := tf.Object[machineModel](ctx, &tf.Reader{}, objectIn(shared.Machines, name))

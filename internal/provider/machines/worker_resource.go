@@ -81,7 +81,7 @@ func (r *workerResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (WorkerModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
 	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
-	found, more := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.Worker)
+	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.Worker)
 	diags.Append(more...)
 
 	if diags.HasError() {
