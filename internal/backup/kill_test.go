@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"filippo.io/age"
-
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"

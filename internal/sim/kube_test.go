@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/siderolabs/talos/pkg/machinery/config/generate"
-	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
