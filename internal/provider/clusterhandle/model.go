@@ -27,17 +27,23 @@ import (
 type HandleModel struct {
 	AccessModel
 
-	CertSANs      types.List   `tfsdk:"cert_sans"`
-	PodCIDRs      types.List   `tfsdk:"pod_cidrs"`
-	ServiceCIDRs  types.List   `tfsdk:"service_cidrs"`
-	DNSDomain     types.String `tfsdk:"dns_domain"`
-	CNI           types.Object `tfsdk:"cni"`
-	KubeProxy     types.Bool   `tfsdk:"kube_proxy"`
-	Discovery     types.Bool   `tfsdk:"discovery"`
-	AirGapped     types.Bool   `tfsdk:"air_gapped"`
-	ImageCache    types.Bool   `tfsdk:"image_cache"`
-	Registries    types.Object `tfsdk:"registries"`
-	ConfigPatches types.List   `tfsdk:"config_patches"`
+	SettingsModel
+
+	ConfigPatches types.List `tfsdk:"config_patches"`
+}
+
+// SettingsModel is the settings of a whole cluster, as [ClusterAttributes] describes them.
+type SettingsModel struct {
+	CertSANs     types.List   `tfsdk:"cert_sans"`
+	PodCIDRs     types.List   `tfsdk:"pod_cidrs"`
+	ServiceCIDRs types.List   `tfsdk:"service_cidrs"`
+	DNSDomain    types.String `tfsdk:"dns_domain"`
+	CNI          types.Object `tfsdk:"cni"`
+	KubeProxy    types.Bool   `tfsdk:"kube_proxy"`
+	Discovery    types.Bool   `tfsdk:"discovery"`
+	AirGapped    types.Bool   `tfsdk:"air_gapped"`
+	ImageCache   types.Bool   `tfsdk:"image_cache"`
+	Registries   types.Object `tfsdk:"registries"`
 }
 
 // CertSANsDescription describes cert_sans.
@@ -247,10 +253,14 @@ func UnknownHandle() HandleModel {
 	access.Host = types.ObjectUnknown(tf.AttributesOf(nested["host"]))
 
 	return HandleModel{
-		AccessModel: access, CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
-		CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
-		Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
-		Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])), ConfigPatches: text,
+		AccessModel: access,
+		SettingsModel: SettingsModel{
+			CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
+			CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
+			Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
+			Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])),
+		},
+		ConfigPatches: text,
 	}
 }
 

@@ -56,13 +56,14 @@ func (s Source) Identity() map[string]attr.Value {
 
 // SourceIn is the source in an identity.
 func SourceIn(identity types.Object) Source {
-	text := func(name string) string {
-		value, _ := identity.Attributes()[name].(types.String)
+	return Source{Cluster: textIn(identity, identityCluster), Secrets: textIn(identity, identitySecrets)}
+}
 
-		return value.ValueString()
-	}
+// textIn is a text in an identity; empty when there is none.
+func textIn(identity types.Object, name string) string {
+	value, _ := identity.Attributes()[name].(types.String)
 
-	return Source{Cluster: text(identityCluster), Secrets: text(identitySecrets)}
+	return value.ValueString()
 }
 
 // IdentitySchema describes the identity of a resource with machines.
@@ -196,9 +197,8 @@ func fromIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Ki
 		return r.Texts(value)
 	}
 
-	name, _ := object.Attributes()[identityName].(types.String)
-	access, _ := object.Attributes()[identityAccess].(types.String)
-	request := Request{Source: SourceIn(object), Name: name.ValueString(), Access: access.ValueString()}
+	request := Request{Source: SourceIn(object), Name: textIn(object, identityName),
+		Access: textIn(object, identityAccess)}
 
 	var machines, planes, workers error
 

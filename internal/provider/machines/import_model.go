@@ -52,12 +52,9 @@ func settingsFrom(
 	handle clusterhandle.HandleModel, file clusterimport.SecretsFile, settings machineconfig.Cluster,
 ) settingsModel {
 	return settingsModel{
-		Mode: handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: file.Stored(),
-		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract, CertSANs: handle.CertSANs,
-		PodCIDRs: handle.PodCIDRs, ServiceCIDRs: handle.ServiceCIDRs, DNSDomain: handle.DNSDomain, CNI: handle.CNI,
-		KubeProxy: handle.KubeProxy,
-		Discovery: handle.Discovery, AirGapped: handle.AirGapped, ImageCache: handle.ImageCache,
-		Registries:     handle.Registries,
+		SettingsModel: handle.SettingsModel,
+		Mode:          handle.Mode, Name: handle.Name, Endpoint: handle.Endpoint, Secrets: file.Stored(),
+		KubernetesVersion: handle.KubernetesVersion, VersionContract: handle.VersionContract,
 		ClusterPatches: handle.ConfigPatches, ScheduleOnPlane: tf.TrueOrNull(settings.ScheduleOnControlPlanes),
 		Cluster: types.ObjectNull(clusterhandle.HandleType()), Manifests: types.StringNull(),
 		RestoreFrom: types.ObjectNull(restore.Type()), RestoredFrom: types.StringNull(), RestoredAt: types.StringNull(),

@@ -25,22 +25,14 @@ import (
 
 // settingsModel is what a resource that makes a cluster says about the whole of it.
 type settingsModel struct {
+	clusterhandle.SettingsModel
+
 	Mode              types.String `tfsdk:"mode"`
 	Name              types.String `tfsdk:"name"`
 	Endpoint          types.String `tfsdk:"endpoint"`
 	Secrets           types.String `tfsdk:"secrets"`
 	KubernetesVersion types.String `tfsdk:"kubernetes_version"`
 	VersionContract   types.String `tfsdk:"version_contract"`
-	CertSANs          types.List   `tfsdk:"cert_sans"`
-	PodCIDRs          types.List   `tfsdk:"pod_cidrs"`
-	ServiceCIDRs      types.List   `tfsdk:"service_cidrs"`
-	DNSDomain         types.String `tfsdk:"dns_domain"`
-	CNI               types.Object `tfsdk:"cni"`
-	KubeProxy         types.Bool   `tfsdk:"kube_proxy"`
-	Discovery         types.Bool   `tfsdk:"discovery"`
-	AirGapped         types.Bool   `tfsdk:"air_gapped"`
-	ImageCache        types.Bool   `tfsdk:"image_cache"`
-	Registries        types.Object `tfsdk:"registries"`
 	ClusterPatches    types.List   `tfsdk:"cluster_config_patches"`
 	ScheduleOnPlane   types.Bool   `tfsdk:"allow_scheduling_on_control_planes"`
 	Cluster           types.Object `tfsdk:"cluster"`
@@ -61,9 +53,7 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 			Secrets: m.Secrets, TalosVersion: tf.Version(talosVersion), KubernetesVersion: tf.Version(m.KubernetesVersion),
 			VersionContract: m.VersionContract, Phase: phase, Host: clusterhandle.HostForHandle(m.Host),
 		},
-		CertSANs: m.CertSANs, PodCIDRs: m.PodCIDRs, ServiceCIDRs: m.ServiceCIDRs, DNSDomain: m.DNSDomain, CNI: m.CNI,
-		KubeProxy: m.KubeProxy, Discovery: m.Discovery, AirGapped: m.AirGapped, ImageCache: m.ImageCache,
-		Registries: m.Registries, ConfigPatches: m.ClusterPatches,
+		SettingsModel: m.SettingsModel, ConfigPatches: m.ClusterPatches,
 	}
 }
 
