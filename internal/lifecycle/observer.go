@@ -42,8 +42,8 @@ type observer struct {
 	// views is what control planes say of etcd, by their names; nil when nobody asks,
 	// because nothing is going to be changed.
 	views map[string]cluster.EtcdView
-	// etcdAside is true when etcd is not asked at all.
-	etcdAside bool
+	// etcdAside is true when etcd is not asked at all, and reads when nothing is going to be changed.
+	etcdAside, reads bool
 	last      cluster.Snapshot
 	begun     time.Time
 	next      chan struct{} // closed with the next snapshot
@@ -100,7 +100,12 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	have.Founder = o.founder()
 	o.manifestsOf(&have)
 
-	have.Etcd = o.etcd(ctx, have)
+	if o.reads {
+		have.Etcd = o.listed(ctx, have)
+	} else {
+		have.Etcd = o.etcd(ctx, have)
+	}
+
 	have.Etcd.GoesBack = o.goesBack(ctx, have)
 	have.Time = time.Now()
 
@@ -481,9 +486,13 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	return state
 }
 
-// goesBack asks one control plane, in a read, whether an earlier run told etcd to go back; runs have the views for
-// it. One that does not answer says nothing about it.
+// goesBack is the version that an earlier run told etcd to go back to, for a read; runs have the views for it. A read
+// without views asks one control plane. One that does not answer says nothing about it.
 func (o *observer) goesBack(ctx context.Context, have cluster.Snapshot) string {
+	if o.reads {
+		return o.goesBackInViews()
+	}
+
 	if o.etcdAside || o.views != nil || !have.Etcd.Known {
 		return ""
 	}

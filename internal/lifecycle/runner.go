@@ -86,7 +86,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 			have.Window = r.Window(have.Time, ends)
 		}
 
-		return cluster.Plan(want, have, r.Policy)
+		return settled(want, have, cluster.Plan(want, have, r.Policy))
 	})
 	if err == nil {
 		r.leave(&result, want, want.Removed)

@@ -46,6 +46,10 @@ const (
 	HostVolumesLost
 	// HostStays is an object of a container that no apply puts right.
 	HostStays
+	// NotReady is a machine that is no working part of its cluster, and that an apply waits for.
+	NotReady
+	// EtcdNotHealthy is a control plane whose etcd as a whole does not work, or has an alarm.
+	EtcdNotHealthy
 )
 
 // Difference is one thing in which a machine differs from what was applied last.
@@ -87,6 +91,8 @@ var beginnings = map[DifferenceKind]string{
 	MetaDiffers:          "META: not what `clusters` of the provider has: ",
 	HostDiffers:          "host cluster: ",
 	HostStays:            "host cluster, left as it is: ",
+	NotReady:             "not ready: ",
+	EtcdNotHealthy:       "etcd is not healthy: ",
 }
 
 // String is the difference as state has it.

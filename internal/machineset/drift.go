@@ -247,7 +247,7 @@ func WarnOfDrift(drift map[string]Drift) finding.List {
 
 	for _, name := range slices.Sorted(maps.Keys(drift)) {
 		for _, difference := range drift[name] {
-			if !slices.Contains([]DifferenceKind{NotOnHost, OthersWork, HostStays}, difference.Kind) {
+			if !slices.Contains([]DifferenceKind{NotOnHost, OthersWork, HostStays, NotReady, EtcdNotHealthy}, difference.Kind) {
 				lines = append(lines, name+": "+difference.String())
 			}
 		}

@@ -126,13 +126,15 @@ func (f Forecast) with(
 	}
 
 	f.Machines = recorded.forecastMachines(p, files, steps)
-	before := append(recorded.bookkeeping(p), p.hostChanges(prior, recorded)...)
+	waits := recorded.waitsFor(p, steps)
+	before := slices.Concat(recorded.bookkeeping(p), p.hostChanges(prior, recorded), waits)
 
 	f.Operations = append(p.operationsOf(before, steps, recorded.changes, recorded.Removed),
 		keptLines(last.Kept, recorded.changes)...)
 	f.Impact = ImpactOf(steps, recorded.Removed)
 	f.LeavesKubernetes = !touchesKubernetes(steps)
 	f.UpgradesUnmanaged = p.Unmanaged != nil && slices.ContainsFunc(steps, cluster.OfUnmanaged)
+	f.Resumes = f.Resumes || len(waits) > 0
 	f.Idle = len(f.Operations) == 0 && last.Done() && !f.Resumes && !recorded.Changed() &&
 		!p.Restores(recorded.RestoredFrom) && !p.turnsKeysOver(prior) && !f.UpgradesUnmanaged
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -131,8 +132,10 @@ func refresh(
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
 	model.others = unmanaged.Seen(want, have, model.others)
-	model.Observed = exam.onHost.in(
-		withDrift(observed(want, have, model.Observed), machineset.DriftOf(p, want, have, exam.Places)), model.Observed)
+	troubles := health.TroublesOf(want, have)
+	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, exam.Places), want, have, recorded, troubles)
+
+	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), drift), model.Observed)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
 	diags.Append(machineset.WarnOfDrift(driftIn(ctx, model.Observed))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
@@ -142,7 +145,9 @@ func refresh(
 	diags.Append(machineset.WarnOfGone(record.GoneIn(want, have), host, "An apply makes them anew, with nothing on "+
 		"them: make sure first that nobody is about to bring them back.")...)
 
-	if recorded.Phase == cluster.Ready && machineset.Lost(want, have, recorded) {
+	diags.Append(machineset.WarnOfTroubles(troubles)...)
+
+	if recorded.Phase == cluster.Ready && (len(troubles) > 0 || machineset.Lost(want, have, recorded)) {
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 

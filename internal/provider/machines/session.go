@@ -109,7 +109,7 @@ func observe(
 	}
 
 	begun := time.Now()
-	have := s.runner.Observe(ctx, s.want).WithoutMismatches(s.want)
+	have := s.runner.Refresh(ctx, s.want).WithoutMismatches(s.want)
 
 	if exam != nil {
 		exam.ExpectImages(s.want.Machines, have, recorded.Record)

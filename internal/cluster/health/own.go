@@ -1,0 +1,132 @@
+package health
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// MachineReady is the condition of one machine of a resource: it is a working part of its cluster, with its node and,
+// on a control plane, its member of etcd.
+const MachineReady = "MachineReady"
+
+// Trouble is one reason why machines of a resource are not Ready.
+type Trouble struct {
+	// Condition is the name of the condition that is not True.
+	Condition string
+	// Machine is the name of the machine in the spec; empty for what concerns the cluster as a whole.
+	Machine string
+	// Reason depends on what the cluster is like and not on when it was asked.
+	Reason string
+}
+
+// TroublesOf lists what keeps the machines of a spec from being Ready: the Kubernetes API, etcd where the spec has
+// control planes, and each of its machines. The conditions are those of Of, restricted to what the resource owns: a
+// broken machine of another resource is the trouble of that one, unless etcd loses its quorum. Two resources that wait
+// for each other's machines would never end.
+//
+// Cordoned nodes and certificates do not count: the first is somebody's decision, the second works today.
+func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
+	var troubles []Trouble
+
+	// The words of the network are not the same from one observation to the next.
+	have.Etcd.Cause, have.Kubernetes.Cause = "", ""
+
+	conditions := []Condition{kubernetesAPI(have.Kubernetes)}
+	if want.OwnsControlPlane() {
+		conditions = append(conditions, ownEtcd(want, have)...)
+	}
+
+	for _, c := range conditions {
+		if c.Status != True {
+			troubles = append(troubles, Trouble{Condition: c.Name, Reason: c.Reason})
+		}
+	}
+
+	for _, m := range want.Machines {
+		if reason := machineTrouble(want, have, m); reason != "" {
+			troubles = append(troubles, Trouble{Condition: MachineReady, Machine: m.Name, Reason: reason})
+		}
+	}
+
+	return troubles
+}
+
+// ownEtcd judges etcd as the control planes of a spec see it. Their own members are judged with their machines.
+func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
+	etcd, planes := have.Etcd, planesOf(want, have)
+	etcd.Views = maps.Clone(have.Etcd.Views)
+
+	for id := range etcd.Views {
+		if !slices.ContainsFunc(planes, func(p plane) bool { return p.own && p.member == id }) {
+			delete(etcd.Views, id)
+		}
+	}
+
+	h := Etcd{Alarms: alarms(etcd)}
+	if etcd.Known {
+		h.Quorum = cluster.Majority(voters(etcd.Members))
+	} else {
+		h.Cause = unlisted(planes, etcd)
+	}
+
+	conditions := []Condition{etcdQuorum(h, etcd)}
+
+	// Without any view nobody can say anything about these.
+	if following(etcd) > 0 {
+		conditions = append(conditions, etcdAgreement(etcd), etcdNoAlarms(h, etcd))
+	}
+
+	return conditions
+}
+
+// machineTrouble says what a machine lacks to be a working part of its cluster. Nothing follows from the silence of its
+// Talos API alone: its node and its member of etcd say how it is.
+func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine) string {
+	switch have.Machines[m.Name].Access {
+	case cluster.Unreachable, cluster.Unobserved:
+		return silentTrouble(have, m)
+	case cluster.Member:
+		return cmp.Or(cluster.NotReady(want, have, m), memberTrouble(have, m))
+	case cluster.Maintenance, cluster.Gone, cluster.Foreign:
+	}
+
+	return cluster.NotReady(want, have, m)
+}
+
+// silentTrouble is machineTrouble of a machine that does not answer.
+func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
+	if m.Role == cluster.ControlPlane {
+		return "does not answer, and neither does its member of etcd"
+	}
+
+	if node, registered := have.NodeOf(m); registered && !node.Ready {
+		return "does not answer, and its node " + node.Name + " is not Ready"
+	}
+
+	return ""
+}
+
+// memberTrouble is what is wrong with the member of a control plane by its own word. Alarms concern the whole cluster.
+func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
+	member, joined := have.MemberOf(m)
+	if m.Role != cluster.ControlPlane || have.Etcd.Views == nil || !joined {
+		return ""
+	}
+
+	view, asked := have.Etcd.Views[member.ID]
+	view.Alarms = nil
+
+	switch errs := viewErrors(view); {
+	case !asked:
+		return "its member of etcd does not say how it is"
+	case view.Leader == "":
+		return "its member of etcd knows no leader" // what else it says follows from that
+	case len(errs) > 0:
+		return "its member of etcd reports: " + listed(errs)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,39 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+)
+
+// settled is a decision that is not done while the health of the cluster says otherwise: a run that ends without an
+// error reports Ready, and a refresh right after it must not say Degraded.
+//
+// An alarm of etcd stays until a person clears it, so the run ends with an error instead of waiting for its timeout.
+func settled(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) cluster.Decision {
+	if !d.Done() {
+		return d
+	}
+
+	for _, t := range health.TroublesOf(want, have) {
+		if t.Condition == health.EtcdNoAlarms {
+			d.Refusals = append(d.Refusals, cluster.Refusal{
+				Reason: "etcd has an alarm: " + t.Reason,
+				Remedy: "Free or add space for etcd, defragment it, clear the alarm with `talosctl etcd alarm disarm`, and " +
+					"apply again",
+			})
+
+			continue
+		}
+
+		reason := t.Reason
+		if t.Machine == "" {
+			reason = fmt.Sprintf("%s: %s", t.Condition, t.Reason)
+		}
+
+		d.Holds = append(d.Holds, cluster.Hold{Machine: t.Machine, Reason: reason})
+	}
+
+	return d
+}

@@ -1,0 +1,142 @@
+package machineset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// What keeps the machines of a resource from being Ready: a refresh finds it out and records it as drift, and the plan
+// that is made of the record waits for it. Machines that start after a run that was killed are among them.
+
+// WithTroubles adds to the drift of machines why they are not ready. The drift of a machine that did not answer is the
+// recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods as
+// such, and its next plan wants them.
+func WithTroubles(
+	drift map[string]Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState, troubles []health.Trouble,
+) map[string]Drift {
+	reasons, etcd := map[string]string{}, ""
+
+	judged := want
+	judged.Machines = want.Removed
+
+	for _, t := range slices.Concat(troubles, health.TroublesOf(judged, have)) {
+		switch {
+		case t.Machine != "":
+			reasons[t.Machine] = t.Reason
+		case strings.HasPrefix(t.Condition, "Etcd") && etcd == "":
+			etcd = t.Reason
+		}
+	}
+
+	for _, m := range slices.Concat(want.Machines, want.Removed) {
+		now, answered := drift[m.Name]
+		if !answered {
+			now = recorded.Drift[m.Name].withoutTroubles()
+		}
+
+		if reason := reasons[m.Name]; reason != "" && !now.saysNotReady() {
+			now = append(now, Difference{Kind: NotReady, Text: reason})
+		}
+
+		if m.Role == cluster.ControlPlane && etcd != "" {
+			now = append(now, Difference{Kind: EtcdNotHealthy, Text: etcd})
+		}
+
+		if answered || len(now) > 0 || len(recorded.Drift[m.Name]) > 0 {
+			drift[m.Name] = now
+		}
+	}
+
+	return drift
+}
+
+// notReady are the kinds that say by themselves that a machine is not ready.
+var notReady = []DifferenceKind{Wiped, Unproven, NoMember, LeftEtcd, NoNode, NotOnHost, HostVolumesLost, NotReady}
+
+func (d Drift) saysNotReady() bool { return slices.ContainsFunc(notReady, d.Has) }
+
+func (d Drift) withoutTroubles() Drift {
+	return slices.DeleteFunc(slices.Clone(d), func(difference Difference) bool {
+		return difference.Kind == NotReady || difference.Kind == EtcdNotHealthy
+	})
+}
+
+// WarnOfTroubles tells why machines are not Ready, with those that lack the same together.
+func WarnOfTroubles(troubles []health.Trouble) finding.List {
+	var (
+		lines    []string
+		reasons  []string
+		machines = map[string][]string{}
+	)
+
+	for _, t := range troubles {
+		if t.Machine == "" {
+			lines = append(lines, fmt.Sprintf("%s: %s", t.Condition, t.Reason))
+
+			continue
+		}
+
+		if machines[t.Reason] == nil {
+			reasons = append(reasons, t.Reason)
+		}
+
+		machines[t.Reason] = append(machines[t.Reason], t.Machine)
+	}
+
+	for _, reason := range reasons {
+		lines = append(lines, finding.Describe(machines[reason])+": "+reason)
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Cluster or machines are not healthy", finding.Report{
+		Now: lines,
+		Next: "The next apply waits for this, for at most `timeouts.update`, and fails when it does not change. Take " +
+			"machines that are gone for good out of the configuration.",
+	}.String())}
+}
+
+// waitsFor lists what an apply waits for that has no step of its own: machines that were not ready when they were last
+// seen, and etcd.
+func (r PriorState) waitsFor(p Set, steps []cluster.Step) []string {
+	var (
+		names []string
+		etcd  string
+	)
+
+	for _, name := range p.Names() {
+		drift := r.Drift[cmp.Or(r.Renamed[name], name)]
+		if etcd == "" {
+			etcd = drift.textOf(EtcdNotHealthy)
+		}
+
+		acts := slices.ContainsFunc(steps, func(s cluster.Step) bool { return s.On() == name })
+		if drift.saysNotReady() && !acts {
+			names = append(names, name)
+		}
+	}
+
+	return waitLines(names, etcd)
+}
+
+func waitLines(machines []string, etcd string) []string {
+	var lines []string
+
+	if len(machines) > 0 {
+		lines = append(lines, "wait for "+strings.Join(machines, ", "))
+	}
+
+	if etcd != "" {
+		lines = append(lines, "wait for etcd: "+etcd)
+	}
+
+	return lines
+}
