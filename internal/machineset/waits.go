@@ -29,7 +29,7 @@ func WithTroubles(
 		switch {
 		case t.Machine != "":
 			reasons[t.Machine] = t.Reason
-		case strings.HasPrefix(t.Condition, "Etcd") && etcd == "":
+		case t.OfEtcd() && etcd == "":
 			etcd = t.Reason
 		}
 	}
@@ -67,8 +67,22 @@ func (d Drift) withoutTroubles() Drift {
 	})
 }
 
-// WarnOfTroubles tells why machines are not Ready, with those that lack the same together.
+// WarnOfTroubles tells why machines are not Ready.
 func WarnOfTroubles(troubles []health.Trouble) finding.List {
+	lines := LinesOfTroubles(troubles)
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Cluster or machines are not healthy", finding.Report{
+		Now: lines,
+		Next: "The next apply waits for this, for at most `timeouts.update`, and fails when it does not change. Take " +
+			"machines that are gone for good out of the configuration.",
+	}.String())}
+}
+
+// LinesOfTroubles lists troubles: of the cluster first, then of machines, with those that lack the same together.
+func LinesOfTroubles(troubles []health.Trouble) []string {
 	var (
 		lines    []string
 		reasons  []string
@@ -93,15 +107,7 @@ func WarnOfTroubles(troubles []health.Trouble) finding.List {
 		lines = append(lines, finding.Describe(machines[reason])+": "+reason)
 	}
 
-	if len(lines) == 0 {
-		return nil
-	}
-
-	return finding.List{finding.Warn("Cluster or machines are not healthy", finding.Report{
-		Now: lines,
-		Next: "The next apply waits for this, for at most `timeouts.update`, and fails when it does not change. Take " +
-			"machines that are gone for good out of the configuration.",
-	}.String())}
+	return lines
 }
 
 // waitsFor lists what an apply waits for that has no step of its own: machines that were not ready when they were last
@@ -118,13 +124,37 @@ func (r PriorState) waitsFor(p Set, steps []cluster.Step) []string {
 			etcd = drift.textOf(EtcdNotHealthy)
 		}
 
-		acts := slices.ContainsFunc(steps, func(s cluster.Step) bool { return s.On() == name })
-		if drift.saysNotReady() && !acts {
+		if drift.saysNotReady() && !acts(steps, name) {
 			names = append(names, name)
 		}
 	}
 
 	return waitLines(names, etcd)
+}
+
+// Waits is what the plan after a refresh will wait for that sees the same as a snapshot, besides its steps.
+func Waits(want cluster.Spec, have cluster.Snapshot, steps []cluster.Step) []string {
+	var (
+		names []string
+		etcd  string
+	)
+
+	for _, t := range health.TroublesOf(want, have) {
+		switch {
+		case t.Machine != "" && !acts(steps, t.Machine):
+			names = append(names, t.Machine)
+		case t.Machine == "" && t.OfEtcd() && etcd == "":
+			etcd = t.Reason
+		}
+	}
+
+	slices.Sort(names)
+
+	return waitLines(names, etcd)
+}
+
+func acts(steps []cluster.Step, machine string) bool {
+	return slices.ContainsFunc(steps, func(s cluster.Step) bool { return s.On() == machine })
 }
 
 func waitLines(machines []string, etcd string) []string {

@@ -22,12 +22,17 @@ type Trouble struct {
 	Reason string
 }
 
+// OfEtcd is true for what is wrong with etcd as a whole.
+func (t Trouble) OfEtcd() bool {
+	return t.Condition == EtcdQuorum || t.Condition == EtcdAgreement || t.Condition == EtcdNoAlarms
+}
+
 // TroublesOf lists what keeps the machines of a spec from being Ready: the Kubernetes API, etcd where the spec has
 // control planes, and each of its machines. The conditions are those of Of, restricted to what the resource owns: a
 // broken machine of another resource is the trouble of that one, unless etcd loses its quorum. Two resources that wait
 // for each other's machines would never end.
 //
-// Cordoned nodes and certificates do not count: the first is somebody's decision, the second works today.
+// Nodes that people cordoned and certificates that are due do not count: the first is a decision, the second works today.
 func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	var troubles []Trouble
 
@@ -89,7 +94,7 @@ func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine)
 	case cluster.Unreachable, cluster.Unobserved:
 		return silentTrouble(have, m)
 	case cluster.Member:
-		return cmp.Or(cluster.NotReady(want, have, m), memberTrouble(have, m))
+		return cmp.Or(cluster.NotReady(want, have, m), memberTrouble(have, m), cordonTrouble(have, m))
 	case cluster.Maintenance, cluster.Gone, cluster.Foreign:
 	}
 
@@ -129,4 +134,13 @@ func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	default:
 		return ""
 	}
+}
+
+// cordonTrouble says that a node is still cordoned by talosop, as after a run that was killed before it gave it back.
+func cordonTrouble(have cluster.Snapshot, m cluster.Machine) string {
+	if node, registered := have.NodeOf(m); registered && node.Unschedulable && node.Cordoned {
+		return "its node " + node.Name + " is cordoned by talosop"
+	}
+
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -110,15 +111,18 @@ func adopt(
 		return append(diags, tf.Diagnostics(openFailed(p.Set, "import", err))...)
 	}
 
+	troubles := health.TroublesOf(want, have)
+	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, exam.Places), want, have, recorded, troubles)
+
 	phase := cluster.PhaseOf(want, have)
-	if phase != cluster.Ready {
+	if phase != cluster.Ready || len(troubles) > 0 {
 		// It had an etcd once, whatever it lacks now: it must not be bootstrapped.
 		phase = cluster.Degraded
 	}
 
 	model.withOwner()
 	model.Phase = tf.TextOrNull(string(phase))
-	model.Observed = withDrift(observed(want, have, model.Observed), machineset.DriftOf(p.Set, want, have, exam.Places))
+	model.Observed = withDrift(observed(want, have, model.Observed), drift)
 	model.forgetPlan()
 	model.manifests = manifestsSeen(want, have, tf.TextOrNull(machineset.ManifestsRunning(want, have)))
 	model.restored.At = restoredAt(have)

@@ -522,12 +522,19 @@ func (r *machinesResource[M, P]) Update(
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 		}
-	} else if !p.keepsConnection(prior) {
-		resp.Diagnostics.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
+	} else {
+		if !p.keepsConnection(prior) {
+			resp.Diagnostics.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
+		}
 
 		if resp.Diagnostics.HasError() {
 			return
 		}
+
+		life, found := P(&result).life(), finding.List{}
+		found.Append(life.confirmReady(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p.Set)...)
+		resp.Diagnostics.Append(tf.Diagnostics(found)...)
+		P(&result).setLife(life)
 	}
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)

@@ -229,7 +229,9 @@ func remaining(
 
 	steps, last := cluster.Forecast(want, recorded.Assume(want), p.Policy(m.Policy))
 
-	lines := p.OperationsOf(steps, last.Kept, want.Removed)
+	// The refresh before the next plan records the same troubles, and that plan waits for them.
+	lines := slices.Concat(machineset.Waits(done.want, done.result.Snapshot, steps),
+		p.OperationsOf(steps, last.Kept, want.Removed))
 
 	return &left{tf.TextList(lines), impact.Of(machineset.ImpactOf(steps, want.Removed))}, diags
 }

@@ -51,8 +51,8 @@ type answer struct {
 	value any
 }
 
-// KeepSightings keeps how members of a cluster answered that are control planes, for who asks for them in this run. One
-// that did not answer is asked again. mark is that of the secrets of the cluster.
+// KeepSightings keeps how control planes of a cluster and their members of etcd answered, for who asks for them in this
+// run. One that did not answer is asked again. mark is that of the secrets of the cluster.
 func (m *ProviderData) KeepSightings(mark string, machines []cluster.Machine, have cluster.Snapshot) {
 	seen := m.sightings.of(mark)
 
@@ -60,12 +60,38 @@ func (m *ProviderData) KeepSightings(mark string, machines []cluster.Machine, ha
 	defer seen.mu.Unlock()
 
 	for _, machine := range machines {
-		if state := have.Machines[machine.Name]; machine.Role == cluster.ControlPlane && state.Access == cluster.Member {
+		if machine.Role != cluster.ControlPlane {
+			continue
+		}
+
+		state := have.Machines[machine.Name]
+		if state.Access == cluster.Member {
 			seen.states[machine.Address] = state
 		} else {
 			delete(seen.states, machine.Address)
 		}
+
+		view, asked := have.Etcd.Views[state.MemberID]
+		seen.keep(machine.Address+viewed, view, asked)
+		seen.keep(machine.Address+listed, have.Etcd.Members, have.Etcd.Known && asked)
 	}
+}
+
+// What members of etcd are asked.
+const (
+	viewed = " view"
+	listed = " members"
+)
+
+// keep notes an answer, or that there is none any more.
+func (s *sighting) keep(question string, value any, answered bool) {
+	if !answered {
+		delete(s.answers, question)
+
+		return
+	}
+
+	s.answers[question] = &answer{turn: make(chan struct{}, 1), value: value}
 }
 
 // Sighted is a fleet that answers for machines of a cluster as they were seen in this run, and asks all others.
@@ -104,12 +130,12 @@ func (m sightedMachine) Observe(ctx context.Context) cluster.MachineState {
 
 // EtcdView implements [lifecycle.Machine].
 func (m sightedMachine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
-	return once(ctx, m.seen, m.address+" view", m.Machine.EtcdView)
+	return once(ctx, m.seen, m.address+viewed, m.Machine.EtcdView)
 }
 
 // EtcdMembers implements [lifecycle.Machine].
 func (m sightedMachine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
-	return once(ctx, m.seen, m.address+" members", m.Machine.EtcdMembers)
+	return once(ctx, m.seen, m.address+listed, m.Machine.EtcdMembers)
 }
 
 // once asks what nobody has an answer to: who asks for the same meanwhile waits for that, and asks when there is none.
