@@ -45,8 +45,8 @@ func WarnOfUnanswered(want cluster.Spec, have cluster.Snapshot) finding.List {
 
 	if len(unreachable) > 0 {
 		diags.Append(finding.Warn("Machines do not answer",
-			"These machines could not be asked, so what was last seen of them is kept. Nothing follows "+
-				"from that for the plan.\n  - "+strings.Join(unreachable, "\n  - ")))
+			"These machines could not be asked, so what was last seen of them is kept. Silence does not mean that "+
+				"they are gone.\n  - "+strings.Join(unreachable, "\n  - ")))
 	}
 
 	if len(bereft) > 0 {

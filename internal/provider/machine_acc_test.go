@@ -141,7 +141,7 @@ func TestAccMachine_lifecycle(t *testing.T) {
 		expectNoChanges(t, w, "after the first apply")
 
 		s.controlPlane[1].PowerOff()
-		expectNoChanges(t, w, "with a machine down")
+		expectsOne(t, w, "wait for cp-2")
 		s.controlPlane[1].PowerOn()
 
 		if err := s.controlPlane[1].AwaitReady(t.Context()); err != nil {
@@ -162,6 +162,15 @@ func TestAccMachine_lifecycle(t *testing.T) {
 		w.MustRun("destroy", "-auto-approve")
 		s.expectReset(t)
 	})
+}
+
+// expectsOne checks that a plan changes one resource alone, and says what it does.
+func expectsOne(t *testing.T, w *clitest.Workspace, operation string) {
+	t.Helper()
+
+	plan := w.MustRun("plan")
+	says(t, plan, operation)
+	says(t, plan, "0 to add, 1 to change, 0 to destroy")
 }
 
 // leftInOrder checks that a control plane left etcd before it was reset.
