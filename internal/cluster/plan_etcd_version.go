@@ -38,13 +38,6 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	return etcdstate.AllOf(all)
 }
 
-// MayGoBack reports whether the etcd of a control plane is of a version that can be told to go back.
-func MayGoBack(s MachineState) bool {
-	own := etcdstate.OfTalos(s.TalosVersion)
-
-	return s.Access == Member && s.Role == ControlPlane && etcdstate.CanGoBack(own, etcdstate.Before(own))
-}
-
 // etcdFirst says what has to happen in etcd before a machine is given another Talos; empty for nothing. An etcd panics
 // when it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when it has to be
 // told to go back.

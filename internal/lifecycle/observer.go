@@ -102,11 +102,11 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 
 	if o.reads {
 		have.Etcd = o.listed(ctx, have)
+		have.Etcd.GoesBack = o.goesBack()
 	} else {
 		have.Etcd = o.etcd(ctx, have)
 	}
 
-	have.Etcd.GoesBack = o.goesBack(ctx, have)
 	have.Time = time.Now()
 
 	o.addViews(&have)
@@ -484,30 +484,6 @@ func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.Etcd
 	}
 
 	return state
-}
-
-// goesBack is the version that an earlier run told etcd to go back to, for a read; runs have the views for it. A read
-// without views asks one control plane. One that does not answer says nothing about it.
-func (o *observer) goesBack(ctx context.Context, have cluster.Snapshot) string {
-	if o.reads {
-		return o.goesBackInViews()
-	}
-
-	if o.etcdAside || o.views != nil || !have.Etcd.Known {
-		return ""
-	}
-
-	for _, m := range o.machines() {
-		if !cluster.MayGoBack(have.Machines[m.Name]) {
-			continue
-		}
-
-		if version, err := o.runner.Fleet.Machine(m).EtcdGoesBack(ctx); err == nil {
-			return version
-		}
-	}
-
-	return ""
 }
 
 // rest waits until nothing is being asked any more.

@@ -103,8 +103,6 @@ type Machine interface {
 	DowngradeEtcd(ctx context.Context, to string) error
 	// CancelEtcdDowngrade takes that back; where etcd was not told to go back it does nothing. Safe to repeat.
 	CancelEtcdDowngrade(ctx context.Context) error
-	// EtcdGoesBack is the version that etcd has been told to go back to, by the machine's member; empty when it was not.
-	EtcdGoesBack(ctx context.Context) (string, error)
 	// WriteMeta makes values what META holds under their keys, on a Member; other
 	// keys are left alone. Nothing reboots, but a network configuration (0x0a) takes
 	// effect at once. Safe to repeat.

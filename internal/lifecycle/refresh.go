@@ -20,8 +20,8 @@ func (r *Runner) Refresh(ctx context.Context, want cluster.Spec) cluster.Snapsho
 	return o.observe(ctx)
 }
 
-// goesBackInViews is the version that etcd was told to go back to, as any member says.
-func (o *observer) goesBackInViews() string {
+// goesBack is the version that an earlier run told etcd to go back to, as any member says. A run reads it in the views.
+func (o *observer) goesBack() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 

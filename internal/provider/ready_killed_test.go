@@ -61,6 +61,10 @@ func (g *growth) run(t *testing.T, at int64) (killed bool, calls int64) {
 func (g *growth) applyOnce(t *testing.T, when string) {
 	t.Helper()
 
+	if w, ok := g.driven.Server.(walked); ok {
+		g.driven.Server = w.next(t)
+	}
+
 	if !g.driven.state.IsNull() {
 		g.driven.refresh(t).must(t)
 	}

@@ -144,29 +144,3 @@ func (s *session) goesBack(ctx context.Context, data string) (bool, error) {
 		return false, fmt.Errorf("ask whether etcd goes back: %w", err)
 	}
 }
-
-// EtcdGoesBack is the minor version that etcd has been told to take its data back to, as the machine's member has it;
-// empty when it was not.
-func (m *Machine) EtcdGoesBack(ctx context.Context) (string, error) {
-	var v etcdstate.Versions
-
-	err := m.read(ctx, func(ctx context.Context, s *session) error {
-		if err := s.expect(cluster.Member); err != nil {
-			return err
-		}
-
-		own, err := bounded(ctx, m, s.etcdStatus)
-		if err != nil {
-			return err
-		}
-
-		v, err = m.etcdVersions(ctx, s, own)
-
-		return err
-	})
-	if err != nil || !v.GoesBack {
-		return "", err
-	}
-
-	return v.Data, nil
-}
