@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func (s *site) planeConfig(secrets string, machines ...*sim.Machine) configurati
 	}
 }
 
-// machineConfig is a talosop_machine of a site whose control planes are all known.
+// oneMachineConfig is a talosop_machine of a site whose control planes are all known.
 func (s *site) oneMachineConfig(secrets, role string, m *sim.Machine) configuration {
 	var endpoints []any
 	for _, plane := range s.controlPlane {
@@ -102,6 +103,16 @@ func TestReady_etcdWithoutQuorum(t *testing.T) {
 
 	s.controlPlane[1].PowerOff()
 	s.awaitNoQuorum(t)
+
+	// A plan without a refresh, as a saved one, says Ready and has no operation: the update looks all the same.
+	stale := *own
+	settings := maps.Clone(config)
+	settings["timeouts"] = configuration{"update": "21s"}
+
+	if done := stale.apply(t, settings); !done.failed() || text(t, stale.state, "phase") != "Degraded" ||
+		text(t, attributeOf(t, stale.state, "timeouts"), "update") != "21s" {
+		t.Errorf("an update of settings ends in phase %s: %s", text(t, stale.state, "phase"), show(done.diagnostics))
+	}
 
 	read := own.refresh(t).must(t)
 	if got := text(t, own.state, "phase"); got != "Degraded" {

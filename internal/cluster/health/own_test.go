@@ -1,0 +1,128 @@
+package health_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+)
+
+// A resource with the first two of three control planes answers for these, for etcd as a whole and for the Kubernetes
+// API; not for the third.
+func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
+	t.Parallel()
+
+	first, second := "10.0.0.1", "10.0.0.2"
+	trouble := func(condition, machine, reason string) health.Trouble {
+		return health.Trouble{Condition: condition, Machine: machine, Reason: reason}
+	}
+
+	for name, test := range map[string]struct {
+		breaks func(*watched)
+		want   []health.Trouble
+	}{
+		"all is well": {func(*watched) {}, nil},
+		"an own control plane is silent": {
+			func(w *watched) { w.silent(first, "a1") },
+			[]health.Trouble{trouble(health.MachineReady, first, "does not answer, and neither does its member of etcd")},
+		},
+		"the one of another resource is silent": {
+			func(w *watched) { w.have.Peers = nil; delete(w.have.Etcd.Views, "a3") }, nil,
+		},
+		"the node of another resource is not Ready": {
+			func(w *watched) { w.have.Kubernetes.Nodes[2].Ready = false }, nil,
+		},
+		"an own node is not Ready": {
+			func(w *watched) { w.have.Kubernetes.Nodes[1].Ready = false },
+			[]health.Trouble{trouble(health.MachineReady, second, "its node cp-2 is not Ready yet")},
+		},
+		"people cordoned an own node": {
+			func(w *watched) { w.have.Kubernetes.Nodes[1].Unschedulable = true }, nil,
+		},
+		"talosop left an own node cordoned": {
+			func(w *watched) {
+				w.have.Kubernetes.Nodes[1].Unschedulable, w.have.Kubernetes.Nodes[1].Cordoned = true, true
+			},
+			[]health.Trouble{trouble(health.MachineReady, second, "its node cp-2 is cordoned by talosop")},
+		},
+		"an own member says nothing": {
+			func(w *watched) { delete(w.have.Etcd.Views, "a2") },
+			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd does not say how it is")},
+		},
+		"an own member reports an error": {
+			func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Errors = []string{"disk is slow"} }) },
+			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd reports: disk is slow")},
+		},
+		"own members follow different leaders": {
+			func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Leader = "a1" }) },
+			[]health.Trouble{trouble(health.EtcdAgreement, "", "cp-1 follows cp-2 and cp-2 follows cp-1")},
+		},
+		"an alarm of the member of another resource": {
+			func(w *watched) {
+				for _, id := range []string{"a1", "a2", "a3"} {
+					w.view(id, func(v *cluster.EtcdView) { v.Alarms = []string{"NOSPACE on a3"} })
+				}
+			},
+			[]health.Trouble{trouble(health.EtcdNoAlarms, "", "NOSPACE on cp-3")},
+		},
+		"no leader": {
+			(*watched).leaderless,
+			[]health.Trouble{
+				trouble(health.EtcdQuorum, "", "member a1 knows no leader, member a2 knows no leader"),
+				trouble(health.MachineReady, first, "waits for etcd"), trouble(health.MachineReady, second, "waits for etcd"),
+			},
+		},
+		"no Kubernetes API": {
+			func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
+			[]health.Trouble{
+				trouble(health.KubernetesAPI, "", noNodes), trouble(health.MachineReady, first, "waits for the Kubernetes API"),
+				trouble(health.MachineReady, second, "waits for the Kubernetes API"),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			w := newWatched()
+			for address, member := range map[string]string{first: "a1", second: "a2"} {
+				s := w.have.Machines[address]
+				s.MemberID = member
+				w.have.Machines[address] = s
+			}
+
+			test.breaks(w)
+
+			if diff := cmp.Diff(test.want, health.TroublesOf(w.want, w.have)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+
+			if healthy := w.of().Healthy(); healthy && len(test.want) > 0 {
+				t.Errorf("the health data source calls it healthy")
+			}
+		})
+	}
+}
+
+// A pool of workers asks no member of etcd, and its silent machines are judged by their nodes.
+func TestTroubles_ofWorkers(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	w.want.Machines = []cluster.Machine{{Name: "batch-1", Role: cluster.Worker, Address: "10.0.0.9"}}
+	w.have.Etcd = cluster.EtcdState{}
+	w.have.Machines = map[string]cluster.MachineState{"batch-1": {Access: cluster.Unreachable, NodeName: "w-1"}}
+
+	if got := health.TroublesOf(w.want, w.have); got != nil {
+		t.Errorf("a silent worker whose node is Ready: %v", got)
+	}
+
+	w.have.Kubernetes.Nodes[3].Ready = false
+
+	want := []health.Trouble{{Condition: health.MachineReady, Machine: "batch-1",
+		Reason: "does not answer, and its node w-1 is not Ready"}}
+	if diff := cmp.Diff(want, health.TroublesOf(w.want, w.have)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
