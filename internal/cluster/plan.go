@@ -39,6 +39,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseLostEtcd(want, have, d)
 	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)
+	refuseUnconsented(want, have, d)
 	refuseUpgrades(want, have, d)
 	refuseOlderEtcd(want, have, d)
 	refuseKubernetes(want, have, p, d)

@@ -41,6 +41,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parseKubernetes(t, &spec, f[1:])
 		case "bootstrapped":
 			spec.Bootstrapped = true
+		case "needs-consent":
+			spec.NeedsConsent = true
 		case "owner":
 			spec.Owner = f[1]
 		case "protected":

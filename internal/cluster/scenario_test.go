@@ -40,7 +40,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	cp-0 controlplane cp-0.x joined cp-0 unreachable volumes-lost
 //	w-6 worker 10.0.0.4 locked
 //	                                founder cp-9
-//	                                window closed (or refuses)
+//	needs-consent                   window closed (or refuses)
 //
 // version and talos say what all machines want and run that are not told otherwise, views
 // which member leads as all others see it; a foreign cordon is not talosop's. After pods all

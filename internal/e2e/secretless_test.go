@@ -29,6 +29,7 @@ resource "talosop_control_plane" "this" {
   cluster_config_patches = [for p in fileset(path.module, "cluster-*.patch") : file("${path.module}/${p}")]
   config_patches         = [for p in fileset(path.module, "control-plane-*.patch") : file("${path.module}/${p}")]
   deletion_protection    = false
+  allow_bootstrap        = true
   timeouts               = { create = %[5]s, update = %[5]s, delete = %[5]s }
 }
 

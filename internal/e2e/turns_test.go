@@ -53,6 +53,9 @@ resource "talosop_machine" %q {
   role          = startswith(each.key, "cp-") ? "controlplane" : "worker"
   address       = each.value
   bootstrap     = each.key == "cp-1"
+
+  allow_bootstrap = each.key == "cp-1"
+
   talos_version = %q
   install       = { disk = "/dev/sda" }
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -83,7 +84,7 @@ func unitTest(t *testing.T, cli clitest.CLI, test resource.TestCase) {
 // quickProviderData gives up early and looks often. Who is asked has the time of a busy machine for an answer: nobody
 // here is silent without being refused.
 func quickProviderData() *providerdata.ProviderData {
-	m := providerdata.NewProviderData()
+	m := newProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
 	m.Talos.Timeouts = talos.Timeouts{
@@ -92,6 +93,44 @@ func quickProviderData() *providerdata.ProviderData {
 	}
 
 	return m
+}
+
+// newSecrets are the bundles that every process of these tests takes for new ones, so that clusters are made with them
+// in one apply, and the processes.
+var newSecrets struct {
+	mu        sync.Mutex
+	bundles   []*pki.Bundle
+	processes []*providerdata.ProviderData
+}
+
+// newProviderData is the data of a process that takes the secrets of bundleOnce and newBundle for new ones.
+func newProviderData() *providerdata.ProviderData {
+	m := providerdata.NewProviderData()
+	first, err := firstBundle()
+
+	newSecrets.mu.Lock()
+	defer newSecrets.mu.Unlock()
+
+	for _, bundle := range append(slices.Clone(newSecrets.bundles), first) {
+		if err == nil {
+			m.NoteUnused(bundle)
+		}
+	}
+
+	newSecrets.processes = append(newSecrets.processes, m)
+
+	return m
+}
+
+// takenForNew has every process take a bundle for a new one.
+func takenForNew(bundle *pki.Bundle) {
+	newSecrets.mu.Lock()
+	defer newSecrets.mu.Unlock()
+
+	newSecrets.bundles = append(newSecrets.bundles, bundle)
+	for _, m := range newSecrets.processes {
+		m.NoteUnused(bundle)
+	}
 }
 
 // quickProviders is a provider on quickProviderData.

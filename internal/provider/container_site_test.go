@@ -246,6 +246,7 @@ func newBundle(t *testing.T) string {
 
 	bundle, err := quickBundle()
 	must(t, err)
+	takenForNew(bundle)
 
 	content, err := bundle.YAML()
 	must(t, err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -66,7 +65,7 @@ func TestCosts_ofACluster(t *testing.T) {
 	s := newSite(t, 3, 17)
 	config := s.clusterOf()
 	cluster := drive(t, "talosop_cluster", nil)
-	cluster.Server = serve(t, providerdata.NewProviderData(), nil)
+	cluster.Server = serve(t, newProviderData(), nil)
 
 	apply := func(config configuration) func() { return func() { cluster.apply(t, config).must(t) } }
 

@@ -34,7 +34,7 @@ type unknownValue struct{}
 
 // configured is a provider for the plans of one run of a CLI.
 func configured() (tfprotov6.ProviderServer, error) {
-	m := providerdata.NewProviderData()
+	m := newProviderData()
 
 	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
 		u machineset.UpgradeOf) (providerdata.Impediments, error) {

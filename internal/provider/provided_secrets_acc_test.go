@@ -47,6 +47,7 @@ resource "talosop_worker" "this" { timeouts = { create = "`+hanging+`" } }
 `)
 	w.Write("site.auto.tfvars.json", encoded(t, map[string]any{
 		"endpoint": s.endpoint, "control_planes": addresses(s.controlPlane), "workers": addresses(s.workers),
+		"new_cluster": true,
 	}))
 	must(t, os.Mkdir(filepath.Join(w.Dir, "backups"), 0o700))
 	w.Setenv("TF_VAR_secrets", bundle)

@@ -98,7 +98,7 @@ func (p *talosopProvider) Configure(
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 
-	m := *p.ProviderData
+	m := p.ProviderData.WithNewWalk()
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.StaticKubeconfigs = config.refusesCommands()

@@ -189,7 +189,7 @@ func (r *restorable) bySelf(t *testing.T, to string) {
 
 // patient is a provider for machines with real parts, which take their time.
 func slowProviders() map[string]func() (tfprotov6.ProviderServer, error) {
-	m := providerdata.NewProviderData()
+	m := newProviderData()
 	m.Interval = 100 * time.Millisecond
 
 	return map[string]func() (tfprotov6.ProviderServer, error){

@@ -29,6 +29,12 @@ variable "endpoint" {
   type        = string
 }
 
+variable "new_cluster" {
+  description = "Set it to true for the apply that creates the cluster: these secrets have none yet."
+  type        = bool
+  default     = false
+}
+
 provider "talosop" {
   clusters = {
     prod = { secrets = var.secrets }
@@ -43,6 +49,7 @@ resource "talosop_control_plane" "this" {
   kubernetes_version = "v1.36.3"
   install            = { disk = "/dev/sda" }
   machines           = { for name, address in var.control_planes : name => { address = address } }
+  allow_bootstrap    = var.new_cluster
 }
 
 resource "talosop_worker" "this" {

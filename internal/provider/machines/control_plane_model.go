@@ -36,6 +36,7 @@ func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Dia
 		types.StringNull())
 
 	m.putOwn(ctx, &p.Set)
+	p.allowBootstrap = m.AllowBootstrap
 	p.declared.resource, p.declared.modeAt = true, finding.Root("mode")
 	p.Object = "control plane"
 

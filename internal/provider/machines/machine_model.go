@@ -26,13 +26,15 @@ import (
 type OneMachineModel struct {
 	machineModel
 
-	Cluster      types.Object `tfsdk:"cluster"`
-	Role         types.String `tfsdk:"role"`
-	Name         types.String `tfsdk:"name"`
-	Bootstrap    types.Bool   `tfsdk:"bootstrap"`
-	TalosVersion types.String `tfsdk:"talos_version"`
-	Schematic    types.String `tfsdk:"schematic"`
-	Platform     types.String `tfsdk:"platform"`
+	Cluster   types.Object `tfsdk:"cluster"`
+	Role      types.String `tfsdk:"role"`
+	Name      types.String `tfsdk:"name"`
+	Bootstrap types.Bool   `tfsdk:"bootstrap"`
+	// AllowBootstrap is as in settingsModel.
+	AllowBootstrap types.Bool   `tfsdk:"allow_bootstrap"`
+	TalosVersion   types.String `tfsdk:"talos_version"`
+	Schematic      types.String `tfsdk:"schematic"`
+	Platform       types.String `tfsdk:"platform"`
 
 	system.Model
 	rollout.Changes
@@ -120,6 +122,7 @@ func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagn
 	p.Object, p.InHandle = "machine", true
 	p.Single = &machineset.Single{Bootstrap: m.Bootstrap.ValueBool(), Beside: m.beside(handle),
 		WithCluster: handle.Phase.IsUnknown()}
+	p.allowBootstrap = m.AllowBootstrap
 	m.Put(ctx, &p.Set)
 
 	if m.Role.IsUnknown() || m.Bootstrap.IsUnknown() {

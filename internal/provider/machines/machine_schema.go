@@ -42,6 +42,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 	attributes["bootstrap_manifests_version"] = rollout.ManifestsAttribute()
 
 	maps.Copy(attributes, map[string]schema.Attribute{
+		"allow_bootstrap": allowBootstrapAttribute(),
 		"cluster": schema.SingleNestedAttribute{
 			Required:      true,
 			PlanModifiers: []planmodifier.Object{clusterhandle.KeepHandle()},

@@ -302,6 +302,10 @@ func (r *machinesResource[M, P]) planCreate(
 		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{ID: P(plan).life().ID})...)
 	}
 
+	if !diags.HasError() && p.createsWithoutConsent(r.ProviderData, replaces) && !p.clusterInState(r.ProviderData) {
+		diags.Append(tf.Diagnostics(p.refuseWithoutConsent(ctx, r.ProviderData))...)
+	}
+
 	if !diags.HasError() {
 		diags.Append(r.advise(ctx, p, f, given)...)
 	}
@@ -338,6 +342,7 @@ func (r *machinesResource[M, P]) planUpdate(
 
 	f, found := planUpdate(ctx, p, prior, P(plan).life(), P(&state).life(), cluster.DefaultPolicy())
 	diags.Append(tf.Diagnostics(append(found, r.refuseUnderContract(config, p)...))...)
+	diags.Append(tf.Diagnostics(p.remindOfConsent(P(&state).life().recordedPhase()))...)
 
 	if (p.Unknown || p.Sealed) && !diags.HasError() {
 		var more diag.Diagnostics
@@ -410,6 +415,10 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.unlock(ctx, req.Config)...)
 
+	if p.needsConsent = p.createsWithoutConsent(r.ProviderData, false); p.needsConsent && !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(tf.Diagnostics(p.refuseWithoutConsent(ctx, r.ProviderData))...)
+	}
+
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -428,6 +437,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
+	resp.Diagnostics.Append(tf.StorePrivate(ctx, resp.Private, consentKey, p.needsConsent)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
@@ -458,6 +468,8 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 		return
 	}
+
+	p.noteCluster(r.ProviderData)
 
 	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
@@ -502,6 +514,7 @@ func (r *machinesResource[M, P]) Update(
 	}
 
 	p.FormerSecrets = prior.Secrets
+	p.needsConsent = p.updatesWithoutConsent(ctx, req.Private, P(&state).life().recordedPhase())
 	result, reached := plan, p.Set
 
 	if !P(&plan).life().idle() {
@@ -566,4 +579,8 @@ func (r *machinesResource[M, P]) Delete(
 
 	resp.Diagnostics.Append(tf.Diagnostics(
 		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set))...)
+
+	if !resp.Diagnostics.HasError() {
+		p.noteEnd(r.ProviderData)
+	}
 }

@@ -145,6 +145,7 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		s.want.OtherControlPlanes = p.AskedBeforeEtcd(recorded)
 	}
 
+	s.want.NeedsConsent = p.needsConsent
 	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
 
 	if taken := m.Hosts.Claim(s.Route, recorded.Machines == nil); taken != "" {

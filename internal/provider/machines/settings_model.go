@@ -43,6 +43,7 @@ type settingsModel struct {
 	Host              types.Object `tfsdk:"host"`
 	ObservedOthers    types.Map    `tfsdk:"observed_others"`
 	UpgradeUnmanaged  types.Object `tfsdk:"upgrade_unmanaged"`
+	AllowBootstrap    types.Bool   `tfsdk:"allow_bootstrap"`
 }
 
 // handleAs is the handle of the cluster, with what the settings do not say about it.
@@ -227,6 +228,7 @@ func settingsAttributes() map[string]schema.Attribute {
 		},
 		"bootstrap_manifests_version": rollout.ManifestsAttribute(),
 		"restore_from":                restore.Attribute(),
+		"allow_bootstrap":             allowBootstrapAttribute(),
 		"observed_others":             unmanaged.Attribute(),
 		"upgrade_unmanaged":           unmanaged.UpgradeAttribute(),
 		"version_contract": schema.StringAttribute{

@@ -30,6 +30,10 @@ type writtenSet struct {
 	// snapshot is what etcd is to begin with, and snapshotGiven whether there is one, as far as that is known.
 	snapshot      restore.Snapshot
 	snapshotGiven bool
+	// allowBootstrap is the consent to bootstrap etcd with secrets that are older than the plan, and needsConsent whether
+	// an apply lacks it; see consent.go.
+	allowBootstrap types.Bool
+	needsConsent   bool
 	// clusterName is that of the cluster.
 	clusterName types.String
 }

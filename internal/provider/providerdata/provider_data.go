@@ -57,6 +57,8 @@ type ProviderData struct {
 	Addons *Addons
 	// secrets is what the resources of a process tell each other about secrets.
 	secrets *secretsUse
+	// origin is what the walk of a CLI knows of where secrets come from.
+	origin *secretsOrigin
 	// Removals asks a cluster at plan time what an upgrade of Kubernetes removes; nil asks
 	// nobody.
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (Impediments, error)
@@ -75,6 +77,7 @@ func NewProviderData() *ProviderData {
 		removals:          &plannedRemovals{by: map[string]func() string{}},
 		Addons:            newAddons(),
 		secrets:           newSecretsUse(),
+		origin:            newSecretsOrigin(),
 		Hosts:             NewHosts(),
 		Founders:          &founders{by: map[string]cluster.Machine{}},
 		sightings:         &sightings{by: map[string]*sighting{}},

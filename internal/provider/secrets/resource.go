@@ -170,6 +170,7 @@ func (r *secretsResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 
 	r.PlanSecrets(false)
+	r.NoteUnused(bundle)
 	resp.Diagnostics.Append(
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }

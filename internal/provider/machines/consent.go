@@ -1,0 +1,149 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// Secrets that are older than the plan may have a cluster of which the state knows nothing. A create bootstraps etcd
+// with them where the configuration allows it, and joins an etcd that answers.
+
+func allowBootstrapAttribute() schema.BoolAttribute {
+	return schema.BoolAttribute{
+		Optional: true,
+		MarkdownDescription: "Consent to bootstrap etcd with secrets that existed before the plan: imported, from the " +
+			"provider block, or made by an earlier apply (default `false`). Such secrets may have a cluster that is powered " +
+			"off and not in this state, and a bootstrap makes a second one with the same authorities. Not needed when " +
+			"`talosop_secrets` is created in the same apply, when an etcd of the cluster answers, and with `restore_from`. " +
+			"Remove it after the apply: see the [guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets).",
+	}
+}
+
+// consentKey is where private state says that a create had no consent: it found an etcd to join.
+const consentKey = "bootstrap_needs_consent"
+
+// createsWithoutConsent reports whether a create may not bootstrap etcd. It is false as long as the plan cannot tell.
+// replaces is true for the create of a replacement: its cluster is the one in state, which the plan destroys.
+func (p writtenSet) createsWithoutConsent(m *providerdata.ProviderData, replaces bool) bool {
+	if !p.beginsEtcd() || p.Restore.From != "" || p.Restore.Unknown || p.allowBootstrap.IsUnknown() ||
+		p.allowBootstrap.ValueBool() || replaces && p.Guarded() {
+		return false
+	}
+
+	if p.Sealed {
+		return p.Provided // the secrets of the provider block are older than its configuration
+	}
+
+	bundle, err := pki.Parse([]byte(p.Secrets))
+
+	return err == nil && !m.Unused(bundle)
+}
+
+// beginsEtcd reports whether the resource is the one that bootstraps etcd.
+func (p writtenSet) beginsEtcd() bool {
+	return p.OwnsControlPlane() && (p.Single == nil || p.Single.Bootstrap)
+}
+
+// updatesWithoutConsent is createsWithoutConsent for a create that did not finish.
+func (p writtenSet) updatesWithoutConsent(ctx context.Context, private tf.PrivateState, before cluster.Phase) bool {
+	var diags diag.Diagnostics
+
+	// Private state that cannot be read counts as no consent.
+	pending := tf.Remembers(ctx, private, consentKey, &diags) || diags.HasError()
+
+	return pending && !machineset.Bootstrapped(before) && p.beginsEtcd() && !p.allowBootstrap.ValueBool()
+}
+
+// refuseWithoutConsent refuses a create that would bootstrap etcd without consent. It asks the control planes: an etcd
+// that answers is joined. A plan that may not ask them yet finds none.
+func (p writtenSet) refuseWithoutConsent(ctx context.Context, m *providerdata.ProviderData) finding.List {
+	if m == nil {
+		return nil
+	}
+
+	found := "the machines, or the secrets, are not known before the apply"
+
+	if !p.Unnamed && !p.Sealed {
+		want, have, err := p.lookForEtcd(ctx, m)
+
+		switch {
+		case err != nil:
+			found = err.Error()
+		case cluster.EtcdAnswers(want, have):
+			return nil
+		default:
+			found = cluster.DescribeControlPlanes(want, have)
+		}
+	}
+
+	return finding.List{finding.Refused(finding.Root("allow_bootstrap"), "Bootstrap with existing secrets needs consent",
+		fmt.Sprintf("the secrets of cluster %s existed before this plan, the state has no such cluster, and no etcd "+
+			"answers: %s", finding.Quote(p.Settings.Name), found),
+		"A cluster with these secrets may be powered off, and a bootstrap makes a second one with the same authorities",
+		cluster.ConsentRemedy)}
+}
+
+// lookForEtcd observes the control planes that are known.
+func (p writtenSet) lookForEtcd(
+	ctx context.Context, m *providerdata.ProviderData,
+) (cluster.Spec, cluster.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.PlanTimeout)
+	defer cancel()
+
+	reading := *m
+	reading.Talos.TrustNodeNames = true
+
+	s, err := openSession(ctx, &reading, pki.Observing, p.Set, machineset.PriorState{}, false)
+	if err != nil {
+		return cluster.Spec{}, cluster.Snapshot{}, err
+	}
+
+	defer s.Close()
+
+	s.want.Machines = cluster.OfRole(s.want.Machines, cluster.ControlPlane)
+	s.want.OtherControlPlanes = p.AskedBeforeEtcd(machineset.PriorState{})
+
+	return s.want, s.runner.Observe(ctx, s.want), nil
+}
+
+// remindOfConsent warns of a consent that is still in the configuration of a cluster with an etcd.
+func (p writtenSet) remindOfConsent(before cluster.Phase) finding.List {
+	if !p.allowBootstrap.ValueBool() || !machineset.Bootstrapped(before) {
+		return nil
+	}
+
+	return finding.List{finding.Warn("allow_bootstrap is still enabled", fmt.Sprintf("Cluster %s has an etcd. With "+
+		"allow_bootstrap = true, an apply after a loss of the state may bootstrap a second one. Remove allow_bootstrap.",
+		finding.Quote(p.Settings.Name)))}
+}
+
+// clusterInState reports whether the state that this plan refreshed has the cluster of these secrets.
+func (p writtenSet) clusterInState(m *providerdata.ProviderData) bool {
+	bundle, err := pki.Parse([]byte(p.Secrets))
+
+	return err == nil && m.Recorded(bundle)
+}
+
+// noteCluster notes that the state has the cluster of these secrets.
+func (p writtenSet) noteCluster(m *providerdata.ProviderData) {
+	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() {
+		m.NoteRecorded(bundle)
+	}
+}
+
+// noteEnd notes that a destroy ended the cluster of these secrets: they have none any more.
+func (p writtenSet) noteEnd(m *providerdata.ProviderData) {
+	if bundle, err := pki.Parse([]byte(p.Secrets)); err == nil && p.OwnsControlPlane() && p.Guarded() && !p.Preserves {
+		m.NoteUnused(bundle)
+	}
+}
