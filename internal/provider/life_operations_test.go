@@ -81,7 +81,7 @@ func (w *lifeWorld) operation() lifeOperation {
 		i = 1
 	}
 
-	op := lifeOperation{State: i, Config: w.configs[i]}
+	op := lifeOperation{State: i, Config: w.consents(w.configs[i])}
 	if w.sometimes(30) {
 		op.Interrupt = 1 + w.random.IntN(choose(w, []int{10, 50, 300}))
 		op.Kill = w.sometimes(50)
@@ -102,6 +102,8 @@ func (w *lifeWorld) operation() lifeOperation {
 		w.importBack, w.replace, w.replace, w.taint, w.taint, w.destroy, w.shrink, w.shrink, w.grow, w.setting, w.setting,
 		w.otherState, w.otherState, w.secretsGo, w.removeAll, w.replaceFirst, w.replaceFirst, w.goBack,
 		w.exchange, w.exchange, w.exchange, w.rotate, w.rotate, w.rotate,
+		w.replaceAll, w.replaceAll, w.taintAll, w.loseState, w.loseState, w.outdatedState, w.outdatedState, w.takeOverPart,
+		w.loseEtcd, w.loseEtcd,
 	}
 
 	return choose(w, kinds)(op)
@@ -118,7 +120,7 @@ func (w *lifeWorld) recreate(op lifeOperation) lifeOperation {
 	}
 
 	secrets := op.Config
-	op.Config = w.start()
+	op.Config = w.consents(w.start())
 	op.Config.SecretsUnlocked = secrets.SecretsUnlocked
 
 	return op

@@ -50,6 +50,8 @@ type lifeConfig struct {
 	Preserve                bool
 	CreateFirst             bool
 	NoSecrets               bool
+	// Consent allows a bootstrap with secrets that are there already.
+	Consent bool
 	Rack                    string
 	// Turn is the texts of the triggers that turn keys over; empty for none.
 	Turn lifeTurn
@@ -86,7 +88,7 @@ func (c lifeConfig) String() string {
 	flags := ""
 	for name, set := range map[string]bool{
 		"protected": c.Protected, "secrets unlocked": c.SecretsUnlocked, "preserve": c.Preserve,
-		"create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets, "hardware told": c.Hardware,
+		"consent": c.Consent, "create_before_destroy": c.CreateFirst, "no secrets": c.NoSecrets, "hardware told": c.Hardware,
 		"a spare control plane": c.PlaneSpare > 0, "a spare worker": c.WorkerSpare > 0,
 	} {
 		if set {
@@ -237,10 +239,19 @@ func (c lifeConfig) patches(into configuration) configuration {
 }
 
 func (c lifeConfig) settings(s *lifeSite, ref func(string, string) tftypes.Value) configuration {
-	return c.common(configuration{
+	return c.common(c.consenting(configuration{
 		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"),
 		"kubernetes_version": "v1.36.2",
-	})
+	}))
+}
+
+// consenting are the arguments of a resource that bootstraps.
+func (c lifeConfig) consenting(into configuration) configuration {
+	if c.Consent {
+		into["allow_bootstrap"] = true
+	}
+
+	return into
 }
 
 func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lifeBlock {
@@ -310,6 +321,7 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 
 				if founds {
 					config["bootstrap"] = true
+					c.consenting(config)
 				}
 
 				return config

@@ -260,7 +260,7 @@ func (w *lifeWorld) end() {
 func (w *lifeWorld) settle(i int) {
 	// Keys that are being turned over take three applies, and one more of each machine that is a resource of its own.
 	for range 10 {
-		op := lifeOperation{Name: "settle", State: i, Config: w.configs[i], Commands: untainted}
+		op := lifeOperation{Name: "settle", State: i, Config: w.consents(w.configs[i]), Commands: untainted}
 		if w.states[i][lifeKey{Address: lifeSecrets}] == nil && len(op.Config.Planes) > 0 && w.identity != "" {
 			op = w.importSecrets(op)
 		}

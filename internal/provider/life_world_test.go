@@ -42,6 +42,10 @@ type lifeWorld struct {
 	// identity is the key in etcd by which it is known to be the same; empty while there is none.
 	identity string
 	members  []string
+	// history are the states after each operation, and touched are the names of nodes that the last one had in its
+	// configuration or state, where it was interrupted: machines go on with what they were told.
+	history [2][]lifeMoment
+	touched map[string]bool
 
 	// idle is true when the last plan had nothing to do, and refused when it was refused.
 	idle, refused bool
@@ -81,6 +85,8 @@ type lifeOperation struct {
 	Then   func()
 	// Dies is a machine that is switched off before, and comes back after it with another disk.
 	Dies *sim.Machine
+	// Instead does all of it, where it is more than one plan and its apply.
+	Instead func() bool
 }
 
 // wayOut are what messages name that say how to go on.
@@ -92,6 +98,10 @@ var wayOut = []string{
 
 // run does an operation. It reports whether all of it was done.
 func (w *lifeWorld) run(op lifeOperation) bool {
+	if op.Instead != nil {
+		return op.Instead()
+	}
+
 	if op.Dies != nil {
 		op.Dies.PowerOff()
 	}
@@ -160,11 +170,13 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 	}
 
 	going, ends := w.going(plan)
+	before, named := w.membership(), w.namedBy(plan)
 	applied, interrupted := w.apply(plan, blocks, op)
 
 	w.saveWarned(applied.Diagnostics, plan.State)
 
 	w.previous[op.State] = w.configs[op.State]
+	w.history[op.State] = append(w.history[op.State], lifeMoment{w.states[op.State], w.configs[op.State]})
 	w.states[op.State], w.configs[op.State] = applied.state, op.Config
 
 	for _, bug := range applied.Bugs {
@@ -177,6 +189,7 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 	}
 
 	w.check(going, ends)
+	w.checkMembership(before, named, interrupted || failed)
 
 	return !failed && !interrupted
 }

@@ -1,0 +1,320 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// This file has the operations that lose clusters: forced replacement of everything, lost and outdated states, second
+// states, and the loss of a state together with its machines. Its invariant is that an apply never changes the membership
+// of a cluster through a configuration that does not name it.
+
+// lifeMoment is a state with the configuration that it was applied with.
+type lifeMoment struct {
+	State  lifeState
+	Config lifeConfig
+}
+
+// lifeMembership is who belongs to the cluster, by name; nil where nothing told.
+type lifeMembership struct{ Members, Nodes []string }
+
+// membership asks etcd and Kubernetes.
+func (w *lifeWorld) membership() lifeMembership {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
+	defer cancel()
+
+	var m lifeMembership
+
+	if members, err := w.EtcdMembers(ctx); err == nil {
+		for _, name := range members {
+			m.Members = append(m.Members, strings.TrimSuffix(name, " (learner)"))
+		}
+	}
+
+	secrets, err := pki.Parse([]byte(w.living()))
+	if err != nil || w.identity == "" {
+		return m
+	}
+
+	api, err := providerdata.KubernetesOf(w.t.Context(), pki.Changing,
+		machineset.Set{Settings: machineconfig.Cluster{Endpoint: w.endpoint}}, secrets, kubernetes.Options{})
+	must(w.t, err)
+
+	defer api.Close()
+
+	for _, node := range api.Nodes.Observe(ctx).Nodes {
+		m.Nodes = append(m.Nodes, node.Name)
+	}
+
+	return m
+}
+
+// namedBy are the names of the nodes that a plan may change: of machines in its state or in its configuration, and of
+// those that are on their way into the cluster already.
+func (w *lifeWorld) namedBy(plan lifePlan) map[string]bool {
+	addresses := map[string]bool{}
+
+	for _, object := range plan.State {
+		maps.Copy(addresses, addressesIn(w.t, object.Kind, object.Value))
+	}
+
+	for _, c := range plan.Changes {
+		maps.Copy(addresses, addressesIn(w.t, c.Kind, c.Planned))
+
+		if c.Prior != nil {
+			maps.Copy(addresses, addressesIn(w.t, c.Kind, c.Prior.Value))
+		}
+	}
+
+	named := map[string]bool{}
+
+	for _, m := range w.Machines() {
+		if addresses[m.Address().String()] || m.Configured() && !slices.Contains(w.membershipOf(m), m.Hostname()) {
+			named[m.Hostname()] = true
+		}
+	}
+
+	for _, c := range plan.Changes {
+		maps.Copy(named, hostnamesIn(w, c))
+	}
+
+	maps.Copy(named, w.touched)
+
+	return named
+}
+
+// membershipOf is the members of the etcd that a machine is in; none for a worker.
+func (w *lifeWorld) membershipOf(m *sim.Machine) []string {
+	if !slices.Contains(w.controlPlane, m) {
+		return []string{m.Hostname()}
+	}
+
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+	defer cancel()
+
+	members, _ := w.EtcdMembers(ctx)
+
+	return members
+}
+
+// hostnamesIn are the host names that a change gives to machines, or takes from them.
+func hostnamesIn(w *lifeWorld, c lifeChange) map[string]bool {
+	found := map[string]bool{}
+	text := c.Planned.String()
+
+	if c.Prior != nil {
+		text += c.Prior.Value.String()
+	}
+
+	for i := range w.controlPlane {
+		found[fmt.Sprintf("%s-%d", lifePlane, i+1)] = strings.Contains(text, fmt.Sprintf(`"%s-%d"`, lifePlane, i+1))
+	}
+
+	for i := range w.workers {
+		found[fmt.Sprintf("%s-%d", lifeWorker, i+1)] = strings.Contains(text, fmt.Sprintf(`"%s-%d"`, lifeWorker, i+1))
+	}
+
+	maps.DeleteFunc(found, func(_ string, named bool) bool { return !named })
+
+	return found
+}
+
+// checkMembership checks that only machines which an apply names came into the cluster or left it. What an apply that
+// ended early had named may still come and go during the next one.
+func (w *lifeWorld) checkMembership(before lifeMembership, named map[string]bool, early bool) {
+	after := w.membership()
+
+	for what, lists := range map[string][2][]string{
+		"member of etcd": {before.Members, after.Members}, "node": {before.Nodes, after.Nodes},
+	} {
+		if lists[0] == nil || lists[1] == nil {
+			continue
+		}
+
+		for _, name := range difference(lists[0], lists[1]) {
+			if !named[name] {
+				w.violated("%s %s left the cluster, which the configuration does not name", what, name)
+			}
+		}
+
+		for _, name := range difference(lists[1], lists[0]) {
+			if !named[name] {
+				w.violated("%s %s came into the cluster, which the configuration does not name", what, name)
+			}
+		}
+	}
+
+	w.touched = nil
+	if early {
+		w.touched = named
+	}
+}
+
+// difference is what a has and b has not.
+func difference(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return slices.Contains(b, name) })
+}
+
+// consents is a configuration that allows a bootstrap exactly where there is no cluster: a user knows.
+func (w *lifeWorld) consents(c lifeConfig) lifeConfig {
+	c.Consent = w.identity == ""
+
+	return c
+}
+
+// replaceAll replaces every resource with machines at once, as replace_triggered_by does.
+func (w *lifeWorld) replaceAll(op lifeOperation) lifeOperation {
+	op.Name = "-replace of everything"
+	op.Options.Replace = w.addressesOf(w.states[op.State], false)
+
+	return op
+}
+
+// taintAll taints every resource with machines.
+func (w *lifeWorld) taintAll(op lifeOperation) lifeOperation {
+	addresses := w.addressesOf(w.states[op.State], false)
+	op.Name = "taint everything"
+	op.Commands = func(state lifeState) {
+		for _, address := range addresses {
+			object := *state[lifeKey{Address: address}]
+			object.Tainted = true
+			state[lifeKey{Address: address}] = &object
+		}
+	}
+
+	return op
+}
+
+// loseState loses a state; the secrets are imported from a file, and the cluster, which lives, is created once more.
+func (w *lifeWorld) loseState(op lifeOperation) lifeOperation {
+	if w.turning(op.State) {
+		return w.applyAgain(op)
+	}
+
+	was := op.Config
+	op.Name, op.Config = "the state is lost", w.start()
+	op.Config.PlaneSpare, op.Config.WorkerSpare = was.PlaneSpare, was.WorkerSpare
+	op.Config.Turn = was.Turn
+
+	op.Commands = func(state lifeState) {
+		maps.Copy(w.files, bundlesIn(w.t, state))
+		clear(state)
+		w.importInto(state, op.Config, w.blocks(op.Config)[0])
+	}
+
+	return op
+}
+
+// outdatedState goes back to a state from before, with its configuration or with the present one, as a backend does that
+// lost its last versions.
+func (w *lifeWorld) outdatedState(op lifeOperation) lifeOperation {
+	moments := w.history[op.State]
+	if len(moments) == 0 || w.turning(op.State) {
+		return w.applyAgain(op)
+	}
+
+	was := choose(w, moments)
+	if was.State[lifeKey{Address: lifeSecrets}] == nil || was.Config.Turn != op.Config.Turn ||
+		!maps.Equal(bundlesIn(w.t, was.State), bundlesIn(w.t, w.states[op.State])) {
+		return w.applyAgain(op) // keys that the cluster works with now are not in it
+	}
+
+	op.Name = "an outdated state"
+
+	if w.sometimes(50) {
+		op.Name, op.Config = "an outdated state and its configuration", w.consents(was.Config)
+	}
+
+	op.Commands = func(state lifeState) {
+		clear(state)
+		maps.Copy(state, was.State)
+	}
+
+	return op
+}
+
+// takeOverPart lets the other state, with the same secrets, take over some of the machines.
+func (w *lifeWorld) takeOverPart(op lifeOperation) lifeOperation {
+	if len(w.states[1-op.State]) > 0 {
+		return w.applyAgain(op)
+	}
+
+	op = w.otherState(op)
+	if len(op.Config.Planes) < 3 {
+		return op
+	}
+
+	op.Name += ", some machines"
+	op.Config.Planes = op.Config.Planes[:1+w.random.IntN(2)]
+	op.Config.Workers = op.Config.Workers[:w.random.IntN(2)]
+
+	return op
+}
+
+// loseEtcd loses the state while one control plane is blank and the others are off. A configuration that lists the blank
+// one must not begin a second etcd without consent. The others come back, and the state is found again.
+func (w *lifeWorld) loseEtcd(op lifeOperation) lifeOperation {
+	if len(w.members) < 3 || len(op.Config.Planes) < 3 || len(w.states[1-op.State]) > 0 || w.turning(op.State) ||
+		w.states[op.State][lifeKey{Address: lifeSecrets}] == nil {
+		return w.applyAgain(op)
+	}
+
+	i := choose(w, op.Config.Planes)
+	only := w.start()
+	only.Planes, only.Workers, only.PlaneSpare = []int{i}, nil, op.Config.PlaneSpare
+	op.Name = fmt.Sprintf("the state is lost, control plane %d is blank and the others are off", i+1)
+	op.Instead = func() bool { return w.withoutOthers(op.Name, only) }
+
+	return op
+}
+
+// withoutOthers plans a configuration of one control plane that is blank, while the others are off, with a state that
+// has its secrets alone.
+func (w *lifeWorld) withoutOthers(name string, only lifeConfig) bool {
+	w.operations++
+	w.log("%s: %s", name, only)
+	w.ForgetCalls()
+
+	one := w.machineOf(only, lifePlane, only.Planes[0])
+	state := lifeState{}
+	w.importInto(state, only, w.blocks(only)[0])
+
+	var off []*sim.Machine
+
+	for _, m := range w.controlPlane {
+		if m != one && m.Configured() {
+			m.PowerOff()
+
+			off = append(off, m)
+		}
+	}
+
+	one.Wipe()
+	one.PowerOn()
+	must(w.t, one.AwaitStage(w.t.Context(), sim.StageMaintenance))
+
+	plan := planLife(w.t, state, w.blocks(only), lifeOptions{Random: w.order})
+	if said := show(plan.Diagnostics); !plan.Refused || !strings.Contains(said, needsConsent) {
+		w.violated("the plan would begin a second etcd: %v %s", plan.Changes, said)
+	}
+
+	for _, m := range off {
+		m.PowerOn()
+	}
+
+	w.check(map[string]bool{}, false)
+	w.touched = map[string]bool{one.Hostname(): true}
+
+	return true
+}
