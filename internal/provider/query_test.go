@@ -110,7 +110,7 @@ func listedMachines(t *testing.T) (s *site, provider configuration) {
 
 	drive(t, "talosop_control_plane", nil).apply(t, configuration{
 		"mode": "metal", "name": "other", "endpoint": endpoint, "secrets": otherBundle(t), "talos_version": "v1.13.0",
-		"kubernetes_version": "v1.36.2", "install": configuration{"disk": "/dev/sda"},
+		"kubernetes_version": "v1.36.2", "install": configuration{"disk": "/dev/sda"}, "allow_bootstrap": true,
 		"machines": configuration{"stranger": configuration{"address": s.workers[0].Address().String()}},
 	}).must(t)
 

@@ -21,11 +21,10 @@ import (
 func allowBootstrapAttribute() schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "Consent to bootstrap etcd with secrets that existed before the plan: imported, from the " +
-			"provider block, or made by an earlier apply (default `false`). Such secrets may have a cluster that is powered " +
-			"off and not in this state, and a bootstrap makes a second one with the same authorities. Not needed when " +
-			"`talosop_secrets` is created in the same apply, when an etcd of the cluster answers, and with `restore_from`. " +
-			"Remove it after the apply: see the [guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets).",
+		MarkdownDescription: "Consent to bootstrap etcd with secrets that are older than the plan (default `false`), " +
+			"for one apply: they may have a cluster that is powered off " +
+			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed when the apply creates " +
+			"`talosop_secrets`, when an etcd answers, and with `restore_from`." + tf.TerraformOnly,
 	}
 }
 
