@@ -52,7 +52,7 @@ type lifeConfig struct {
 	NoSecrets               bool
 	// Consent allows a bootstrap with secrets that are there already.
 	Consent bool
-	Rack                    string
+	Rack    string
 	// Turn is the texts of the triggers that turn keys over; empty for none.
 	Turn lifeTurn
 	// Change is made to talosop_cluster at last; nil for none.
