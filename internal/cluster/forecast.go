@@ -148,8 +148,9 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 // bug of the planner.
 func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
 	want = want.Ordered().afterControlPlanes(have)
+	steps, last = forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
 
-	return forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
+	return markAwaiting(want, steps), last
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.

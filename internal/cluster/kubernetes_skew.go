@@ -26,11 +26,6 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 				node.KubeletVersion, to, kubeletSkew, kubeletSkew)
 		}
 
-		if u.back && !node.ControlPlane && versions.MinorsBetween(to, node.KubeletVersion) > 0 {
-			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name,
-				node.KubeletVersion)
-		}
-
 		if api, known := node.APIServer(); known && versions.MinorsBetween(api, to) > 1 {
 			return fmt.Sprintf("node %s runs kube-apiserver %s, and API servers of one cluster are at most one minor version "+
 				"apart", node.Name, api)
@@ -58,12 +53,11 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 	})
 }
 
-// kubeletsSkewed names an API server that is older than what the kubelet of a worker is to
-// become. Where the control planes are the spec's own they went first, and those of other resources,
-// which may wait for this resource, are not waited for. An image that does not tell its version, such as one that
-// is pinned by its digest, is taken to have the one that is being reached.
-func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
-	if u.want.OwnsControlPlane() {
+// kubeletSkewed names an API server of the cluster that is older than what the kubelet of a machine is to become,
+// whichever resource has it. An image that does not tell its version, such as one that is pinned by its digest, is taken
+// to have the one that is being reached.
+func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
+	if !u.changes(m, Kubelet) || u.kubeletGoesBack(m) {
 		return ""
 	}
 
@@ -75,6 +69,41 @@ func (u kubernetesUpgrade) kubeletsSkewed(m Machine) string {
 	for _, node := range u.have.Kubernetes.Nodes {
 		if api, known := node.APIServer(); known && versions.MinorsBetween(api, to) > 0 {
 			return fmt.Sprintf("kube-apiserver of node %s runs %s, and no kubelet may be newer", node.Name, api)
+		}
+	}
+
+	others := u.have.Elsewhere
+
+	switch {
+	case versions.MinorsBetween(others.Oldest, to) > 0:
+		return fmt.Sprintf("another resource starts kube-apiserver %s, and no kubelet may be newer", others.Oldest)
+	case others.Undecided:
+		return "another resource decides which kube-apiserver it starts"
+	default:
+		return ""
+	}
+}
+
+// kubeletGoesBack reports whether the kubelet of a machine gets an older version, or another image of the one it has.
+func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
+	from, known := u.version(m, Kubelet)
+	to, ok := kubenames.ImageVersion(u.image(m, Kubelet))
+
+	return known && ok && versions.MinorsBetween(from, to) <= 0
+}
+
+// apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever resource
+// has it.
+func (u kubernetesUpgrade) apiServerSkewed(m Machine, c Component) string {
+	to, known := kubenames.ImageVersion(u.image(m, c))
+	if c != KubeAPIServer || !u.back || !known || !u.changes(m, c) {
+		return ""
+	}
+
+	for _, node := range u.have.Kubernetes.Nodes {
+		if versions.MinorsBetween(to, node.KubeletVersion) > 0 {
+			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name,
+				node.KubeletVersion)
 		}
 	}
 

@@ -25,7 +25,7 @@ func Plan(want Spec, have Snapshot, p Policy) Decision {
 
 	d.named = nil
 	if len(d.Refusals) > 0 {
-		d.Steps, d.Holds, d.Kept = nil, nil, nil
+		d.Steps, d.Holds, d.Kept, d.Behind = nil, nil, nil, nil
 	}
 
 	return d

@@ -77,6 +77,10 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
+	if refuseJoin(want, have, m, d) {
+		return
+	}
+
 	if outdated(m, have.Machines[m.Name]) {
 		// blank, so no version is passed by
 		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p))

@@ -16,13 +16,11 @@ import (
 // machines finish one minor version before the first goes on to the next.
 //
 // A resource changes its own machines only. What crosses machines is asked of the whole
-// cluster, where waiting for other resources cannot last for ever: API servers are at most one
-// minor version apart, and no kubelet of a worker is newer than any of them, or more than three
-// minor versions older (Kubernetes version skew policy). With KubePrism the components of a
-// control plane may talk to any API server (Talos 1.13, secrets/root.go), and those of other resources may
-// be of resources that wait for this one; so only the spec's own API servers all go before its
-// controller managers, schedulers and kubelets, as kubeadm goes from one control plane to the
-// next.
+// cluster: API servers are at most one minor version apart, and no kubelet is newer than any of
+// them, or more than three minor versions older (Kubernetes version skew policy). A kubelet
+// waits for the API servers of other resources, or stays behind when none of their runs is at
+// work (elsewhere.go). Controller managers and schedulers only wait for the API servers of their own
+// resource.
 
 // kubernetesUpgrade is one round of an upgrade of Kubernetes.
 type kubernetesUpgrade struct {
@@ -132,7 +130,9 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 			pulling++
 		}
 
-		gets := slices.ContainsFunc(u.order(), func(c Component) bool { return c != KubeProxy && u.changes(m, c) })
+		gets := slices.ContainsFunc(u.order(), func(c Component) bool {
+			return c != KubeProxy && u.changes(m, c) && !u.staysBehind(m, c)
+		})
 		if !gets || s.Pulled == u.target {
 			continue
 		}
@@ -162,7 +162,7 @@ func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
 		}
 
 		lack := slices.DeleteFunc(slices.Clone(u.want.sorted(role)), func(m Machine) bool { return !u.lacks(m, c) })
-		if len(lack) == 0 {
+		if lack = u.leaveBehind(lack, c, d); len(lack) == 0 {
 			continue
 		}
 
@@ -195,20 +195,15 @@ func (u kubernetesUpgrade) upgradeControlPlane(c Component, m Machine, d *Decisi
 		return
 	}
 
-	reason := u.unfit(m, c)
-	if reason == "" {
-		if reason = u.skewed(m, c); reason != "" {
-			d.Yields = true
-		}
+	const waits = "%q has to wait: %s"
+
+	if reason := u.unfit(m, c); reason != "" {
+		d.hold(m.Name, waits, u.step(m, c), reason)
+	} else if reason = cmp.Or(u.awaits(m, c), u.skewed(m, c)); reason != "" {
+		d.holdForOthers(m.Name, waits, u.step(m, c), reason)
+	} else {
+		d.step(u.step(m, c))
 	}
-
-	if reason != "" {
-		d.hold(m.Name, "%q has to wait: %s", u.step(m, c), reason)
-
-		return
-	}
-
-	d.step(u.step(m, c))
 }
 
 // upgradeWorkers upgrades kubelets within the budgets of their pools.
@@ -225,9 +220,8 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 		case u.have.Machines[m.Name].Busy != "":
 		case stay != "":
 			d.hold(m.Name, "keeps its kubelet for now: %s", stay)
-		case u.kubeletsSkewed(m) != "":
-			d.Yields = true
-			d.hold(m.Name, "keeps its kubelet for now: %s", u.kubeletsSkewed(m))
+		case u.kubeletSkewed(m) != "":
+			d.holdForOthers(m.Name, "keeps its kubelet for now: %s", u.kubeletSkewed(m))
 		case u.beyondCure(m) != "":
 			d.hold(m.Name, "keeps its kubelet for now: it %s", u.beyondCure(m))
 		case !budgets[m.Pool].take(m.Name):

@@ -27,6 +27,8 @@ type Snapshot struct {
 	// Founder names the machine on which another run of this process began the etcd of this
 	// cluster, or is about to; empty when none did.
 	Founder string
+	// Elsewhere is what other runs of this process do to the Kubernetes of the cluster.
+	Elsewhere Elsewhere
 
 	// nodes are the places of the nodes by their names, in copies that a plan works with.
 	nodes map[string]int

@@ -29,6 +29,9 @@ type Spec struct {
 	// as the user listed them; nil when nothing is known about them. They are asked
 	// who they are and what etcd says, and never changed.
 	OtherControlPlanes []Machine
+	// Shared is true where control planes of other resources may be in the cluster: what waits for their API servers may
+	// stay behind, and the plan says so.
+	Shared bool
 	// Unmanaged are the nodes of [Unmanaged] that were seen last: a forecast knows no others, and a run asks Kubernetes.
 	Unmanaged []Node
 	// UpgradeOnly are those among them that somebody wants upgraded to the Talos of the cluster, and all others of the
@@ -296,6 +299,9 @@ type Policy struct {
 	RegisterTimeout time.Duration
 	// HardwareTimeout is how long a machine in maintenance mode may take to know its own hardware UUID.
 	HardwareTimeout time.Duration
+	// OthersGrace is how long a kubelet waits for API servers of other resources while no other run of this process is at
+	// work on any: the runs of one apply do not begin at the same time.
+	OthersGrace time.Duration
 	// DeadAfter is how long a machine may stay silent during a teardown before it
 	// counts as dead: it is reported, and the rest is finished without it.
 	DeadAfter time.Duration
@@ -353,6 +359,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
 		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
-		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
+		OthersGrace: 30 * time.Second,
+		Drain:       DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

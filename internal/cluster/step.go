@@ -65,7 +65,7 @@ var (
 
 // Decision is what the planner answers for one pair of wish and observation.
 // With refusals there are no steps. Without steps, holds and refusals the work
-// is done, but for what is kept.
+// is done, but for what is kept and what stays behind.
 type Decision struct {
 	// Steps that may run now, in order, at most one on each machine. They are
 	// independent of each other and may run side by side.
@@ -76,6 +76,9 @@ type Decision struct {
 	Refusals []Refusal
 	// Kept is what is not done because machines are locked. Nobody waits for it.
 	Kept []Kept
+	// Behind is what this run leaves to a later one: it would make a kubelet newer than an API server of another
+	// resource, and no run is going to change that.
+	Behind []Kept
 	// Yields is true when what is left waits for machines of another resource, whose run needs the lock for that, or for
 	// the maintenance window, which opens at Opens.
 	Yields bool
@@ -83,6 +86,8 @@ type Decision struct {
 
 	// named are the machines of steps and holds, while a plan is made.
 	named map[string]bool
+	// awaited are the machines with holds that other runs lift.
+	awaited []string
 }
 
 // Done reports whether nothing is left to do or to wait for.

@@ -36,6 +36,8 @@ type Runner struct {
 	Snapshots Snapshots
 	// Founding is shared by all runs of a process on the cluster; nil where there is one at a time.
 	Founding Founding
+	// Peers are the other runs of the process on the cluster; nil where nothing is known of them.
+	Peers Peers
 	// Restoration is what a cluster.Restore restores; nil where none is wanted.
 	Restoration Restoration
 	// Claimed reports whether another resource of this process has taken a machine over, by its
@@ -62,6 +64,8 @@ type Result struct {
 	Touched bool
 	// Done lists the steps that were finished, in order.
 	Done []cluster.Step
+	// Behind is what is left to a later run, and why.
+	Behind []cluster.Kept
 	// Relinquished names the machines that were to be removed and are another resource's by now:
 	// nothing was sent to them.
 	Relinquished []string
@@ -174,6 +178,7 @@ func (r *Runner) runWith(
 	ctx context.Context, want cluster.Spec, watch *observer, decide func(cluster.Snapshot) cluster.Decision,
 ) (Result, error) {
 	work := newWork(r, want)
+	work.standing = enter(r.Peers)
 	watch.awaitNews(ctx)
 
 	defer func() {
@@ -181,6 +186,7 @@ func (r *Runner) runWith(
 		work.wait(watch)
 		work.checks.close(r.tell)
 		work.gate.close()
+		work.standing.leave()
 	}()
 
 	var (
@@ -206,8 +212,9 @@ func (r *Runner) loop(
 ) (Result, error) {
 	for {
 		begun := time.Now()
-		have := watch.look(ctx)
+		have := work.look(ctx, watch)
 		decision := decide(have)
+		work.standing.decided(work.want, have, decision)
 
 		if len(decision.Refusals) > 0 {
 			return r.giveUp(ctx, want, watch, work, decision, &RefusedError{decision.Refusals})
@@ -219,7 +226,10 @@ func (r *Runner) loop(
 				continue
 			}
 
-			return work.result(have), nil
+			result := work.result(have)
+			result.Behind = decision.Behind
+
+			return result, nil
 		}
 
 		// An interrupt cuts observations off, and what was known before is no ground

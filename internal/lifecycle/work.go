@@ -35,6 +35,7 @@ type work struct {
 	// times counts how often a step succeeded.
 	times      map[cluster.Step]int
 	gate       *leaseGate
+	standing   *standing
 	checks     *checkGate
 	precaution precaution
 	// fetched is set once the snapshot to restore is there.
@@ -84,6 +85,16 @@ func newWork(r *Runner, want cluster.Spec) *work {
 		ending:    ending,
 		end:       sync.OnceFunc(func() { close(ending) }),
 	}
+}
+
+// look observes the cluster, and what other runs of the process do to it meanwhile.
+func (w *work) look(ctx context.Context, watch *observer) cluster.Snapshot {
+	w.standing.look()
+
+	have := watch.look(ctx)
+	have.Elsewhere = w.standing.elsewhere()
+
+	return have
 }
 
 // start runs the steps on machines that are idle. A step that already succeeded

@@ -199,6 +199,16 @@ func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 
 // upgradeComponent notes what runs after it; kube-proxy runs in pods of its own, which no machine is asked for.
 func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
+	if s.Awaits { // a later apply may make the change
+		f.Open = append(f.Open, FieldImages, FieldKubernetes)
+
+		if s.Component == cluster.Kubelet {
+			f.Open = append(f.Open, FieldKubeletVersion)
+		}
+
+		return
+	}
+
 	f.Components[FieldImages][s.Component] = s.Image
 
 	version, known := kubenames.ImageVersion(s.Image)

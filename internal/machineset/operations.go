@@ -76,7 +76,7 @@ func (p Set) operationsOf(
 		first = append(first, summaryOf(len(lines), steps))
 	}
 
-	return append(first, slices.Concat(p.waysTo(steps, leaving), p.checksAsked(steps), lines)...)
+	return append(first, slices.Concat(p.waysTo(steps, leaving), p.checksAsked(steps), awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

@@ -163,6 +163,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		RestoreFrom:      p.Restore.Asked(recorded.RestoredFrom),
 		RestoredAt:       recorded.RestoredAt,
 		Rotates:          files.Rotates,
+		Shared:           len(p.OtherControlPlanes())+len(p.Others) > 0,
 	}
 
 	for _, g := range p.Groups {

@@ -33,6 +33,9 @@ type UpgradeComponent struct {
 	From, Image string
 	// OnNode is the node on which it is seen to run.
 	OnNode string
+	// Awaits is true in a plan where API servers or kubelets of other resources decide whether this apply makes the
+	// change, or a later one.
+	Awaits bool
 	// Evacuation before a kubelet is upgraded, where that was asked for.
 	Evacuation
 }

@@ -19,10 +19,10 @@ type Refusal struct {
 
 func (r Refusal) String() string { return about(r.Machine, r.Reason+". "+r.Remedy) }
 
-// Kept is a change that is not made because of a lock.
+// Kept is a change that is not made because of a lock, or that is left to a later run.
 type Kept struct {
 	Step Step
-	// Reason names the machine that is locked.
+	// Reason names the machine that is locked, or what the change waits for.
 	Reason string
 }
 

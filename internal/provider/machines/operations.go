@@ -77,7 +77,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 
 	switch {
 	case done.err == nil:
-		return append(done.tellOfRestore(), done.warnOfRestore()...), true
+		return slices.Concat(done.tellOfRestore(), done.warnOfRestore(), machineset.WarnOfBehind(done.result.Behind)), true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
@@ -180,6 +180,7 @@ func updateMachines(
 	switch {
 	case done.err == nil:
 		diags.Append(done.tellOfRestore()...)
+		diags.Append(machineset.WarnOfBehind(done.result.Behind)...)
 	case done.want.Machines == nil:
 		diags.Append(openFailed(p.Set, "update", done.err)...)
 	case done.unrestorable() != nil && len(done.result.Done) == 0:

@@ -61,6 +61,7 @@ func openSession(
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
 		Founding: m.Founders.Of(bundle),
+		Peers:    m.Runs.Of(bundle),
 	}
 
 	if !p.Changes.Window.IsZero() {

@@ -40,6 +40,8 @@ type ProviderData struct {
 	tunnels *containers.Tunnels
 	// Founders are the machines that runs of this process bootstrapped.
 	Founders *founders
+	// Runs are the runs of this process that are at work.
+	Runs *runs
 	// sightings are what this run saw of control planes.
 	sightings *sightings
 	// Progress is who follows the runs of the process.
@@ -80,6 +82,7 @@ func NewProviderData() *ProviderData {
 		origin:            newSecretsOrigin(),
 		Hosts:             NewHosts(),
 		Founders:          &founders{by: map[string]cluster.Machine{}},
+		Runs:              newRuns(),
 		sightings:         &sightings{by: map[string]*sighting{}},
 		tunnels:           &containers.Tunnels{},
 	}

@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// The control planes of one cluster may belong to several resources, each with a run of its own. No kubelet may be newer
+// than any kube-apiserver of its cluster (Kubernetes version skew policy), and with KubePrism a kubelet talks to all of
+// them (Talos 1.13, secrets/root.go). So a kubelet waits for the API servers of other resources as long as their runs
+// are at work. Once none is, it stays behind, and the next apply goes on: under -parallelism=1, or with depends_on
+// between the resources, the run that it waits for begins only after this one ends.
+
+// Standing is what a run, or several runs together, still do to API servers and kubelets that other runs wait for.
+type Standing struct {
+	// Undecided is true while a run looks at the cluster to decide with which version an API server starts: the answer
+	// may be a version that is older than all that run.
+	Undecided bool
+	// Moves is true while a run is going to upgrade or remove API servers, or to take kubelets back, and waits for no
+	// other run to do so.
+	Moves bool
+	// Oldest is the oldest version of kube-apiserver that the machines of a run have or get, whether Kubernetes shows it
+	// or not; empty for none.
+	Oldest string
+}
+
+// And is what two runs do together.
+func (s Standing) And(other Standing) Standing {
+	return Standing{
+		Undecided: s.Undecided || other.Undecided, Moves: s.Moves || other.Moves,
+		Oldest: versions.Oldest(s.Oldest, other.Oldest),
+	}
+}
+
+// Elsewhere is the Standing of all other runs of this process on the same cluster, when a snapshot was taken.
+type Elsewhere struct {
+	Standing
+
+	// QuietSince is since when none of them moves anything; zero while one does, and where nobody knows.
+	QuietSince time.Time
+}
+
+// quiet reports whether it is certain that no other run of this process is going to move API servers or kubelets. The
+// resources of one apply begin within a moment of each other, not at the same time.
+func (s Snapshot) quiet(p Policy) bool {
+	since := s.Elsewhere.QuietSince
+
+	return !since.IsZero() && s.Time.Sub(since) >= p.OthersGrace
+}
+
+// awaits says which API server or kubelet of the cluster a change waits for, which is another resource's.
+func (u kubernetesUpgrade) awaits(m Machine, c Component) string {
+	if c == Kubelet {
+		return u.kubeletSkewed(m)
+	}
+
+	return u.apiServerSkewed(m, c)
+}
+
+// staysBehind reports whether a change is left to a later run, since no run is going to move what it waits for.
+func (u kubernetesUpgrade) staysBehind(m Machine, c Component) bool {
+	return u.want.Shared && u.have.quiet(u.policy) && !u.have.Elsewhere.Undecided && u.awaits(m, c) != ""
+}
+
+// leaveBehind takes out of machines that lack a component those that it stays behind on.
+func (u kubernetesUpgrade) leaveBehind(lack []Machine, c Component, d *Decision) []Machine {
+	return slices.DeleteFunc(lack, func(m Machine) bool {
+		if !u.staysBehind(m, c) {
+			return false
+		}
+
+		d.Behind = append(d.Behind, Kept{Step: u.step(m, c), Reason: u.awaits(m, c)})
+
+		return true
+	})
+}
+
+// holdForOthers holds a change that waits for other runs, which may need the lock meanwhile.
+func (d *Decision) holdForOthers(machine, format string, args ...any) {
+	d.Yields = true
+	d.awaited = append(d.awaited, machine)
+	d.hold(machine, format, args...)
+}
+
+// onlyAwaits reports whether all that is left of a decision waits for other runs.
+func (d Decision) onlyAwaits() bool {
+	return len(d.Steps) == 0 && !slices.ContainsFunc(d.Holds, func(h Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
+}
+
+// APIServers are the versions of kube-apiserver on the control planes of a run, by machine: what their configurations
+// have, or get by a step that begins now. A run remembers them, since a machine that boots shows nothing.
+func APIServers(want Spec, have Snapshot, d Decision) map[string]string {
+	found := map[string]string{}
+
+	for _, m := range want.sorted(ControlPlane) {
+		s := have.Machines[m.Name]
+		if version, known := kubenames.ImageVersion(s.Images[KubeAPIServer]); known && s.Access == Member && s.Busy == "" {
+			found[m.Name] = version
+		}
+	}
+
+	for _, step := range d.Steps {
+		switch s := step.(type) {
+		case ApplyConfig:
+			if m, _ := want.Find(s.Machine); s.Access == Maintenance && s.Role == ControlPlane {
+				found[s.Machine], _ = kubenames.ImageVersion(imagesToJoin(want, m, s.Kubernetes)[KubeAPIServer])
+			}
+		case UpgradeComponent:
+			if version, known := kubenames.ImageVersion(s.Image); known && s.Component == KubeAPIServer {
+				found[s.Machine] = versions.Oldest(found[s.Machine], version)
+			}
+		}
+	}
+
+	return found
+}
+
+// imagesToJoin are the images that a machine is configured with; version is that of the cluster where it is older than
+// the wanted one, else empty.
+func imagesToJoin(want Spec, m Machine, version string) Images {
+	if version == "" {
+		return m.Images
+	}
+
+	return m.Images.At(want.Kubernetes.Version, version)
+}
+
+// StandingOf is the Standing of a run after a decision.
+func StandingOf(want Spec, have Snapshot, d Decision) Standing {
+	s := Standing{Moves: movesOthers(want, have) && !(d.onlyAwaits() && idle(want, have))}
+
+	for _, version := range APIServers(want, have, d) {
+		s.Oldest = versions.Oldest(s.Oldest, version)
+	}
+
+	return s
+}
+
+// StartsAPIServers reports whether a run may still start an API server with an older version than runs now: a control
+// plane joins, or goes back.
+func StartsAPIServers(want Spec, have Snapshot) bool {
+	return slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
+		s := have.Machines[m.Name]
+		version, _ := kubenames.ImageVersion(s.Images[KubeAPIServer])
+
+		return s.Access != Member || versions.Older(want.Kubernetes.Version, version)
+	})
+}
+
+// movesOthers reports whether a run has API servers to upgrade or to remove, or kubelets to take back.
+func movesOthers(want Spec, have Snapshot) bool {
+	if len(want.removed(ControlPlane)) > 0 {
+		return true
+	}
+
+	return slices.ContainsFunc(want.all(), func(m Machine) bool {
+		s := have.Machines[m.Name]
+		if s.Access != Member || m.Images == nil || s.Images == nil {
+			return false // it joins with what the cluster runs
+		}
+
+		kubelet, _ := kubenames.ImageVersion(s.Images[Kubelet])
+		wanted, _ := kubenames.ImageVersion(m.Images[Kubelet])
+
+		return m.Role == ControlPlane && !apiServerAsWanted(have, m) || versions.MinorsBetween(wanted, kubelet) > 0
+	})
+}
+
+// apiServerAsWanted reports whether the API server of a control plane has its wanted image, and is seen to run with it.
+func apiServerAsWanted(have Snapshot, m Machine) bool {
+	wanted := m.Images[KubeAPIServer]
+	node, registered := have.NodeOf(m)
+	pod, shown := node.StaticPods[string(KubeAPIServer)]
+
+	return have.Machines[m.Name].Images[KubeAPIServer] == wanted && (!registered || !shown || pod.Image == wanted)
+}
+
+func idle(want Spec, have Snapshot) bool {
+	return !slices.ContainsFunc(want.Known(), func(m Machine) bool { return have.Machines[m.Name].Busy != "" })
+}
+
+// refuseJoin refuses to let a machine join that would break the order of versions: a kubelet that is newer than an API
+// server of the cluster, because its image does not follow the version that the machine joins with, or an API server
+// that is older than a kubelet, because an older version is wanted than the cluster runs.
+func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool) {
+	running := KubernetesRunning(want, have)
+	if running == "" || m.Images == nil {
+		return false
+	}
+
+	images := imagesToJoin(want, m, joinsWith(want, have))
+
+	kubelet, known := kubenames.ImageVersion(images[Kubelet])
+	if !known {
+		kubelet = want.Kubernetes.Version
+	}
+
+	if versions.MinorsBetween(running, kubelet) > 0 {
+		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), and the oldest kube-apiserver of the cluster runs %s: "+
+			"no kubelet may be newer than an API server", kubelet, images[Kubelet], running),
+			"Upgrade the control planes first and add the machine then, or leave the image of its kubelet to kubernetes_version")
+
+		return true
+	}
+
+	api, known := kubenames.ImageVersion(images[KubeAPIServer])
+	if m.Role != ControlPlane || !known || versions.MinorsBetween(api, running) <= 0 {
+		return false
+	}
+
+	for _, node := range have.Kubernetes.Nodes {
+		if versions.MinorsBetween(api, node.KubeletVersion) > 0 {
+			d.refuse(m.Name, fmt.Sprintf("it would join with kube-apiserver %s, and node %s runs kubelet %s: no kubelet may be "+
+				"newer than an API server", api, node.Name, node.KubeletVersion), "Set kubernetes_version to "+running)
+
+			return true
+		}
+	}
+
+	return false
+}
+
+// markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, of which a plan
+// knows nothing.
+func markAwaiting(want Spec, steps []Step) []Step {
+	if !want.Shared {
+		return steps
+	}
+
+	for i, step := range steps {
+		change, ok := step.(UpgradeComponent)
+		if !ok || change.From == change.Image {
+			continue
+		}
+
+		from, known := kubenames.ImageVersion(change.From)
+		to, named := kubenames.ImageVersion(change.Image)
+		minors := versions.MinorsBetween(from, to)
+		unknown := !known || !named
+
+		change.Awaits = change.Component == Kubelet && (minors > 0 || unknown) || change.Component == KubeAPIServer && minors < 0
+		steps[i] = change
+	}
+
+	return steps
+}

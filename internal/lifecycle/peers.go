@@ -1,0 +1,104 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// Peers is what the runs of a process on one cluster know of each other.
+type Peers interface {
+	// Enter adds a run with what is known of it before it looks at its machines.
+	Enter(s cluster.Standing) Peer
+}
+
+// Peer is one of these runs. It is safe for concurrent use.
+type Peer interface {
+	// Tell replaces what the others know of the run.
+	Tell(s cluster.Standing)
+	// Others is what all other runs do, together.
+	Others() cluster.Standing
+	// Leave takes the run out. It may be called more than once.
+	Leave()
+}
+
+// standing is the part of one run in that.
+type standing struct {
+	peer Peer // nil where the run knows of no others
+	told cluster.Standing
+	// starts is whether the run may start an API server with an older version than runs now.
+	starts bool
+	// before is what the others did when the last look began, and quiet since when they move nothing.
+	before cluster.Standing
+	quiet  time.Time
+	// apiServers are the versions that the machines of the run had or got last: one that boots shows nothing.
+	apiServers map[string]string
+}
+
+// enter makes a run known to the others. Until its first decision it may do anything.
+func enter(peers Peers) *standing {
+	s := &standing{told: cluster.Standing{Undecided: true, Moves: true}, starts: true, apiServers: map[string]string{}}
+	if peers != nil {
+		s.peer = peers.Enter(s.told)
+	}
+
+	return s
+}
+
+// look begins a look at the cluster. A run that may start an API server says so before: what others decide by a look
+// that ends later holds for it, too.
+func (s *standing) look() {
+	if s.peer == nil {
+		return
+	}
+
+	if s.starts && !s.told.Undecided {
+		s.told.Undecided = true
+		s.peer.Tell(s.told)
+	}
+
+	s.before = s.peer.Others()
+}
+
+// elsewhere is what the others did while a look lasted.
+func (s *standing) elsewhere() cluster.Elsewhere {
+	if s.peer == nil {
+		return cluster.Elsewhere{}
+	}
+
+	others := s.before.And(s.peer.Others())
+
+	switch {
+	case others.Moves:
+		s.quiet = time.Time{}
+	case s.quiet.IsZero():
+		s.quiet = time.Now()
+	}
+
+	return cluster.Elsewhere{Standing: others, QuietSince: s.quiet}
+}
+
+// decided tells the others what a decision comes to, before its first step.
+func (s *standing) decided(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) {
+	if s.peer == nil {
+		return
+	}
+
+	s.starts = cluster.StartsAPIServers(want, have)
+	s.told = cluster.StandingOf(want, have, d)
+	maps.Copy(s.apiServers, cluster.APIServers(want, have, d))
+
+	for _, version := range s.apiServers {
+		s.told.Oldest = versions.Oldest(s.told.Oldest, version)
+	}
+
+	s.peer.Tell(s.told)
+}
+
+func (s *standing) leave() {
+	if s.peer != nil {
+		s.peer.Leave()
+	}
+}
