@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
@@ -27,6 +28,8 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 			}
 		}
 
+		broken = append(broken, skewInvariants(have, up)...)
+
 		for _, m := range want.Machines {
 			if s := have.Machines[m.Name]; s.Access != cluster.Member || s.Busy != "" {
 				broken = append(broken, fmt.Sprintf("%q while %s is %s %s", step, m.Name, s.Access, s.Busy))
@@ -45,6 +48,56 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 	}
 
 	return broken
+}
+
+// skewInvariants: no kubelet gets newer than any API server of the cluster, whichever resource has it, and no API server
+// older than any kubelet.
+func skewInvariants(have cluster.Snapshot, up cluster.UpgradeComponent) []string {
+	var broken []string
+
+	from, _ := kubenames.ImageVersion(up.From)
+	to, _ := kubenames.ImageVersion(up.Image)
+
+	for _, node := range have.Kubernetes.Nodes {
+		api, known := node.APIServer()
+
+		switch {
+		case up.Component == cluster.Kubelet && known && minor(to) > minor(from) && minor(to) > minor(api):
+			broken = append(broken, fmt.Sprintf("%q while kube-apiserver of %s runs %s", up, node.Name, api))
+		case up.Component == cluster.KubeAPIServer && minor(to) < minor(from) && minor(to) < minor(node.KubeletVersion):
+			broken = append(broken, fmt.Sprintf("%q while kubelet of %s runs %s", up, node.Name, node.KubeletVersion))
+		}
+	}
+
+	if oldest := have.Elsewhere.Oldest; oldest != "" && up.Component == cluster.Kubelet && minor(to) > minor(from) &&
+		(minor(to) > minor(oldest) || have.Elsewhere.Undecided) {
+		broken = append(broken, fmt.Sprintf("%q while another run starts kube-apiserver %s", up, oldest))
+	}
+
+	return broken
+}
+
+// randomElsewhere lets other resources have a control plane, and runs that are at work on it.
+func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, have *cluster.Snapshot) {
+	want.Shared = random.IntN(2) == 0
+
+	if random.IntN(2) == 0 {
+		have.Elsewhere = cluster.Elsewhere{Standing: cluster.Standing{Undecided: random.IntN(3) == 0, Oldest: pick()}}
+	}
+
+	if random.IntN(2) == 0 {
+		have.Elsewhere.QuietSince = have.Time.Add(-time.Hour)
+	}
+
+	if have.Kubernetes.Reachable && random.IntN(2) == 0 {
+		api := pick()
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{
+			Name: "elsewhere", Addresses: []string{"10.9.9.9"}, Ready: true, ControlPlane: true, KubeletVersion: pick(),
+			StaticPods: map[string]cluster.StaticPod{
+				string(cluster.KubeAPIServer): {Image: "registry.k8s.io/kube-apiserver:" + api, Ready: true},
+			},
+		})
+	}
 }
 
 // randomKubernetesState gives machines any images of three minor versions, and lets some of
@@ -88,6 +141,10 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 		if calm {
 			randomNode(random, m, s, have)
 		}
+	}
+
+	if calm {
+		randomElsewhere(random, pick, want, have)
 	}
 }
 

@@ -72,7 +72,7 @@ func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) boo
 	back := minor(j.versionOf(step.Image)) < j.minorOf(step.From)
 
 	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
-		if m.Images[c] == "" || c == cluster.Kubelet && j.keptKubelets[m.Name] {
+		if m.Images[c] == "" || j.stays(m.Name, c) {
 			return false
 		}
 
@@ -159,7 +159,7 @@ func (j *judge) sequence(step cluster.UpgradeComponent, b *box) {
 		}
 
 		for c, image := range other.kube.images {
-			if c == cluster.Kubelet && j.keptKubelets[m.Name] {
+			if j.stays(m.Name, c) {
 				continue // as far behind as skew lets it be
 			}
 
@@ -216,8 +216,7 @@ func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
 
 	for _, other := range j.boxes {
 		api := other.kube.runs[cluster.KubeAPIServer]
-		counts := step.Role == cluster.ControlPlane && other == b || step.Role == cluster.Worker &&
-			(!j.want.OwnsControlPlane() || j.owns(other))
+		counts := step.Component == cluster.Kubelet || other == b
 
 		if !counts || !other.controlPlane || other.foreign || api == nil || j.nodeOf(other) == nil {
 			continue
@@ -307,7 +306,7 @@ func (j *judge) synced(step cluster.SyncManifests) {
 		}
 
 		for c, image := range j.meant[m.Name].kube.images {
-			kept := c == cluster.Kubelet && j.keptKubelets[m.Name]
+			kept := j.stays(m.Name, c)
 			if m.Images[c] != "" && j.minorOf(image) != minor(step.Version) && !kept {
 				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
 			}
@@ -358,7 +357,11 @@ func (j *judge) notUpgraded() []string {
 		b := j.meant[m.Name]
 
 		for c, image := range m.Images {
-			if b.kube.images[c] != image && !(c == cluster.Kubelet && j.keptKubelets[m.Name]) {
+			if len(j.behind) > 0 {
+				break // all machines of the spec wait for what is left to a later run
+			}
+
+			if b.kube.images[c] != image && !(j.stays(m.Name, c)) {
 				missing = append(missing, fmt.Sprintf("%s: %s is %s and not %s", m.Name, c, b.kube.images[c], image))
 			}
 		}

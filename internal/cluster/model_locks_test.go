@@ -116,3 +116,35 @@ func (j *judge) keeps(d cluster.Decision) {
 		}
 	}
 }
+
+// leavesBehind is that what is left to a later run waits for machines of other resources that no run is at work on.
+func (t *trial) leavesBehind(d cluster.Decision) {
+	t.behind = map[string]cluster.Component{}
+
+	for _, left := range d.Behind {
+		change, ok := left.Step.(cluster.UpgradeComponent)
+		if !ok || t.othersMove() || !t.want.Shared {
+			t.fail("%q is left to a later run", left.Step)
+
+			continue
+		}
+
+		to, back := minor(t.release(change.Image)), newer(t.versionOf(change.From), t.versionOf(change.Image))
+		founded := slices.ContainsFunc(t.boxes, func(b *box) bool {
+			api, kubelet := t.minorOf(b.kube.shown[cluster.KubeAPIServer].Image), t.minorOf(b.kube.shown[cluster.Kubelet].Image)
+
+			return t.nodeOf(b) != nil && (back && kubelet > to || !back && b.controlPlane && api < to)
+		})
+
+		if !founded {
+			t.fail("%q is left to a later run, and nothing is in its way", left.Step)
+		}
+
+		t.behind[change.Machine] = change.Component
+	}
+}
+
+// stays is whether a component of a machine stays what it is, for a lock or for other resources.
+func (j *judge) stays(machine string, c cluster.Component) bool {
+	return c == cluster.Kubelet && j.keptKubelets[machine] || j.behind[machine] == c
+}

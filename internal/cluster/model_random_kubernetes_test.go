@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -220,8 +221,25 @@ func (t *trial) setKubernetes(b *box, images cluster.Images) {
 	}
 }
 
-// othersGoOn lets the runs of other resources upgrade their machines by a version, where
-// this one is not in their way.
+// othersMove is whether runs of other resources are at work.
+func (t *trial) othersMove() bool {
+	return (t.kube.others == "along" || t.whole) && !t.kube.alone && t.waitsForOthers()
+}
+
+// elsewhere is what they do, as a run of the same process sees it.
+func (t *trial) elsewhere() cluster.Elsewhere {
+	switch {
+	case t.othersMove():
+		t.quietSince = time.Time{}
+	case t.quietSince.IsZero():
+		t.quietSince = t.now
+	}
+
+	return cluster.Elsewhere{Standing: cluster.Standing{Moves: t.othersMove()}, QuietSince: t.quietSince}
+}
+
+// othersGoOn lets the runs of other resources upgrade their machines by a version, where this one is not in their way:
+// their kubelets wait for all API servers, too.
 func (t *trial) othersGoOn() (moved bool) {
 	k := &t.kube
 	if k.others != "along" && !t.whole || k.alone || !t.api() {
@@ -241,24 +259,42 @@ func (t *trial) othersGoOn() (moved bool) {
 			continue
 		}
 
-		at := slices.Index(k.versions, t.versionOf(b.kube.images[cluster.Kubelet]))
-		if at < 0 || at+1 >= len(k.versions) || minor(k.versions[at+1]) > minor(lowest)+1 || !b.controlPlane &&
-			minor(k.versions[at+1]) > minor(lowest) {
-			continue
+		for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.Kubelet} {
+			moved = t.goesOn(b, c, minor(lowest)) || moved
 		}
-
-		role := cluster.Worker
-		if b.controlPlane {
-			role = cluster.ControlPlane
-		}
-
-		b.kube.images = t.images(role, k.versions[at+1], naming{registry: k.before.registry})
-		moved = true
-
-		t.say("another resource upgrades %s to %s", b.name, k.versions[at+1])
 	}
 
 	return moved
+}
+
+// goesOn upgrades the kubelet of a machine of another resource, or all else with its API server, by a version.
+func (t *trial) goesOn(b *box, c cluster.Component, lowest int) bool {
+	versions, most, role := t.kube.versions, lowest, cluster.Worker
+	if c == cluster.KubeAPIServer {
+		most++
+	}
+
+	if b.controlPlane {
+		role = cluster.ControlPlane
+	}
+
+	at := slices.Index(versions, t.versionOf(b.kube.images[c]))
+	if at < 0 || at+1 >= len(versions) || minor(versions[at+1]) > most {
+		return false
+	}
+
+	images := t.images(role, versions[at+1], naming{registry: t.kube.before.registry})
+	if c == cluster.KubeAPIServer {
+		images = withImage(images, cluster.Kubelet, b.kube.images[cluster.Kubelet])
+	} else {
+		images = withImage(b.kube.images, cluster.Kubelet, images[cluster.Kubelet])
+	}
+
+	b.kube.images = images
+
+	t.say("another resource upgrades %s of %s to %s", c, b.name, versions[at+1])
+
+	return true
 }
 
 // waitsForOthers is true where machines of other resources are behind, which no forecast
@@ -335,6 +371,8 @@ func (t *trial) refusedKubernetes(text string) bool {
 	case contains(text, "Kubernetes", "is older"):
 		return newer(t.lowest(t.tells), final) &&
 			slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return !m.AllowDowngrade })
+	case contains(text, "it would join with"):
+		return len(t.kube.versions) > 1
 	case contains(text, "no release between"):
 		return t.kube.gap || len(t.kube.versions) == 1 || t.kube.back
 	case contains(text, "it is locked and keeps its kubelet"):

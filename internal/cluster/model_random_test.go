@@ -47,6 +47,10 @@ type trial struct {
 	unmanaged *rand.Rand
 	// keptAtAll is whether a lock kept anything.
 	keptAtAll bool
+	// behindAtAll is whether anything was left to a later run, and quietSince since when no run of another resource is at
+	// work.
+	behindAtAll bool
+	quietSince  time.Time
 	// vain counts how often a component of a machine was waited for in vain.
 	vain map[cluster.UpgradeComponent]int
 }
@@ -74,9 +78,10 @@ func newTrial(seed uint64) *trial {
 	t.randomCluster()
 
 	for _, n := range t.nodes {
-		n.ours = n.ours && !(t.whole && t.elsewhere(n))
+		n.ours = n.ours && !(t.whole && t.unowned(n))
 	}
 
+	t.want.Shared = slices.ContainsFunc(t.boxes, func(b *box) bool { return b.others && b.controlPlane })
 	t.beginProxy()
 	t.randomEtcd(rand.New(rand.NewPCG(seed, 11)))
 	t.randomLocks(rand.New(rand.NewPCG(seed, 13)))
@@ -87,8 +92,8 @@ func newTrial(seed uint64) *trial {
 	return t
 }
 
-// elsewhere is true for the node of a machine that the spec does not know.
-func (t *trial) elsewhere(n *kubeNode) bool {
+// unowned is true for the node of a machine that the spec does not know.
+func (t *trial) unowned(n *kubeNode) bool {
 	return !slices.ContainsFunc(t.want.Known(), func(m cluster.Machine) bool { return t.meant[m.Name].name == n.name })
 }
 

@@ -28,6 +28,8 @@ type judge struct {
 	downAtFirst int
 	// kept are the machines that have something before them which a lock keeps from them.
 	kept, keptKubelets map[string]bool
+	// behind is what the last decision left to a later run, by machine.
+	behind map[string]cluster.Component
 	// stages is whether what takes a reboot waits for one.
 	stages bool
 }

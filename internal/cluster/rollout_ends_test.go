@@ -136,7 +136,7 @@ func (t *trial) culprits() []string {
 	}
 
 	for _, n := range t.nodes {
-		if !t.ready(n) && !t.noCNI || n.ours && t.elsewhere(n) {
+		if !t.ready(n) && !t.noCNI || n.ours && t.unowned(n) {
 			wrong = append(wrong, "node "+n.name)
 		}
 	}

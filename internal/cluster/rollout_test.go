@@ -61,6 +61,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["kept, and "+end]++
 		}
 
+		if run.behindAtAll {
+			ends["left behind, and "+end]++
+		}
+
 		if run.unmanaged != nil {
 			ends["unmanaged, and "+end]++
 		}
@@ -89,6 +93,7 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 	if ends["done"] < *trials/3 || ends["held"] < *trials/20 || ends["refused"] < *trials/100 ||
 		ends["stuck"] < *trials/300 || ends["taken back"] < *trials/300 || ends["etcd went back"] < *trials/100 ||
 		ends["etcd turned back"] < *trials/300 || ends["kept, and done"] < *trials/30 ||
+		ends["left behind, and done"] < *trials/100 ||
 		ends["waited, and done"] < *trials/50 || ends["unmanaged, and done"] < *trials/30 ||
 		ends["unmanaged, and refused"] < *trials/300 || ends["upgraded unmanaged, and done"] < *trials/100 {
 		t.Errorf("the trials are one-sided: %v", ends)
@@ -163,6 +168,7 @@ func (t *trial) apply() (end string) {
 
 	t.replaces()
 
+	t.quietSince = time.Time{}
 	t.judge.run++ // what does not come back counts for the run that disrupted it
 
 	for _, b := range t.boxes {
@@ -183,14 +189,17 @@ func (t *trial) apply() (end string) {
 
 	for range limit {
 		have := watch.observe()
-		have.Window = t.atWindow()
+		have.Window, have.Elsewhere = t.atWindow(), t.elsewhere()
 		d := cluster.Plan(t.want, have, t.policy)
 		t.keeps(d)
+		t.leavesBehind(d)
 		t.inWindow(d, have)
 
 		if len(d.Kept) > 0 {
 			t.keptAtAll = true
 		}
+
+		t.behindAtAll = t.behindAtAll || len(d.Behind) > 0
 
 		switch {
 		case len(t.broken) > 0:
@@ -276,7 +285,10 @@ func (t *trial) nothingLeft(manifests string) {
 	watch := newEye(t.site, want)
 	watch.observe()
 
-	if d := cluster.Plan(want, watch.observe(), t.policy); !d.Done() {
+	have := watch.observe()
+	have.Elsewhere = t.elsewhere()
+
+	if d := cluster.Plan(want, have, t.policy); !d.Done() {
 		t.fail("done, and then there is:\n%s", render(d))
 	}
 }

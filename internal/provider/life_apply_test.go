@@ -61,7 +61,7 @@ func applyLife(t *testing.T, p lifePlan, blocks []lifeBlock, stop <-chan struct{
 		}
 	}()
 
-	a.run(ctx, lifeGraph(p.Changes))
+	a.run(ctx, lifeGraph(p.Changes), p.Parallelism)
 
 	return a
 }
@@ -134,7 +134,7 @@ func (n *lifeNode) orderDestroy(creators map[string]*lifeNode, destroyers map[st
 }
 
 // run does what is ready at the same time; what comes after something that failed is skipped.
-func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode) {
+func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode, parallelism int) {
 	type result struct {
 		node *lifeNode
 		ok   bool
@@ -145,7 +145,7 @@ func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode) {
 
 	for {
 		for _, n := range nodes {
-			if begun[n] || slices.ContainsFunc(n.After, func(o *lifeNode) bool { return !state[o] }) {
+			if begun[n] || parallelism > 0 && running == parallelism || slices.ContainsFunc(n.After, func(o *lifeNode) bool { return !state[o] }) {
 				continue
 			}
 

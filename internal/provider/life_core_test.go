@@ -267,6 +267,8 @@ type lifePlan struct {
 	Diagnostics []*tfprotov6.Diagnostic
 	Bugs        []string
 	Refused     bool
+	// Parallelism is how many changes an apply makes at once; 0 for all.
+	Parallelism int
 }
 
 // empty reports whether a plan changes nothing.

@@ -53,6 +53,11 @@ type lifeConfig struct {
 	// Consent allows a bootstrap with secrets that are there already.
 	Consent bool
 	Rack    string
+	// Kubernetes is the version of Kubernetes; empty for v1.36.2. Of names the version of single machines.
+	Kubernetes string
+	Of         map[string]string
+	// Chained lets every control plane of machinesLayout depend on the one before it.
+	Chained bool
 	// Turn is the texts of the triggers that turn keys over; empty for none.
 	Turn lifeTurn
 	// Change is made to talosop_cluster at last; nil for none.
@@ -210,7 +215,7 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 	return lifeHandle{[]string{lifeSecrets}, func(ref func(string, string) tftypes.Value) any {
 		return configuration{
 			"name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"), "talos_endpoints": endpoints,
-			"kubernetes_version": "v1.36.2", "version_contract": "v1.13",
+			"kubernetes_version": c.kubernetes(), "version_contract": "v1.13",
 		}
 	}}
 }
@@ -241,7 +246,7 @@ func (c lifeConfig) patches(into configuration) configuration {
 func (c lifeConfig) settings(s *lifeSite, ref func(string, string) tftypes.Value) configuration {
 	return c.common(c.consenting(configuration{
 		"mode": "metal", "name": "test", "endpoint": s.endpoint, "secrets": ref(lifeSecrets, "bundle"),
-		"kubernetes_version": "v1.36.2",
+		"kubernetes_version": c.kubernetes(),
 	}))
 }
 
@@ -253,6 +258,8 @@ func (c lifeConfig) consenting(into configuration) configuration {
 
 	return into
 }
+
+func (c lifeConfig) kubernetes() string { return cmp.Or(c.Kubernetes, "v1.36.2") }
 
 func (s *lifeSite) clusterBlock(c lifeConfig, planes, workers configuration) lifeBlock {
 	return lifeBlock{
@@ -311,8 +318,13 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 			Address: fmt.Sprintf("talosop_machine.%s[%q]", c.Label, name), Kind: "talosop_machine", Needs: handle.Needs,
 			CreateFirst: c.CreateFirst,
 			Config: func(ref func(string, string) tftypes.Value) configuration {
+				of := handle.Of(ref)
+				if written, ok := of.(configuration); ok && c.Of[name] != "" {
+					written["kubernetes_version"] = c.Of[name]
+				}
+
 				config := c.patches(c.common(configuration{
-					"cluster": handle.Of(ref), "name": name, "role": role, "address": address["address"],
+					"cluster": of, "name": name, "role": role, "address": address["address"],
 					"hostname": address["hostname"],
 				}))
 				if c.Hardware {
@@ -330,6 +342,12 @@ func (s *lifeSite) machineBlocks(c lifeConfig, role string, machines configurati
 	}
 
 	slices.SortFunc(blocks, func(a, b lifeBlock) int { return cmp.Compare(a.Address, b.Address) })
+
+	if c.Chained && role == "controlplane" {
+		for i := range blocks[1:] {
+			blocks[i+1].Needs = append(slices.Clone(blocks[i+1].Needs), blocks[i].Address)
+		}
+	}
 
 	return blocks
 }

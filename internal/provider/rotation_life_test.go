@@ -40,9 +40,16 @@ type rotationLife struct {
 func newRotationLife(t *testing.T, layout lifeLayout, planes, workers int) *rotationLife {
 	t.Helper()
 
+	return newLifeAt(t, layout, planes, workers, "")
+}
+
+// newLifeAt is newRotationLife of a cluster that runs a version of Kubernetes.
+func newLifeAt(t *testing.T, layout lifeLayout, planes, workers int, kubernetes string) *rotationLife {
+	t.Helper()
+
 	r := &rotationLife{
 		lifeSite: &lifeSite{site: newSite(t, planes, workers), folder: t.TempDir()}, t: t, state: lifeState{},
-		config: lifeConfig{Layout: layout, Label: "this", SecretsUnlocked: true},
+		config: lifeConfig{Layout: layout, Label: "this", SecretsUnlocked: true, Kubernetes: kubernetes},
 	}
 
 	for i := range planes {
@@ -138,6 +145,20 @@ func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 	}
 
 	return int(changes.Load())
+}
+
+// applied applies a plan to its end, and tells all of it.
+func (r *rotationLife) applied(p lifePlan) *lifeApply {
+	r.t.Helper()
+
+	applied := applyLife(r.t, p, r.blocks(r.config), make(chan struct{}), func() loss { return lossNone })
+	if applied.failed() {
+		r.t.Fatalf("the apply: %v\n%s", applied.Bugs, show(applied.Diagnostics))
+	}
+
+	r.state = applied.state
+
+	return applied
 }
 
 // waits is whether nothing went wrong but that machines of other resources were not as far yet, where each machine is a

@@ -39,6 +39,8 @@ func (h host) LaterRuns() bool {
 	return h.b.m.boot != nil && h.b.m.boot.kubelet.Starts > 0
 }
 
+func (h host) TellVersions() { h.b.sim.tellVersions() }
+
 func (h host) CordonTimeout() time.Duration {
 	return h.b.atLeast(h.b.Delays.Cordon, realCordon)
 }

@@ -44,6 +44,8 @@ type Simulator struct {
 	controlled bool // by real controllers, see HandOverWorkloads
 
 	endpoints endpoints
+
+	onVersions func([]Versions) // guarded by world
 }
 
 // New starts an empty site. It ends when ctx ends or Close is called, whichever is

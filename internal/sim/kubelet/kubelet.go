@@ -43,6 +43,8 @@ type Host interface {
 	Signer() []byte
 	// Outlive runs something that the end of the boot does not end.
 	Outlive(f func())
+	// TellVersions says that another version of the kubelet or of kube-apiserver runs, or none; the world is held.
+	TellVersions()
 	// CordonTimeout is how long cordoning the node may take.
 	CordonTimeout() time.Duration
 }
@@ -58,6 +60,8 @@ type Kubelet struct {
 
 	// Guarded by World.
 	staticPods map[string]*staticPodRun
+	// Version and APIServer are the versions of the kubelet and of kube-apiserver that run; empty while none does.
+	Version, APIServer string
 	Ran        bool // it was started before
 	Starts     int  // counts the starts of the kubelet; 0 while it does not run
 }
@@ -101,7 +105,11 @@ func (kl *Kubelet) Serve(ctx context.Context) {
 func (kl *Kubelet) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 	first := false
 
-	kl.World.Update(func() { first, kl.Starts, kl.Ran = !kl.Ran, run, true })
+	kl.World.Update(func() {
+		first, kl.Starts, kl.Ran = !kl.Ran, run, true
+		kl.Version = imageTag(cfg.image)
+		kl.host.TellVersions()
+	})
 
 	if kl.NodeName == "" {
 		<-ctx.Done()
@@ -109,7 +117,10 @@ func (kl *Kubelet) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 		kl.keepNode(ctx, imageTag(cfg.image), first)
 	}
 
-	kl.World.Update(func() { kl.Starts = 0 })
+	kl.World.Update(func() {
+		kl.Starts, kl.Version = 0, ""
+		kl.host.TellVersions()
+	})
 
 	if kl.Ctx.Err() == nil {
 		kl.Services.Stop("kubelet")

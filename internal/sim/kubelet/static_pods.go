@@ -175,6 +175,9 @@ func (kl *Kubelet) runProcess(ctx context.Context, id, version string, running f
 	}
 
 	if id == k8s.APIServerID {
+		kl.runAPIServer(version)
+		defer kl.runAPIServer("")
+
 		if err := kl.host.ServeKubernetes(crash, version); err != nil {
 			return err
 		}
@@ -186,6 +189,14 @@ func (kl *Kubelet) runProcess(ctx context.Context, id, version string, running f
 	<-crash.Done()
 
 	return machined.ErrComponentBroken
+}
+
+// runAPIServer notes which version of kube-apiserver runs.
+func (kl *Kubelet) runAPIServer(version string) {
+	kl.World.Update(func() {
+		kl.APIServer = version
+		kl.host.TellVersions()
+	})
 }
 
 // pullForPod gets the image of a static pod, as long as it takes.

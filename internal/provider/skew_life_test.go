@@ -1,0 +1,231 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
+)
+
+// No kubelet is newer than any API server of its cluster, whichever resources have the machines.
+
+const (
+	skewOld = "v1.35.2"
+	skewNew = "v1.36.0"
+)
+
+// skewWatch sees every start and end of a kubelet and of an API server of a site.
+type skewWatch struct {
+	mu     sync.Mutex
+	last   []sim.Versions
+	Broken []string
+}
+
+// watchSkew watches a site from now on.
+func watchSkew(s *site) *skewWatch {
+	w := &skewWatch{}
+	s.SetOnVersions(w.see)
+
+	return w
+}
+
+func (w *skewWatch) see(running []sim.Versions) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.last = running
+
+	for _, kubelet := range running {
+		for _, api := range running {
+			if versions.MinorsBetween(api.APIServer, kubelet.Kubelet) > 0 {
+				w.Broken = append(w.Broken, fmt.Sprintf("the kubelet of %s runs %s and kube-apiserver of %s runs %s",
+					kubelet.Machine, kubelet.Kubelet, api.Machine, api.APIServer))
+			}
+		}
+	}
+}
+
+// kept checks that no kubelet was newer at any time.
+func (w *skewWatch) kept(t *testing.T) {
+	t.Helper()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if len(w.Broken) > 0 {
+		t.Errorf("kubelets were newer than API servers:\n%s", strings.Join(slices.Compact(w.Broken), "\n"))
+	}
+
+	w.Broken = nil
+}
+
+// run checks what runs now: a kubelet of each version by machine, and one version of all API servers.
+func (w *skewWatch) run(t *testing.T, api string, kubelets map[string]string) {
+	t.Helper()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	for _, v := range w.last {
+		if v.Kubelet != kubelets[v.Machine] || v.APIServer != "" && v.APIServer != api {
+			t.Errorf("%s runs kubelet %s and kube-apiserver %s, want %s and %s", v.Machine, v.Kubelet, v.APIServer,
+				kubelets[v.Machine], api)
+		}
+	}
+}
+
+// kubeletsAt are the kubelets of all machines of a site, with a version each.
+func (s *site) kubeletsAt(version string, other map[string]string) map[string]string {
+	out := map[string]string{}
+
+	for _, m := range s.Machines() {
+		out[m.Name()] = version
+		if v := other[m.Name()]; v != "" {
+			out[m.Name()] = v
+		}
+	}
+
+	return out
+}
+
+// skewLife is a cluster of resources that each have one machine.
+func skewLife(t *testing.T, layout lifeLayout, planes, workers int) (*rotationLife, *skewWatch) {
+	t.Helper()
+
+	r := newLifeAt(t, layout, planes, workers, skewOld)
+	r.config.Kubernetes = skewNew
+
+	return r, watchSkew(r.site)
+}
+
+// warnsOfBehind are the machines of which an apply says that it leaves a step to a later one.
+func behindIn(diagnostics []*tfprotov6.Diagnostic) []string {
+	var lines []string
+
+	for _, d := range diagnostics {
+		if !strings.HasSuffix(d.Summary, "Upgrade of Kubernetes not finished") {
+			continue
+		}
+
+		for line := range strings.Lines(d.Detail) {
+			if step, ok := strings.CutPrefix(line, "  - "); ok {
+				lines = append(lines, strings.TrimSpace(step))
+			}
+		}
+	}
+
+	slices.Sort(lines)
+
+	return lines
+}
+
+// Resources that are applied side by side take turns: all API servers, and then the kubelets. One apply is enough.
+func TestKubeletSkew_machinesSideBySide(t *testing.T) {
+	t.Parallel()
+
+	for _, layout := range []lifeLayout{machinesLayout, mixedLayout} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+
+			r, watch := skewLife(t, layout, 3, 1)
+			plan := r.plan(lifeOptions{})
+
+			if layout == machinesLayout {
+				for _, c := range plan.Changes {
+					if said := textsOf(t, attributeOf(t, c.Planned, "operations")); !slices.ContainsFunc(said, saysLater) {
+						t.Errorf("the plan of %s does not say that its kubelet may wait: %q", c.Key, said)
+					}
+				}
+			}
+
+			applied := r.applied(plan)
+			watch.kept(t)
+
+			// In the mixed layout the first control plane is a resource that the others do not need, and the workers need.
+			if got := behindIn(applied.Diagnostics); len(got) > 0 {
+				t.Errorf("left behind: %q", got)
+			}
+
+			if p := r.plan(lifeOptions{}); !p.empty() {
+				t.Errorf("the next plan has %v", p.Changes)
+			}
+
+			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+		})
+	}
+}
+
+func saysLater(line string) bool { return strings.Contains(line, "else in a later apply") }
+
+// Where a resource is applied after another one, kubelets stay behind: the apply says so, the next plan has them, and
+// the next apply upgrades them.
+func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
+	t.Parallel()
+
+	for name, prepare := range map[string]func(*lifeConfig, *lifePlan){
+		"depends_on":    func(c *lifeConfig, _ *lifePlan) { c.Chained = true },
+		"parallelism=1": func(_ *lifeConfig, p *lifePlan) { p.Parallelism = 1 },
+		"parallelism=2": func(_ *lifeConfig, p *lifePlan) { p.Parallelism = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r, watch := skewLife(t, machinesLayout, 3, 1)
+			prepare(&r.config, &lifePlan{})
+
+			plan := r.plan(lifeOptions{})
+			prepare(&lifeConfig{}, &plan)
+
+			behind := behindIn(r.applied(plan).Diagnostics)
+			watch.kept(t)
+
+			if len(behind) == 0 {
+				t.Error("the apply says of no kubelet that it stays behind")
+			}
+
+			other := map[string]string{}
+			for _, line := range behind {
+				var machine string
+
+				if _, err := fmt.Sscanf(line, "upgrade kubelet on %s", &machine); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+
+				other[strings.TrimSuffix(machine, ":")] = skewOld
+			}
+
+			watch.run(t, skewNew, r.kubeletsAt(skewNew, other))
+
+			again := r.plan(lifeOptions{})
+			for _, c := range again.Changes {
+				said := textsOf(t, attributeOf(t, c.Planned, "operations"))
+				if want := fmt.Sprintf("upgrade kubelet on %s: %s -> %s", text(t, c.Planned, "name"), skewOld, skewNew); !slices.Contains(said, want) {
+					t.Errorf("the next plan has %q, not %q", said, want)
+				}
+			}
+
+			if len(again.Changes) != len(other) {
+				t.Errorf("the next plan changes %v, and %v are behind", again.Changes, other)
+			}
+
+			prepare(&lifeConfig{}, &again)
+
+			if behind := behindIn(r.applied(again).Diagnostics); len(behind) > 0 {
+				t.Errorf("the next apply leaves %q behind", behind)
+			}
+
+			watch.kept(t)
+			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+
+			if p := r.plan(lifeOptions{}); !p.empty() {
+				t.Errorf("the last plan has %v", p.Changes)
+			}
+		})
+	}
+}
