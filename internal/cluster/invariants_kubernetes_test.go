@@ -81,7 +81,7 @@ func skewInvariants(have cluster.Snapshot, up cluster.UpgradeComponent) []string
 func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, have *cluster.Snapshot) {
 	want.Shared = random.IntN(2) == 0
 
-	if random.IntN(2) == 0 {
+	if random.IntN(4) == 0 {
 		have.Elsewhere = cluster.Elsewhere{Standing: cluster.Standing{Undecided: random.IntN(3) == 0, Oldest: pick()}}
 	}
 
@@ -89,7 +89,7 @@ func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, 
 		have.Elsewhere.QuietSince = have.Time.Add(-time.Hour)
 	}
 
-	if have.Kubernetes.Reachable && random.IntN(2) == 0 {
+	if have.Kubernetes.Reachable && random.IntN(4) == 0 {
 		api := pick()
 		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{
 			Name: "elsewhere", Addresses: []string{"10.9.9.9"}, Ready: true, ControlPlane: true, KubeletVersion: pick(),

@@ -222,8 +222,15 @@ func (t *trial) setKubernetes(b *box, images cluster.Images) {
 }
 
 // othersMove is whether runs of other resources are at work.
-func (t *trial) othersMove() bool {
-	return (t.kube.others == "along" || t.whole) && !t.kube.alone && t.waitsForOthers()
+func (t *trial) othersMove() bool { return t.othersFollow() && t.waitsForOthers() }
+
+// othersFollow is whether other resources get the same version at the same time. Where nothing goes wrong a run still
+// comes to its end when they do not, unless a lock lets it go on to the next version with a kubelet that stays.
+func (t *trial) othersFollow() bool {
+	locked := slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
+	stay := t.kube.others == "behind" && t.want.Shared && !(locked && t.policy.DrainForKubelet)
+
+	return !t.kube.alone && (t.kube.others == "along" || t.whole && !stay)
 }
 
 // elsewhere is what they do, as a run of the same process sees it.
@@ -242,7 +249,7 @@ func (t *trial) elsewhere() cluster.Elsewhere {
 // their kubelets wait for all API servers, too.
 func (t *trial) othersGoOn() (moved bool) {
 	k := &t.kube
-	if k.others != "along" && !t.whole || k.alone || !t.api() {
+	if !t.othersFollow() || !t.api() {
 		return false
 	}
 

@@ -55,6 +55,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			}
 		case "joins":
 			spec.Joins = true
+		case "shared":
+			spec.Shared = true
 		case "rotates":
 			spec.Rotates = true
 		case "pods":
@@ -237,6 +239,8 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			parseRuns(t, want, &have, f[1:])
 		case "window": // closed, and perhaps nobody waits for it
 			have.Window = cluster.Window{Closed: true, Opens: clock.Add(2 * time.Hour), Refuses: f[1] == "refuses"}
+		case "elsewhere":
+			have.Elsewhere = parseElsewhere(t, f[1:])
 		case "founder":
 			have.Founder = f[1]
 		case "manifests":
@@ -555,4 +559,26 @@ func parseMeta(t *testing.T, text string) map[uint8]string {
 	}
 
 	return values
+}
+
+// parseElsewhere reads what other runs do, such as "moves", "undecided", "oldest=v1.35.4" or "quiet=1m".
+func parseElsewhere(t *testing.T, words []string) (e cluster.Elsewhere) {
+	t.Helper()
+
+	for _, word := range words {
+		switch key, value, _ := strings.Cut(word, "="); key {
+		case "moves":
+			e.Moves = true
+		case "undecided":
+			e.Undecided = true
+		case "oldest":
+			e.Oldest = value
+		case "quiet":
+			e.QuietSince = clock.Add(-age(t, value))
+		default:
+			t.Fatalf("unknown word %q about other runs", word)
+		}
+	}
+
+	return e
 }

@@ -41,6 +41,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	w-6 worker 10.0.0.4 locked
 //	                                founder cp-9
 //	needs-consent                   window closed (or refuses)
+//	shared                          elsewhere quiet=1m (or moves, undecided, oldest=v1.35.4)
 //
 // version and talos say what all machines want and run that are not told otherwise, views
 // which member leads as all others see it; a foreign cordon is not talosop's. After pods all
@@ -171,6 +172,10 @@ func renderKept(d cluster.Decision) string {
 	var b strings.Builder
 	for _, kept := range d.Kept {
 		fmt.Fprintln(&b, kept)
+	}
+
+	for _, left := range d.Behind {
+		fmt.Fprintf(&b, "behind %s: %s\n", left.Step, left.Reason)
 	}
 
 	return b.String()

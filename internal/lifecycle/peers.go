@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // Peers is what the runs of a process on one cluster know of each other.
@@ -91,7 +90,7 @@ func (s *standing) decided(want cluster.Spec, have cluster.Snapshot, d cluster.D
 	maps.Copy(s.apiServers, cluster.APIServers(want, have, d))
 
 	for _, version := range s.apiServers {
-		s.told.Oldest = versions.Oldest(s.told.Oldest, version)
+		s.told = s.told.And(cluster.Standing{Oldest: version})
 	}
 
 	s.peer.Tell(s.told)

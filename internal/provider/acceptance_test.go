@@ -87,7 +87,7 @@ func quickProviderData() *providerdata.ProviderData {
 	m := newProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
-	m.Policy.OthersGrace = 3 * time.Second
+	m.Policy.OthersGrace = 10 * time.Second
 	m.Talos.Timeouts = talos.Timeouts{
 		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second,
 		Poll: 10 * time.Millisecond,

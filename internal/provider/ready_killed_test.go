@@ -471,4 +471,3 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 
 	d.expectEmpty(t, "after that", large)
 }
-

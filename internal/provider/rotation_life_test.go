@@ -40,11 +40,11 @@ type rotationLife struct {
 func newRotationLife(t *testing.T, layout lifeLayout, planes, workers int) *rotationLife {
 	t.Helper()
 
-	return newLifeAt(t, layout, planes, workers, "")
+	return newLifeAt(t, layout, planes, planes, workers, "")
 }
 
-// newLifeAt is newRotationLife of a cluster that runs a version of Kubernetes.
-func newLifeAt(t *testing.T, layout lifeLayout, planes, workers int, kubernetes string) *rotationLife {
+// newLifeAt is newRotationLife of a cluster that runs a version of Kubernetes and uses only so many of the control planes.
+func newLifeAt(t *testing.T, layout lifeLayout, used, planes, workers int, kubernetes string) *rotationLife {
 	t.Helper()
 
 	r := &rotationLife{
@@ -52,7 +52,7 @@ func newLifeAt(t *testing.T, layout lifeLayout, planes, workers int, kubernetes 
 		config: lifeConfig{Layout: layout, Label: "this", SecretsUnlocked: true, Kubernetes: kubernetes},
 	}
 
-	for i := range planes {
+	for i := range used {
 		r.config.Planes = append(r.config.Planes, i)
 	}
 

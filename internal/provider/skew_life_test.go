@@ -94,17 +94,17 @@ func (s *site) kubeletsAt(version string, other map[string]string) map[string]st
 	return out
 }
 
-// skewLife is a cluster of resources that each have one machine.
+// skewLife is a cluster with three control planes in several resources, which is to be upgraded.
 func skewLife(t *testing.T, layout lifeLayout, planes, workers int) (*rotationLife, *skewWatch) {
 	t.Helper()
 
-	r := newLifeAt(t, layout, planes, workers, skewOld)
+	r := newLifeAt(t, layout, 3, planes, workers, skewOld)
 	r.config.Kubernetes = skewNew
 
 	return r, watchSkew(r.site)
 }
 
-// warnsOfBehind are the machines of which an apply says that it leaves a step to a later one.
+// behindIn are the steps of which an apply says that it leaves them to a later one.
 func behindIn(diagnostics []*tfprotov6.Diagnostic) []string {
 	var lines []string
 
@@ -228,4 +228,78 @@ func TestKubeletSkew_oneAfterTheOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A control plane that joins while the others are upgraded begins with the version that the cluster runs, and no kubelet
+// gets ahead of its API server. The same goes for one that is replaced meanwhile.
+func TestKubeletSkew_joinsMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	for name, prepare := range map[string]func(*rotationLife, *lifeOptions){
+		"new":      func(r *rotationLife, _ *lifeOptions) { r.config.Planes = append(r.config.Planes, 3) },
+		"replaced": func(_ *rotationLife, o *lifeOptions) { o.Replace = []string{`talosop_machine.this["cp-3"]`} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var o lifeOptions
+
+			r, watch := skewLife(t, machinesLayout, 4, 0)
+			prepare(r, &o)
+
+			r.applied(r.plan(o))
+			watch.kept(t)
+			r.settle()
+			watch.kept(t)
+
+			if !slices.Contains(r.config.Planes, 3) {
+				return
+			}
+
+			watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+		})
+	}
+}
+
+// Wherever an upgrade is interrupted, the next applies keep the order.
+func TestKubeletSkew_interrupted(t *testing.T) {
+	t.Parallel()
+
+	r, watch := skewLife(t, machinesLayout, 3, 1)
+
+	for _, after := range []int{1, 3, 6, 9} {
+		r.apply(r.plan(lifeOptions{}), killed, after)
+		watch.kept(t)
+	}
+
+	r.settle()
+	watch.kept(t)
+	watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
+}
+
+// An apply of one control plane alone leaves its kubelet behind, and says so every time until the others follow.
+func TestKubeletSkew_onlyOneIsUpgraded(t *testing.T) {
+	t.Parallel()
+
+	r, watch := skewLife(t, machinesLayout, 3, 1)
+	r.config.Kubernetes, r.config.Of = skewOld, map[string]string{"cp-2": skewNew, "w-1": skewNew}
+
+	want := []string{
+		"upgrade kubelet on cp-2: v1.35.2 -> v1.36.0: kube-apiserver of node cp-1 runs v1.35.2, and no kubelet may be newer",
+		"upgrade kubelet on w-1: v1.35.2 -> v1.36.0: kube-apiserver of node cp-1 runs v1.35.2, and no kubelet may be newer",
+	}
+
+	for range 2 {
+		if got := behindIn(r.applied(r.plan(lifeOptions{})).Diagnostics); !slices.Equal(got, want) {
+			t.Errorf("left behind is %q, want %q", got, want)
+		}
+
+		watch.kept(t)
+	}
+
+	r.config.Kubernetes = skewNew
+
+	r.settle()
+	watch.kept(t)
+	watch.run(t, skewNew, r.kubeletsAt(skewNew, nil))
 }
