@@ -69,6 +69,7 @@ func TestLock_onClusters(t *testing.T) {
 		t.Run("is renewed", func(t *testing.T) { testLockIsRenewed(t, l) })
 		t.Run("is lost", func(t *testing.T) { testLockIsLost(t, l) })
 		t.Run("expires", func(t *testing.T) { testLockExpires(t, l) })
+		t.Run("of a forger", func(t *testing.T) { testLockOfAForger(t, l) })
 		t.Run("deleted", func(t *testing.T) { testLockDeleted(t, l) })
 		t.Run("of another lease", func(t *testing.T) { testLockOfAnotherLease(t, l) })
 	})
@@ -265,6 +266,38 @@ func testLockExpires(t *testing.T, l *living) {
 	if *after.Spec.LeaseTransitions != *lease.Spec.LeaseTransitions+1 ||
 		!after.Spec.AcquireTime.After(lease.Spec.AcquireTime.Time) {
 		t.Errorf("lease %+v after %+v, want a transition", after.Spec, lease.Spec)
+	}
+}
+
+// A lease that states 68 years and a renewal in the future is waited for as long as a run waits, and no longer. Until
+// then the error says who holds it.
+func testLockOfAForger(t *testing.T, l *living) {
+	t.Helper()
+
+	lease := l.lease(t)
+	lease.Spec.HolderIdentity = new("a forger")
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().AddDate(1, 0, 0)))
+	lease.Spec.LeaseDurationSeconds = new(int32(2147483647))
+	_, err := l.api.CoordinationV1().Leases("kube-system").Update(t.Context(), lease, metav1.UpdateOptions{})
+	check(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+
+	_, _, err = l.lock(t, "waits", time.Minute).Acquire(ctx, nil)
+	for _, text := range []string{"Lease kube-system/talosop", `"a forger" holds it`, "renewed at ", "after 4m0s"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v does not say %q", err, text)
+		}
+	}
+
+	began := time.Now()
+	_, release, err := l.lock(t, "heir", time.Second).Acquire(within(t, time.Minute), nil)
+	check(t, err)
+	t.Cleanup(release)
+
+	if waited := time.Since(began); waited < 4*time.Second {
+		t.Errorf("it was taken after %s, before four durations of the run", waited)
 	}
 }
 

@@ -20,7 +20,7 @@ type leaseGate struct {
 	acquired chan acquisition
 	lost     <-chan struct{}
 	release  func()
-	cancel   context.CancelFunc
+	cancel   context.CancelCauseFunc
 }
 
 type acquisition struct {
@@ -46,7 +46,7 @@ func (t *leaseGate) open(ctx context.Context, tell func(Event)) bool {
 	}
 
 	t.waiting = true
-	ctx, t.cancel = context.WithCancel(ctx)
+	ctx, t.cancel = context.WithCancelCause(ctx)
 
 	go func() {
 		var a acquisition
@@ -109,23 +109,48 @@ func (t *leaseGate) giveBack() {
 	}
 
 	t.release()
-	t.cancel()
+	t.cancel(nil)
 
 	t.release, t.lost, t.cancel = nil, nil, nil
 }
 
-// close gives the lock back, or stops waiting for it.
-func (t *leaseGate) close() {
-	if t.waiting {
-		t.cancel()
+// errRunEnds ends the wait for the lock.
+var errRunEnds = errors.New("the run ends")
 
-		if a := <-t.acquired; a.err == nil {
-			a.release()
-		}
+// stopWaiting stops to wait for the lock, and says who holds it; nil where the run does not wait for it.
+func (t *leaseGate) stopWaiting() error {
+	if !t.waiting {
+		return nil
 	}
 
+	t.cancel(errRunEnds)
+
+	a := <-t.acquired
+	if a.err == nil {
+		a.release()
+	}
+
+	t.waiting = false
+
+	return a.err
+}
+
+// holds says who holds the lock that a run waits for which ends.
+func (t *leaseGate) holds() []cluster.Hold {
+	err := t.stopWaiting()
+	if err == nil {
+		return nil
+	}
+
+	return []cluster.Hold{{Reason: err.Error()}}
+}
+
+// close gives the lock back, or stops waiting for it.
+func (t *leaseGate) close() {
+	_ = t.stopWaiting() // the run has its own error
+
 	if t.cancel != nil {
-		t.cancel()
+		t.cancel(nil)
 	}
 
 	t.giveBack()

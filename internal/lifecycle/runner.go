@@ -281,7 +281,7 @@ func (r *Runner) giveUp(
 
 	return work.result(have), &IncompleteError{
 		Phase: cluster.PhaseOf(want, have),
-		Holds: slices.Concat(decision.Holds, work.checks.holds(), work.failures(), cordoned),
+		Holds: slices.Concat(decision.Holds, work.checks.holds(), work.gate.holds(), work.failures(), cordoned),
 		Done:  work.lasting(have),
 		Err:   cause,
 	}

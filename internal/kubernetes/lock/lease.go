@@ -59,12 +59,14 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 		told string
 	)
 
+	seen.longest = longestDurations * h.duration
+
 	err := wait.Until(ctx, h.retry(), func(ctx context.Context) error {
 		other, err := h.claim(ctx, seen.expired)
 		asked(err)
 
 		if err != nil {
-			seen = sighting{}
+			seen = sighting{longest: seen.longest}
 
 			return err
 		}
@@ -79,7 +81,7 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 
 		told = other
 
-		return fmt.Errorf("%s holds it", other)
+		return seen.heldBy(other)
 	})
 	if err != nil && h.written {
 		h.free(ctx)
@@ -88,24 +90,52 @@ func (h *holder) acquire(ctx context.Context, waiting func(string), asked func(e
 	return err
 }
 
+// longestDurations is how many of its own durations a run waits for a lease that does not change, whatever duration the
+// lease states. All runs of talosop write the same one, and a lease of 68 years must not block a cluster.
+const longestDurations = 4
+
 // sighting is a lease as it was when it last changed.
 type sighting struct {
+	// longest is the longest duration that counts.
+	longest time.Duration
 	version string
 	at      time.Time
+	spec    coordinationv1.LeaseSpec
 }
 
 // expired reports whether the lease did not change for its duration.
 func (s *sighting) expired(lease *coordinationv1.Lease) bool {
 	if s.version != lease.ResourceVersion {
-		*s = sighting{version: lease.ResourceVersion, at: time.Now()}
+		s.version, s.at, s.spec = lease.ResourceVersion, time.Now(), lease.Spec
 	}
 
+	return time.Since(s.at) > s.duration()
+}
+
+// duration is how long the lease lasts without a renewal. A stated duration of no time counts as the usual one.
+func (s *sighting) duration() time.Duration {
 	duration := DefaultDuration
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+	if seconds := s.spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		duration = time.Duration(*seconds) * time.Second
 	}
 
-	return time.Since(s.at) > duration
+	return min(duration, s.longest)
+}
+
+// heldBy says who holds the lease, since when, and when this run takes it if the holder does not renew it. The times in
+// the lease are those of the holder's clock.
+func (s *sighting) heldBy(holder string) error {
+	renewed := "never renewed"
+	if at := s.spec.RenewTime; at != nil {
+		renewed = "renewed at " + at.UTC().Format(time.RFC3339) + " by its clock"
+	}
+
+	if at := s.spec.AcquireTime; at != nil {
+		renewed += ", acquired at " + at.UTC().Format(time.RFC3339)
+	}
+
+	return fmt.Errorf("%q holds it (%s); no change seen for %s, another run may take it after %s without one",
+		holder, renewed, time.Since(s.at).Round(time.Second), s.duration())
 }
 
 // keep renews the lease until ctx ends or it is lost.

@@ -40,7 +40,8 @@ type Options struct {
 // itself; the runs of one process queue up for it, first come, first served.
 //
 // A holder is taken for gone when its Lease was seen unchanged, in an API that
-// answered all the while, for as long as the Lease says; clocks are never compared.
+// answered all the while, for as long as the Lease says, but for no longer than four durations of the run that
+// waits; clocks are never compared.
 // So an API that is gone keeps the lock where it is: nobody can take it, and when the
 // API is back the holder, who asks more often, is the first to renew. That is why a
 // failed renewal does not lose the lock. What does is another holder in the Lease. One
@@ -131,7 +132,7 @@ func (l *Lock) Acquire(
 	if err := h.acquire(ctx, waiting, l.note); err != nil {
 		leave()
 
-		return nil, nil, fmt.Errorf("acquire the lock of the cluster (lease %s/%s): %w", leaseNamespace, l.lease,
+		return nil, nil, fmt.Errorf("acquire the lock of the cluster (Lease %s/%s): %w", leaseNamespace, l.lease,
 			api.WithoutURL(err))
 	}
 
