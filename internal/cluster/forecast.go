@@ -232,7 +232,7 @@ func (s *Snapshot) advance(want Spec, step Step) {
 	case Uncordon:
 		s.cordon(step.Node, false)
 	case TakeOwnership:
-		state.Claimed = false
+		state.Claimed, state.MarkUnproven = false, false
 		s.Machines[m.Name] = state
 		s.mark(step.Node, want.Owner)
 	case LeaveEtcd:
@@ -389,6 +389,16 @@ func (s *Snapshot) onNodeOf(m Machine, change func(n *Node)) {
 	}
 }
 
+// unproven gives a node of the model an owner mark that is not authentic.
+func (s *Snapshot) unproven(node string) {
+	s.Kubernetes.Unproven = maps.Clone(s.Kubernetes.Unproven)
+	if s.Kubernetes.Unproven == nil {
+		s.Kubernetes.Unproven = map[string]string{}
+	}
+
+	s.Kubernetes.Unproven[node] = ""
+}
+
 func (s *Snapshot) mark(node, owner string) {
 	s.Kubernetes.Owners = maps.Clone(s.Kubernetes.Owners)
 	if s.Kubernetes.Owners == nil {
@@ -398,6 +408,9 @@ func (s *Snapshot) mark(node, owner string) {
 	if owner != "" {
 		s.Kubernetes.Owners[node] = owner
 	}
+
+	s.Kubernetes.Unproven = maps.Clone(s.Kubernetes.Unproven)
+	delete(s.Kubernetes.Unproven, node)
 }
 
 // noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan
@@ -521,7 +534,11 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		owner = anotherResource
 	}
 
-	s.mark(node.Name, owner)
+	if state.MarkUnproven {
+		s.unproven(node.Name)
+	} else {
+		s.mark(node.Name, owner)
+	}
 
 	node.Ready, node.Staged = node.Ready || nodesBecomeReady(want, *s), state.StagedDigest != ""
 	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }),

@@ -2,13 +2,16 @@ package cluster
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
-// Every resource with machines has an id of its own, and marks the nodes of its machines with it. One that finds a
-// working member takes it over; one that is told to remove a machine with the mark of another resource leaves it alone,
-// since that other one still wants it: the machine was renamed in the configuration, is held by a second state, or is
-// replaced by an object that was created first.
+// Every resource with machines has an id of its own, and marks the nodes of its machines with it. Only a mark that a
+// key of the cluster authenticates counts (KubernetesState.Owners): a kubelet can write any annotation of its node.
+//
+// A resource that finds a working member takes it over. One that removes a machine which another resource owns leaves
+// it alone, since that other one still wants it: the machine was renamed in the configuration, a second state has it,
+// or create_before_destroy made its new object first. The plan says so. A mark that contradicts the plan stops the run.
 
 // anotherResource stands for an owner that is only known not to be this one.
 const anotherResource = "another resource"
@@ -29,30 +32,51 @@ func planMarks(want Spec, have Snapshot, d *Decision) {
 		}
 
 		if owner := have.Kubernetes.Owners[node.Name]; owner != want.Owner {
-			d.step(TakeOwnership{Machine: m.Name, Node: node.Name, From: owner})
+			_, unproven := have.Kubernetes.Unproven[node.Name]
+			d.step(TakeOwnership{Machine: m.Name, Node: node.Name, From: owner, Unproven: unproven})
 		} else if waits := s.StagedDigest != ""; waits != node.Staged {
 			d.step(NoteStaged{Machine: m.Name, Node: node.Name, Waits: waits})
 		}
 	}
 }
 
-// OwnedByOther reports whether another resource owns a machine that is to be removed: it took the machine in this
-// process, or the machine's node has its mark. What state recorded counts where no mark was seen.
-func OwnedByOther(want Spec, have Snapshot, m Machine) bool {
-	if have.Machines[m.Name].Claimed {
-		return true
-	}
+// OwnedByOther reports whether a machine that is to be removed is left to another resource: that one took it in this
+// process, or the plan knew that it owns the machine. See refuseNewOwners for marks that the plan did not know.
+func OwnedByOther(have Snapshot, m Machine) bool {
+	return have.Machines[m.Name].Claimed || m.OwnedByOther
+}
 
+// ownerOfRemoved is the owner that the mark on the node of a removed machine names.
+func ownerOfRemoved(want Spec, have Snapshot, m Machine) (owner string, marked bool) {
 	name := have.Machines[m.Name].NodeName
 	if node, registered := nodeOfRemoved(want, have, m); registered {
 		name = node.Name
 	}
 
-	if owner, marked := have.Kubernetes.Owners[cmp.Or(name, m.NodeName)]; marked {
-		return owner != want.Owner
-	}
+	owner, marked = have.Kubernetes.Owners[cmp.Or(name, m.NodeName)]
 
-	return m.OwnedByOther
+	return owner, marked
+}
+
+// refuseNewOwners refuses to remove machines whose owner is another one than the plan knew. To leave such a machine
+// alone would report a removal that did not happen, and to reset it would take it from its owner.
+func refuseNewOwners(want Spec, have Snapshot, d *Decision) {
+	for _, m := range want.Removed {
+		owner, marked := ownerOfRemoved(want, have, m)
+		if !marked || have.Machines[m.Name].Claimed || (owner != want.Owner) == m.OwnedByOther {
+			continue
+		}
+
+		reason := fmt.Sprintf("its node has the mark of owner_id %q, and the plan took this resource (owner_id %q) for the "+
+			"owner", owner, want.Owner)
+		if m.OwnedByOther {
+			reason = fmt.Sprintf("its node has the mark of this resource (owner_id %q), and the plan took another one for the "+
+				"owner", owner)
+		}
+
+		d.refuse(m.Name, reason, "Nothing was sent to it. Plan again, with a refresh: the new plan goes by the mark. A "+
+			"machine of another resource is then only forgotten here; to remove it, remove it there")
+	}
 }
 
 // withoutOthers leaves machines alone that are to be removed and belong to another resource. Their control planes
@@ -62,7 +86,7 @@ func (s Spec) withoutOthers(have Snapshot) Spec {
 
 	for _, m := range s.Removed {
 		switch {
-		case !OwnedByOther(s, have, m):
+		case !OwnedByOther(have, m):
 			own = append(own, m)
 		case m.Role == ControlPlane:
 			others = append(others, m)
@@ -81,11 +105,16 @@ func (s Spec) withoutOthers(have Snapshot) Spec {
 
 // withoutOthersOf is withoutOthers for a teardown, in which all machines of the spec go.
 func (s Spec) withoutOthersOf(have Snapshot) Spec {
-	going := s
-	going.Machines, going.Removed, going.order = nil, s.Machines, nil
-	going = going.Ordered().withoutOthers(have)
+	going := s.going().withoutOthers(have)
 
 	s.Machines, s.OtherControlPlanes, s.order = going.Removed, going.OtherControlPlanes, nil
+
+	return s.Ordered()
+}
+
+// going is the spec of a teardown as one that removes all its machines.
+func (s Spec) going() Spec {
+	s.Machines, s.Removed, s.order = nil, s.Machines, nil
 
 	return s.Ordered()
 }

@@ -18,7 +18,13 @@ import (
 func Plan(want Spec, have Snapshot, p Policy) Decision {
 	d := Decision{named: map[string]bool{}}
 	have = have.indexed()
-	want = want.Ordered().withoutOthers(have).withoutWaiting(have, p).withoutScaledIn(have)
+	want = want.Ordered()
+
+	if refuseNewOwners(want, have, &d); len(d.Refusals) > 0 {
+		return Decision{Refusals: d.Refusals}
+	}
+
+	want = want.withoutOthers(have).withoutWaiting(have, p).withoutScaledIn(have)
 
 	decide(want, have, p, &d)
 	d.holdOutside(want, have)

@@ -15,9 +15,15 @@ import "slices"
 // A machine that another resource owns is left alone (see [OwnedByOther]). With
 // Spec.Protected the end of the cluster is refused.
 func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
-	want = want.Ordered().withoutOthers(have)
+	var refused Decision
 
-	if len(want.Removed) == 0 {
+	want = want.Ordered()
+
+	if refuseNewOwners(want, have, &refused); len(refused.Refusals) > 0 {
+		return refused
+	}
+
+	if want = want.withoutOthers(have); len(want.Removed) == 0 {
 		return Decision{}
 	}
 

@@ -19,7 +19,13 @@ import (
 func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
-	want = want.Ordered().withoutOthersOf(have)
+	want = want.Ordered()
+
+	if refuseNewOwners(want.going(), have, &d); len(d.Refusals) > 0 {
+		return d
+	}
+
+	want = want.withoutOthersOf(have)
 
 	if refuseLockedRemoval(want.Machines, &d); len(d.Refusals) > 0 {
 		return d

@@ -268,6 +268,13 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 				node, owner, _ := strings.Cut(mark, "=")
 				have.Kubernetes.Owners[node] = owner
 			}
+		case "unproven": // nodes with a mark that no key authenticates, such as w-1=a
+			have.Kubernetes.Unproven = map[string]string{}
+
+			for _, mark := range f[1:] {
+				node, owner, _ := strings.Cut(mark, "=")
+				have.Kubernetes.Unproven[node] = owner
+			}
 		case "talos":
 			defaults.TalosVersion, defaults.Schematic = f[1], strings.Join(f[2:], "")
 		case "peer":

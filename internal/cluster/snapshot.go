@@ -128,6 +128,9 @@ type MachineState struct {
 	WasMember bool
 	// Claimed is true for a machine that another resource took over in this process.
 	Claimed bool
+	// MarkUnproven is true for a member whose node had an owner mark that is not authentic, as recorded; runs find out for
+	// themselves.
+	MarkUnproven bool
 	// Resetting is true once this run asked the machine to reset, until it comes
 	// back as a member because the reset did not happen.
 	Resetting bool

@@ -38,11 +38,12 @@ func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
 		Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
 			node("cp-1", "10.0.0.1"), node("silent", "10.9.9.9"), node("other-name", "10.0.0.12"), node("leaves", "10.9.9.8"),
 			node("listed", "10.0.0.2"), node("theirs", "10.0.0.21"), node("renamed", "10.0.0.22"), node("auto", "10.0.0.30"),
-			node("cp-auto", "10.0.0.31"),
-		}, Owners: map[string]string{"theirs": "another", "renamed": "mine", "cp-1": "mine"}},
+			node("cp-auto", "10.0.0.31"), node("forged", "10.0.0.32"),
+		}, Owners: map[string]string{"theirs": "another", "renamed": "mine", "cp-1": "mine"},
+			Unproven: map[string]string{"forged": "mine"}},
 	}
 
-	if diff := cmp.Diff([]string{"auto", "cp-auto"}, nodeNames(cluster.Unmanaged(want, have))); diff != "" {
+	if diff := cmp.Diff([]string{"auto", "cp-auto", "forged"}, nodeNames(cluster.Unmanaged(want, have))); diff != "" {
 		t.Error(diff)
 	}
 

@@ -242,12 +242,13 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 	})
 
 	got := ca.client(t, server.URL).Observe(t.Context())
-	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
-		{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
-			TalosVersion: "v1.12.1", BootID: "b007"},
-		{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
-			UnschedulableSince: since},
-	}}
+	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{},
+		Unproven: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
+			{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
+				TalosVersion: "v1.12.1", BootID: "b007"},
+			{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
+				UnschedulableSince: since},
+		}}
 
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)

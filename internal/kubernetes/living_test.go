@@ -106,7 +106,7 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	check(t, err)
 
 	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate,
-		Key: admin.Key, Poll: soon}}
+		Key: admin.Key, Poll: soon, OwnerKeys: bundle.OwnerKeys()}}
 
 	l.api, err = clientgo.NewForConfig(l.config())
 	check(t, err)

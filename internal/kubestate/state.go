@@ -79,8 +79,12 @@ type State struct {
 	Since time.Time
 	Nodes []Node
 	// Owners are the ids of resources that marked nodes as those of machines of their own, by the
-	// names of the nodes, as last seen by this run; nil when nobody listed the nodes.
+	// names of the nodes, as last seen by this run; nil when nobody listed the nodes. A key of the cluster authenticates
+	// each of these marks.
 	Owners map[string]string
+	// Unproven are the owners that other marks name: a kubelet wrote or copied one, or an object with the mark was
+	// deleted and created again. Such a mark gives nobody a machine.
+	Unproven map[string]string
 	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last; empty when it did not.
 	Manifests string
 	// KubeProxy is the image that the DaemonSet kube-proxy has; empty where there is none, or nobody asked.

@@ -337,7 +337,7 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 			}
 
 			if o.nodes != nil && !nodes.Reachable {
-				nodes.Owners = o.nodes.Owners
+				nodes.Owners, nodes.Unproven = o.nodes.Owners, o.nodes.Unproven
 			}
 
 			o.nodes = &nodes

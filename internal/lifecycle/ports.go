@@ -143,7 +143,7 @@ type Kubernetes interface {
 	// does nothing. A node that is gone is not an error.
 	Uncordon(ctx context.Context, node string) error
 	// Own marks a node as that of a machine of the resource with that id, in the place of any
-	// other mark. Safe to repeat.
+	// other mark. The mark counts on this Node object only. Safe to repeat.
 	Own(ctx context.Context, node, owner string) error
 	// NoteStaged notes on a node whether its machine has a configuration for its next boot. Safe to repeat.
 	NoteStaged(ctx context.Context, node string, waits bool) error

@@ -150,7 +150,7 @@ func (r *Runner) leave(result *Result, want cluster.Spec, machines []cluster.Mac
 		reason := cluster.TeardownLeft(m, have, r.Policy)
 
 		switch hold := (cluster.Hold{Machine: m.Name, Reason: reason}); {
-		case cluster.OwnedByOther(want, have, m):
+		case cluster.OwnedByOther(have, m):
 			result.Relinquished = append(result.Relinquished, m.Name)
 		case reason == "":
 		case cluster.AwayAfterReset(m, have, r.Policy):

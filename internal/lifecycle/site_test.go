@@ -201,7 +201,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 
 	nodes, err := kubernetes.New(kubernetes.Options{
 		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key,
-		StaticPods: true, Former: former, Cluster: s.bundle.Mark(),
+		StaticPods: true, Former: former, Cluster: s.bundle.Mark(), OwnerKeys: bundle.OwnerKeys(),
 		Await: cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
 	})
 	if err != nil {

@@ -36,6 +36,8 @@ const (
 	NoNode
 	// OwnedByAnother is a machine whose node has the mark of another resource.
 	OwnedByAnother
+	// MarkUnproven is a machine whose node has an owner mark that no key of the cluster authenticates.
+	MarkUnproven
 	// OthersWork is a control plane beside which those of other resources work.
 	OthersWork
 	// NotOnHost is a container of which its host cluster has nothing.
@@ -93,6 +95,7 @@ var beginnings = map[DifferenceKind]string{
 	HostStays:            "host cluster, left as it is: ",
 	NotReady:             "not ready: ",
 	EtcdNotHealthy:       "etcd is not healthy: ",
+	MarkUnproven:         "the owner mark on its node is not authentic and does not count, it names ",
 }
 
 // String is the difference as state has it.

@@ -201,16 +201,28 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
 	return drift
 }
 
-// driftOfOwner tells that another resource has taken a machine over. A node without a mark is that of a machine which
-// nobody has claimed: that of an import, or one that registered anew.
+// driftOfOwner tells that another resource has taken a machine over, or that the owner mark is not authentic. A node
+// without a mark is that of a machine that no resource has claimed: that of an import, or one that registered again.
 func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) Drift {
 	node, registered := have.NodeOf(m)
-	if owner := have.Kubernetes.Owners[node.Name]; registered && owner != "" && owner != want.Owner {
+	if !registered {
+		return nil
+	}
+
+	if owner := have.Kubernetes.Owners[node.Name]; owner != "" && owner != want.Owner {
 		return Drift{{Kind: OwnedByAnother}}
+	}
+
+	// One that only lacks its proof is as good as none: the next run writes it.
+	if owner, unproven := have.Kubernetes.Unproven[node.Name]; unproven && owner != want.Owner {
+		return Drift{{Kind: MarkUnproven, Text: fmt.Sprintf("%.*q", longestOwner, owner)}}
 	}
 
 	return nil
 }
+
+// longestOwner is how much is shown of an owner that anyone may have written: ids of resources have 26 characters.
+const longestOwner = 40
 
 // missing tells what a member lacks in the cluster, as far as somebody answered for it.
 func missing(m cluster.Machine, have cluster.Snapshot) Drift {

@@ -119,6 +119,10 @@ func TestUnexpected_isReported(t *testing.T) {
 			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
 			have.Kubernetes.Owners = map[string]string{"who": "another"}
 		}},
+		"member with a mark that is not authentic": {Pool: planes, change: func(have *cluster.Snapshot) {
+			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+			have.Kubernetes.Unproven = map[string]string{"who": "another"}
+		}, says: "who (2f)"},
 		"member of another": {Pool: one, change: func(have *cluster.Snapshot) {
 			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f"})
 		}},

@@ -47,7 +47,7 @@ func TestReadDrift_isWhatWasWritten(t *testing.T) {
 		{Kind: MetaDiffers, Keys: []uint8{0x0a, 0x0d}},
 		{Kind: Wiped}, {Kind: Unproven}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
 		{Kind: EtcdGoesBack, Text: "3.6"},
-		{Kind: OwnedByAnother}, {Kind: OthersWork},
+		{Kind: OwnedByAnother}, {Kind: MarkUnproven, Text: `"another"`}, {Kind: OthersWork},
 		{Kind: HostDiffers, Text: "Service p/dev does not exist"}, {Kind: HostVolumesLost},
 		{Kind: HostStays, Text: "it has 30Gi: left"},
 	}

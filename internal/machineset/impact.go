@@ -27,7 +27,9 @@ func ImpactOf(steps []cluster.Step, removed []cluster.Machine) Impact {
 	}
 
 	for _, m := range removed {
-		i.Removed = append(i.Removed, m.Name)
+		if !m.OwnedByOther { // it is only forgotten
+			i.Removed = append(i.Removed, m.Name)
+		}
 	}
 
 	for _, names := range []*[]string{&i.Drained, &i.Rebooted, &i.Upgraded, &i.Wiped, &i.Removed, &i.PodsReplaced} {

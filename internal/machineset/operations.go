@@ -91,6 +91,10 @@ func (r PriorState) bookkeeping(p Set) []string {
 		lines = append(lines, fmt.Sprintf("find %s at %s", name, p.Machines[name].Address))
 	}
 
+	for _, name := range r.leavingToOthers() {
+		lines = append(lines, fmt.Sprintf("forget %s, which another resource owns: nothing is sent to it", name))
+	}
+
 	return lines
 }
 

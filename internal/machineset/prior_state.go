@@ -65,15 +65,32 @@ func (r Record) Carried() []rotation.Keys {
 	return carried
 }
 
-// leftToOthers are the names of machines that belong to another resource by now.
-func (r Record) leftToOthers() []string {
+// LeftToOthersNames are the names of machines that belong to another resource by now.
+func (r Record) LeftToOthersNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Machines)),
 		func(name string) bool { return !r.Machines[name].Claimed })
 }
 
+// leavingToOthers are the names of machines that leave and belong to another resource by now.
+func (r PriorState) leavingToOthers() []string {
+	return slices.DeleteFunc(r.LeftToOthersNames(), func(name string) bool { return !r.leaves(name) })
+}
+
+// WithLeftToOthers is the record in which these machines, and no others, belong to another resource.
+func (r Record) WithLeftToOthers(names []string) Record {
+	r.Machines = maps.Clone(r.Machines)
+
+	for name, machine := range r.Machines {
+		machine.Claimed = slices.Contains(names, name)
+		r.Machines[name] = machine
+	}
+
+	return r
+}
+
 // LeftToOthers reports whether every machine belongs to another resource by now.
 func (r Record) LeftToOthers() bool {
-	return len(r.Machines) > 0 && len(r.leftToOthers()) == len(r.Machines)
+	return len(r.Machines) > 0 && len(r.LeftToOthersNames()) == len(r.Machines)
 }
 
 // PriorState is what state knows of machines, and what becomes of them in the place of whose record another set is

@@ -41,7 +41,7 @@ func (p Set) Locked() []string {
 
 // WarnOfRemoval warns of what becomes of the machines of a record when they all go.
 func (p Set) WarnOfRemoval(record Record, policy cluster.Policy) finding.List {
-	return append(warnOfDestroy(p, p.removal(record, policy), record.leftToOthers()), p.WarnOfUnmanaged(record)...)
+	return append(warnOfDestroy(p, p.removal(record, policy), record.LeftToOthersNames()), p.WarnOfUnmanaged(record)...)
 }
 
 // Removal tells what becomes of the machines of a record when they all go; empty when nothing does.
@@ -51,7 +51,7 @@ func (p Set) Removal(record Record, policy cluster.Policy) string {
 		return ""
 	}
 
-	return p.lossOf(steps, record.leftToOthers())
+	return p.lossOf(steps, record.LeftToOthersNames())
 }
 
 // WarnOfUnprotected warns of a plan that takes deletion protection away: the CLIs show no warning in a plan of
@@ -95,20 +95,25 @@ func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
 
 // warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
 func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
-	var found finding.List
-
-	if len(left) > 0 {
-		found.Append(finding.Warn("Machines are left to another resource",
-			fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
-				"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
-				finding.Verb(left, "it", "them"))))
-	}
+	found := warnOfLeft(left)
 
 	if len(steps) == 0 {
 		return found
 	}
 
 	return append(found, finding.Warn("Machines will be "+p.wiped(), p.lossOf(steps, left)))
+}
+
+// warnOfLeft names machines that a plan only forgets.
+func warnOfLeft(left []string) finding.List {
+	if len(left) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("Machines are left to another resource",
+		fmt.Sprintf("%s %s to another resource, of this or of another state, by the mark on the node. Nothing is sent to "+
+			"%s: this resource only forgets %[3]s.", finding.Describe(left), finding.Verb(left, "belongs", "belong"),
+			finding.Verb(left, "it", "them")))}
 }
 
 // lossOf lists the steps by which machines go.

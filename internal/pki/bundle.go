@@ -13,10 +13,12 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -118,7 +120,27 @@ func (b *Bundle) Digest() string {
 //
 // A bundle that gets another such secret keeps the former one for as long as snapshots of its time are kept: Parse
 // accepts both kinds beside each other, and each gives a key.
-func (b *Bundle) RecordKeys() [][]byte {
+func (b *Bundle) RecordKeys() [][]byte { return b.controlPlaneKeys("talosop etcd snapshot record 1") }
+
+// OwnerKeys authenticate the owner marks on nodes: the first one signs, and each of them verifies. They come from the
+// same secrets as [Bundle.RecordKeys]: a worker's configuration has none of these, and no rotation changes them. Keys
+// that only another known bundle of the cluster has verify, too.
+func (b *Bundle) OwnerKeys() [][]byte {
+	var keys [][]byte
+
+	for _, known := range append([]*Bundle{b}, b.others...) {
+		for _, key := range known.controlPlaneKeys("talosop owner mark 1") {
+			if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
+				keys = append(keys, key)
+			}
+		}
+	}
+
+	return keys
+}
+
+// controlPlaneKeys derives keys for one purpose from the secrets that encrypt Secrets in etcd.
+func (b *Bundle) controlPlaneKeys(purpose string) [][]byte {
 	var keys [][]byte
 
 	encryption := b.secrets.Secrets
@@ -129,7 +151,7 @@ func (b *Bundle) RecordKeys() [][]byte {
 		}
 
 		// It fails for keys alone that are longer than 255 hashes (crypto/hkdf).
-		key, err := hkdf.Key(sha256.New, []byte(secret), []byte(b.ClusterID()), "talosop etcd snapshot record 1", sha256.Size)
+		key, err := hkdf.Key(sha256.New, []byte(secret), []byte(b.ClusterID()), purpose, sha256.Size)
 		if err == nil {
 			keys = append(keys, key)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // testFile was written by talosctl 1.13.0 for these tests. No cluster uses it.
@@ -323,5 +325,38 @@ func TestRecordKeys_outliveRotations(t *testing.T) {
 	turned.secrets.Secrets.AESCBCEncryptionSecret = "former"
 	if both := turned.RecordKeys(); len(both) != 2 || !cmp.Equal(both[0], keys[0]) || cmp.Equal(both[0], both[1]) {
 		t.Errorf("with a former secret there are %d keys", len(both))
+	}
+}
+
+// Owner marks stay good while every key is turned over that can be. A client that knows another bundle of the cluster
+// verifies the marks of both, and signs with its own.
+func TestOwnerKeys_outliveRotations(t *testing.T) {
+	bundle := testBundle(t)
+	keys := bundle.OwnerKeys()
+
+	if len(keys) != 1 || len(keys[0]) != 32 || cmp.Equal(keys, bundle.RecordKeys()) {
+		t.Fatalf("there are %d keys, or they are those of records", len(keys))
+	}
+
+	if diff := cmp.Diff(keys, turned(t, bundle, rotation.Kinds()...).OwnerKeys()); diff != "" {
+		t.Errorf("after a rotation (-want +got):\n%s", diff)
+	}
+
+	other := testBundle(t)
+	other.secrets.Secrets = new(*other.secrets.Secrets)
+	other.secrets.Secrets.SecretboxEncryptionSecret = "another"
+
+	if both := bundle.Knowing(other).OwnerKeys(); len(both) != 2 || !cmp.Equal(both[0], keys[0]) ||
+		!cmp.Equal(both[1], other.OwnerKeys()[0]) {
+		t.Errorf("with another bundle of the cluster there are %d keys", len(both))
+	}
+
+	fresh, err := Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if cmp.Equal(keys, fresh.OwnerKeys()) {
+		t.Error("another cluster has the same")
 	}
 }

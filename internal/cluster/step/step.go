@@ -296,15 +296,20 @@ func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s",
 type TakeOwnership struct {
 	Machine string
 	Node    string
-	// From is the mark that the node has; empty for none.
+	// From is the owner that the node's mark names; empty for none.
 	From string
+	// Unproven is true where the node has a mark that no key of the cluster authenticates.
+	Unproven bool
 }
 
 // On names the machine.
 func (s TakeOwnership) On() string { return s.Machine }
 
 func (s TakeOwnership) String() string {
-	if s.From == "" {
+	switch {
+	case s.Unproven:
+		return fmt.Sprintf("mark node %s of %s as owned by this resource: its owner mark is not authentic", s.Node, s.Machine)
+	case s.From == "":
 		return fmt.Sprintf("mark node %s of %s as owned by this resource", s.Node, s.Machine)
 	}
 

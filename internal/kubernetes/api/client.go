@@ -40,6 +40,9 @@ type Options struct {
 	Former []Options
 	// Cluster is what tells the cluster from others; by default that is its CA.
 	Cluster string
+	// OwnerKeys authenticate the owner marks on nodes: the first one signs, and each of them verifies. Without one no mark
+	// counts, and none can be written.
+	OwnerKeys [][]byte
 	// Limit is what is sent beside reads; nil is no limit.
 	Limit *Limit
 	// Port is where an API server listens on its own machine, 6443 by default (Talos:

@@ -25,9 +25,6 @@ const (
 	// talosMark is the annotation on nodes that Talos cordoned, and will uncordon, by
 	// itself (Talos 1.13, constants.AnnotationCordonedKey).
 	talosMark = "talos.dev/cordoned"
-	// ownerMark is the annotation with the id of the resource that the machine of a node is
-	// managed by.
-	ownerMark = "talosop.dev/owner"
 	// stagedMark is the annotation on nodes whose machines have a configuration for their next boot. Its value is the id
 	// of the boot in which it was stored: it means nothing in a later one.
 	stagedMark = "talosop.dev/staged-in-boot"
@@ -93,26 +90,6 @@ func (n *Nodes) Uncordon(ctx context.Context, name string) error {
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("uncordon node %s: %w", name, api.WithoutURL(err))
-	}
-
-	return nil
-}
-
-// Own marks a node as that of a machine of the resource with that id, in the place of any other mark; an empty id takes
-// the mark off. Idempotent.
-func (n *Nodes) Own(ctx context.Context, name, owner string) error {
-	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
-		switch {
-		case node.Annotations[ownerMark] == owner:
-			return nil
-		case owner == "":
-			return annotate(ownerMark, nil, nil)
-		default:
-			return annotate(ownerMark, &owner, nil)
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("mark node %s with its owner: %w", name, api.WithoutURL(err))
 	}
 
 	return nil

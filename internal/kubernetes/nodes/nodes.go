@@ -48,14 +48,16 @@ func (n *Nodes) observe(ctx context.Context) cluster.KubernetesState {
 
 	n.api.Learn(list.Items)
 
-	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}}
+	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}, Unproven: map[string]string{}}
 
 	for i := range list.Items {
 		node := &list.Items[i]
 		state.Nodes = append(state.Nodes, Of(node))
 
-		if owner := node.Annotations[ownerMark]; owner != "" {
+		if owner, proven := ownerOf(node, n.api.Options.OwnerKeys); proven {
 			state.Owners[node.Name] = owner
+		} else if _, marked := node.Annotations[ownerMark]; marked {
+			state.Unproven[node.Name] = owner
 		}
 	}
 

@@ -119,7 +119,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
 		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(r.planDestroy(ctx, &state, req.Private)...)
+			resp.Diagnostics.Append(r.planDestroy(ctx, &state, req.Private, resp.Private)...)
 		}
 
 		return
@@ -143,6 +143,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req)...)
+		resp.Diagnostics.Append(tf.ForgetLeft(ctx, resp.Private)...)
 		resp.Diagnostics.Append(r.RememberRemoval(ctx, resp.Private, P(&state).life().OwnerID,
 			r.removal(ctx, state))...)
 	}
@@ -184,7 +185,7 @@ func (r *machinesResource[M, P]) recordedSet(
 // planDestroy warns of what a destroy does, and refuses one that is protected or that would reset what the same plan
 // makes. Machines that another resource has taken over are neither reset nor protected.
 func (r *machinesResource[M, P]) planDestroy(
-	ctx context.Context, state *M, private tf.PrivateState,
+	ctx context.Context, state *M, private tf.PrivateState, planned tf.PrivateStore,
 ) diag.Diagnostics {
 	p, diags := r.recordedSet(ctx, state, private)
 	diags.Append(p.recall(ctx, private)...)
@@ -196,8 +197,9 @@ func (r *machinesResource[M, P]) planDestroy(
 	life := P(state).life()
 	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
 	found.Append(p.RefuseDestroy(r.kind, life.ID.ValueString(), record)...)
+	diags.Append(tf.StoreLeft(ctx, planned, record.LeftToOthersNames())...)
 
-	if found.HasError() {
+	if found.HasError() || diags.HasError() {
 		return append(diags, tf.Diagnostics(found)...)
 	}
 
@@ -577,8 +579,10 @@ func (r *machinesResource[M, P]) Delete(
 		return
 	}
 
+	left := tf.PlannedLeft(ctx, req.Private, &resp.Diagnostics)
+
 	resp.Diagnostics.Append(tf.Diagnostics(
-		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set))...)
+		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set, left))...)
 
 	if !resp.Diagnostics.HasError() {
 		p.noteEnd(r.ProviderData)

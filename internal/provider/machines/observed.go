@@ -49,6 +49,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		out.Drift[name] = o.drift()
 
 		state.Claimed = out.Drift[name].Has(machineset.OwnedByAnother)
+		state.MarkUnproven = out.Drift[name].Has(machineset.MarkUnproven)
 
 		if out.Drift[name].Has(machineset.LeftEtcd) {
 			state.EtcdService = cluster.ServiceFinished

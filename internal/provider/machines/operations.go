@@ -375,11 +375,15 @@ func recordedNow(
 	return m.WithOwners(ctx, p, record), found
 }
 
-// removeMachines takes the machines of a resource out of service, as on_destroy says.
+// removeMachines takes the machines of a resource out of service, as on_destroy says. left are those that the plan left
+// to other resources, nil where state says it.
 func removeMachines(
-	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set,
+	ctx context.Context, m *providerdata.ProviderData, kind string, state CommonModel, p machineset.Set, left []string,
 ) finding.List {
-	record, diags := recordedNow(ctx, m, state, p)
+	record, diags := state.Recorded(ctx, p)
+	if left != nil {
+		record = record.WithLeftToOthers(left)
+	}
 
 	// Checked at plan time as well; a tainted resource is only seen here.
 	diags.Append(p.RefuseDestroy(kind, state.ID.ValueString(), record)...)

@@ -140,7 +140,7 @@ func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[st
 			Computed:      true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			MarkdownDescription: "Random id of this resource in this state, on the nodes of its machines (annotation " +
-				"`talosop.dev/owner`). Those of another resource are left alone: see the [guide](../guides/renames-and-moves).",
+				"`talosop.dev/owner`, authenticated with the secrets). Those of another resource are left alone: see the [guide](../guides/renames-and-moves).",
 		},
 		"host_uid": schema.StringAttribute{
 			Computed:      true,

@@ -97,7 +97,7 @@ func KubernetesOf(
 
 	options.Dial = around(options.Dial, p.DialedAt())
 
-	options.Cluster = bundle.Mark()
+	options.Cluster, options.OwnerKeys = bundle.Mark(), bundle.OwnerKeys()
 	options.CA, options.Cert, options.Key = credentials.CA, credentials.Certificate, credentials.Key
 
 	for _, former := range credentials.Former {

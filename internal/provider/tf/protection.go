@@ -59,3 +59,24 @@ func ReplacedOwner(ctx context.Context, private PrivateState) (owner string) {
 
 	return owner
 }
+
+// leftKey has the names of machines that the plan of a destroy leaves to other resources, in private state.
+const leftKey = "left_to_others"
+
+// StoreLeft keeps which machines the plan of a destroy leaves to other resources, for the destroy.
+func StoreLeft(ctx context.Context, private PrivateStore, machines []string) diag.Diagnostics {
+	return StorePrivate(ctx, private, leftKey, append([]string{}, machines...))
+}
+
+// ForgetLeft takes away what StoreLeft stored: a destroy that failed leaves it, and the plan of a replacement goes by
+// state.
+func ForgetLeft(ctx context.Context, private PrivateStore) diag.Diagnostics {
+	return private.SetKey(ctx, leftKey, nil)
+}
+
+// PlannedLeft is what StoreLeft stored; nil where no plan of a destroy did.
+func PlannedLeft(ctx context.Context, private PrivateState, diags *diag.Diagnostics) (machines []string) {
+	diags.Append(ReadPrivate(ctx, private, leftKey, &machines)...)
+
+	return machines
+}

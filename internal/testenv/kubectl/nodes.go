@@ -17,6 +17,29 @@ import (
 func PatchNode(t testing.TB, bundle *pki.Bundle, endpoint, node, patch string) {
 	t.Helper()
 
+	api := clientOf(t, bundle, endpoint)
+
+	if _, err := api.Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Annotation reads an annotation of a node.
+func Annotation(t testing.TB, bundle *pki.Bundle, endpoint, node, name string) string {
+	t.Helper()
+
+	found, err := clientOf(t, bundle, endpoint).Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found.Annotations[name]
+}
+
+func clientOf(t testing.TB, bundle *pki.Bundle, endpoint string) *typedcore.CoreV1Client {
+	t.Helper()
+
 	credentials, err := bundle.KubernetesClient("somebody", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +54,5 @@ func PatchNode(t testing.TB, bundle *pki.Bundle, endpoint, node, patch string) {
 		t.Fatal(err)
 	}
 
-	if _, err := api.Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, []byte(patch),
-		metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	return api
 }

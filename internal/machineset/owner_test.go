@@ -1,0 +1,50 @@
+package machineset
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Drift tells of a mark that gives a machine to another resource, and of one that claims to. A mark of this resource
+// that only lacks its proof is as good as none.
+func TestDriftOf_ownerMarks(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("x", 100)
+	forged := func(named string) Drift { return Drift{{Kind: MarkUnproven, Text: `"` + named + `"`}} }
+
+	for name, test := range map[string]struct {
+		owners, unproven map[string]string
+		want             Drift
+	}{
+		"none":                   {},
+		"of this resource":       {owners: map[string]string{"w-1": "mine"}},
+		"of another":             {owners: map[string]string{"w-1": "another"}, want: Drift{{Kind: OwnedByAnother}}},
+		"forged":                 {unproven: map[string]string{"w-1": "another"}, want: forged("another")},
+		"forged, and long":       {unproven: map[string]string{"w-1": long}, want: forged(long[:40])},
+		"this one without proof": {unproven: map[string]string{"w-1": "mine"}},
+	} {
+		want, have := sightOf()
+		want.Owner = "mine"
+		have.Kubernetes.Owners, have.Kubernetes.Unproven = test.owners, test.unproven
+
+		m := want.Machines[slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == "w-1" })]
+		if got := driftOfOwner(m, want, have); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// What another resource owns is only forgotten, and impact does not call that a removal.
+func TestImpactOf_machinesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	removed := []cluster.Machine{{Name: "w-1"}, {Name: "w-2", OwnedByOther: true}}
+	if got := ImpactOf(nil, removed).Removed; !slices.Equal(got, []string{"w-1"}) {
+		t.Errorf("removed %v, want w-1", got)
+	}
+}
