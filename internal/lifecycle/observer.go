@@ -44,9 +44,9 @@ type observer struct {
 	views map[string]cluster.EtcdView
 	// etcdAside is true when etcd is not asked at all, and reads when nothing is going to be changed.
 	etcdAside, reads bool
-	last      cluster.Snapshot
-	begun     time.Time
-	next      chan struct{} // closed with the next snapshot
+	last             cluster.Snapshot
+	begun            time.Time
+	next             chan struct{} // closed with the next snapshot
 	// peers are the control planes that etcd named and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""

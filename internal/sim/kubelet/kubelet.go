@@ -62,8 +62,8 @@ type Kubelet struct {
 	staticPods map[string]*staticPodRun
 	// Version and APIServer are the versions of the kubelet and of kube-apiserver that run; empty while none does.
 	Version, APIServer string
-	Ran        bool // it was started before
-	Starts     int  // counts the starts of the kubelet; 0 while it does not run
+	Ran                bool // it was started before
+	Starts             int  // counts the starts of the kubelet; 0 while it does not run
 }
 
 // New is the kubelet of a boot; it does not run yet.
