@@ -111,7 +111,7 @@ func TestDowngrade_goesOnOrTurnsBackWhereverARunEnds(t *testing.T) {
 			}
 
 			// A refresh knows of it while nobody went back yet, and until the last one did.
-			if got := s.runner().Observe(bounded(t), s.want).Etcd.GoesBack; got != "3.6" {
+			if got := s.runner().Refresh(bounded(t), s.want).Etcd.GoesBack; got != "3.6" {
 				t.Errorf("a read sees etcd go back to %q", got)
 			}
 

@@ -39,8 +39,7 @@ type observer struct {
 	nodes  *cluster.KubernetesState // nil until the first answer
 	// manifests is the version of the bootstrap manifests that this run synced.
 	manifests string
-	// views is what control planes say of etcd, by their names; nil when nobody asks,
-	// because nothing is going to be changed.
+	// views is what control planes say of etcd, by their names; nil when they are not asked.
 	views map[string]cluster.EtcdView
 	// etcdAside is true when etcd is not asked at all, and reads when nothing is going to be changed.
 	etcdAside, reads bool

@@ -7,7 +7,7 @@ import (
 )
 
 // What etcd looks like from each of its members: asked in runs, where a machine may be
-// taken out of service on the strength of it, and not in reads.
+// taken out of service on the strength of it, and in refreshes, which judge its health.
 
 // withViews lets an observer ask.
 func (o *observer) withViews() *observer {

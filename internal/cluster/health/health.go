@@ -1,4 +1,5 @@
-// Package health judges a cluster and its etcd by what was observed, for people who watch them.
+// Package health judges a cluster and its etcd by what was observed: for people who watch them, and for the phase of the
+// resources that own its machines.
 package health
 
 import (
@@ -145,8 +146,6 @@ type plane struct {
 	state         cluster.MachineState
 	// member is the ID of its etcd member; empty when none is known.
 	member string
-	// own is true for a machine of the spec.
-	own bool
 }
 
 // planesOf lists the control planes ordered by their titles. A machine that answers at two
@@ -169,7 +168,7 @@ func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 
 		member, _ := have.MemberOf(m)
 		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state,
-			name: cmp.Or(state.NodeName, member.Name), address: m.Address, member: member.ID, own: true})
+			name: cmp.Or(state.NodeName, member.Name), address: m.Address, member: member.ID})
 	}
 
 	for _, member := range cluster.Unowned(want, have) {

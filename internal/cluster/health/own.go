@@ -2,8 +2,6 @@ package health
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
@@ -62,11 +60,12 @@ func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 // ownEtcd judges etcd as the control planes of a spec see it. Their own members are judged with their machines.
 func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 	etcd, planes := have.Etcd, planesOf(want, have)
-	etcd.Views = maps.Clone(have.Etcd.Views)
+	etcd.Views = map[string]cluster.EtcdView{}
 
-	for id := range etcd.Views {
-		if !slices.ContainsFunc(planes, func(p plane) bool { return p.own && p.member == id }) {
-			delete(etcd.Views, id)
+	for _, m := range want.Machines {
+		id := have.Machines[m.Name].MemberID
+		if view, asked := have.Etcd.Views[id]; asked {
+			etcd.Views[id] = view
 		}
 	}
 

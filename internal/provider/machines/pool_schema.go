@@ -317,7 +317,8 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:    true,
 					ElementType: types.StringType,
 					MarkdownDescription: "How it differs from what was applied last; the next apply puts it right, but " +
-						"for what begins with `host cluster, left as it is`.",
+						"for what begins with `host cluster, left as it is`, and waits for what begins with `not ready` or `etcd is not " +
+						"healthy`.",
 				},
 			}},
 		},

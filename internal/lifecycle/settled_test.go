@@ -1,0 +1,38 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+)
+
+// A run with nothing to do does not end as if all were well while etcd has an alarm: the health data source and the next
+// refresh would say otherwise. It does not wait for a person either.
+func TestConverge_endsWithAnErrorWhileEtcdHasAnAlarm(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 0, sim.Options{})
+	s.create()
+
+	if err := s.sim.Machine("cp-1").RaiseEtcdAlarm(bounded(t), sim.EtcdNoSpace); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := s.runner().Converge(bounded(t), s.want)
+
+	var refused *lifecycle.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "NOSPACE on cp-1") {
+		t.Errorf("error %v, want a refusal that names the alarm", err)
+	}
+
+	if err := s.sim.Machine("cp-1").DisarmEtcdAlarms(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.runner().Converge(bounded(t), s.want); err != nil {
+		t.Errorf("once the alarm is cleared: %v", err)
+	}
+}
