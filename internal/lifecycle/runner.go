@@ -137,9 +137,7 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 // othersLive reports whether etcd has members, or Kubernetes control planes, that are not among the machines which go:
 // the cluster then lives on, and is left as one.
 func (r *Runner) othersLive(ctx context.Context, going cluster.Spec) bool {
-	have := r.Observe(ctx, going)
-
-	return cluster.OthersInEtcd(going, have) || len(cluster.OtherNodesAtWork(going, have)) > 0
+	return cluster.LivesOn(going, r.Observe(ctx, going))
 }
 
 // leave notes in a result which machines were not reset, or are not back from it.
