@@ -170,7 +170,7 @@ func (w *lifeWorld) sequence(bundle string) string {
 // begin settles the machines: the cluster of the sequence before is taken over, or all of them are blank.
 func (w *lifeWorld) begin(bundle string) {
 	w.expel(clusterIDOf(bundle))
-	w.controlPlane, w.workers = inPlace(w.controlPlane), inPlace(w.workers)
+	w.controlPlane, w.workers = inPlace(w.controlPlane, lifePlane), inPlace(w.workers, lifeWorker)
 	w.identity, w.members = w.etcd(w.t.Context())
 
 	if w.identity == "" || !w.runsWith(clusterIDOf(bundle)) {
@@ -205,12 +205,13 @@ func (w *lifeWorld) expel(id string) {
 	}
 }
 
-// inPlace has the spare machine, which is the last one, in the place of one that is in no cluster if it is in one itself.
-func inPlace(machines []*sim.Machine) []*sim.Machine {
+// inPlace has the spare machine, which is the last one, in the place that its node is called after, where the machine of
+// that place is in no cluster.
+func inPlace(machines []*sim.Machine, role string) []*sim.Machine {
 	spare := len(machines) - 1
 
 	for i, m := range machines {
-		if machines[spare].Configured() && !m.Configured() {
+		if machines[spare].Configured() && machines[spare].Hostname() == fmt.Sprintf("%s-%d", role, i+1) && !m.Configured() {
 			machines[i], machines[spare] = machines[spare], m
 		}
 	}
