@@ -42,9 +42,18 @@ func (w *lifeWorld) membership() lifeMembership {
 		}
 	}
 
+	for name := range w.nodes(ctx) {
+		m.Nodes = append(m.Nodes, name)
+	}
+
+	return m
+}
+
+// nodes are the nodes that the Kubernetes API of the cluster lists.
+func (w *lifeWorld) nodes(ctx context.Context) map[string]bool {
 	secrets, err := pki.Parse([]byte(w.living()))
 	if err != nil || w.identity == "" {
-		return m
+		return nil
 	}
 
 	api, err := providerdata.KubernetesOf(w.t.Context(), pki.Changing,
@@ -53,11 +62,12 @@ func (w *lifeWorld) membership() lifeMembership {
 
 	defer api.Close()
 
+	found := map[string]bool{}
 	for _, node := range api.Nodes.Observe(ctx).Nodes {
-		m.Nodes = append(m.Nodes, node.Name)
+		found[node.Name] = true
 	}
 
-	return m
+	return found
 }
 
 // namedBy are the names of the nodes that a plan may change: of machines in its state or in its configuration, and of
