@@ -129,11 +129,11 @@ func imagesToJoin(want Spec, m Machine, version string) Images {
 	return m.Images.At(want.Kubernetes.Version, version)
 }
 
-// StandingOf is the Standing of a run after a decision.
-func StandingOf(want Spec, have Snapshot, d Decision) Standing {
-	s := Standing{Moves: movesOthers(want, have) && !(d.onlyAwaits() && idle(want, have))}
+// StandingOf is the Standing of a run after a decision, with the [APIServers] that it found since it began.
+func StandingOf(want Spec, have Snapshot, d Decision, apiServers map[string]string) Standing {
+	s := Standing{Moves: movesOthers(want, have, apiServers) && !(d.onlyAwaits() && idle(want, have))}
 
-	for _, version := range APIServers(want, have, d) {
+	for _, version := range apiServers {
 		s.Oldest = versions.Oldest(s.Oldest, version)
 	}
 
@@ -152,7 +152,7 @@ func StartsAPIServers(want Spec, have Snapshot) bool {
 }
 
 // movesOthers reports whether a run has API servers to upgrade or to remove, or kubelets to take back.
-func movesOthers(want Spec, have Snapshot) bool {
+func movesOthers(want Spec, have Snapshot, apiServers map[string]string) bool {
 	if len(want.removed(ControlPlane)) > 0 {
 		return true
 	}
@@ -160,7 +160,7 @@ func movesOthers(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(want.all(), func(m Machine) bool {
 		s := have.Machines[m.Name]
 		if s.Access != Member || m.Images == nil || s.Images == nil {
-			return false // it joins with what the cluster runs
+			return versions.Older(apiServers[m.Name], want.Kubernetes.Version) // it boots, and is upgraded then
 		}
 
 		kubelet, _ := kubenames.ImageVersion(s.Images[Kubelet])

@@ -93,15 +93,19 @@ func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
 }
 
 // apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever resource
-// has it.
+// has it. A node still shows the former kubelet where the API server of its own machine does not run: that one is taken
+// back without seeing it.
 func (u kubernetesUpgrade) apiServerSkewed(m Machine, c Component) string {
 	to, known := kubenames.ImageVersion(u.image(m, c))
 	if c != KubeAPIServer || !u.back || !known || !u.changes(m, c) {
 		return ""
 	}
 
+	own, _ := u.have.NodeOf(m)
+	unseen := u.unseen(m, Kubelet) && !u.changes(m, Kubelet)
+
 	for _, node := range u.have.Kubernetes.Nodes {
-		if versions.MinorsBetween(to, node.KubeletVersion) > 0 {
+		if versions.MinorsBetween(to, node.KubeletVersion) > 0 && !(unseen && node.Name == own.Name) {
 			return fmt.Sprintf("node %s runs kubelet %s, and no kubelet may be newer than kube-apiserver", node.Name,
 				node.KubeletVersion)
 		}

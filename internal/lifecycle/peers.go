@@ -86,13 +86,8 @@ func (s *standing) decided(want cluster.Spec, have cluster.Snapshot, d cluster.D
 	}
 
 	s.starts = cluster.StartsAPIServers(want, have)
-	s.told = cluster.StandingOf(want, have, d)
 	maps.Copy(s.apiServers, cluster.APIServers(want, have, d))
-
-	for _, version := range s.apiServers {
-		s.told = s.told.And(cluster.Standing{Oldest: version})
-	}
-
+	s.told = cluster.StandingOf(want, have, d, s.apiServers)
 	s.peer.Tell(s.told)
 }
 
