@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 // mostBody is how much of an answer is read.
@@ -51,11 +52,11 @@ func askURL(ctx context.Context, check healthcheck.HTTP) error {
 	}
 
 	if want := cmp.Or(check.Status, http.StatusOK); answer.StatusCode != want {
-		return fmt.Errorf("the answer is %s, expected is %d", answer.Status, want)
+		return fmt.Errorf("the answer is %s, expected is %d%s", answer.Status, want, elsewhere(request, answer, check))
 	}
 
 	if !strings.Contains(string(body), check.Contains) {
-		return fmt.Errorf("the answer has no %q in it", check.Contains)
+		return fmt.Errorf("the answer has no %q in it%s", check.Contains, elsewhere(request, answer, check))
 	}
 
 	return nil
@@ -74,7 +75,39 @@ func clientOf(check healthcheck.HTTP) (*http.Client, error) {
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
 
-	return &http.Client{Transport: transport}, nil
+	return &http.Client{Transport: transport, CheckRedirect: withoutHeaders}, nil
+}
+
+// mostRedirects is what net/http follows by default.
+const mostRedirects = 10
+
+// withoutHeaders follows a redirect to another origin without the headers of the check, which may be secret. It removes
+// Referer, too: net/http puts the URL with its query there.
+func withoutHeaders(next *http.Request, via []*http.Request) error {
+	if len(via) >= mostRedirects {
+		return fmt.Errorf("more than %d redirects", mostRedirects)
+	}
+
+	if redirect.Left(next, via) {
+		next.Header = http.Header{}
+	}
+
+	return nil
+}
+
+// elsewhere says that the answer comes from another origin than the URL of a check; empty where it does not. It leaves
+// out the path and the query, which may be secret.
+func elsewhere(asked *http.Request, answer *http.Response, check healthcheck.HTTP) string {
+	from := answer.Request.URL
+
+	switch {
+	case redirect.SameOrigin(asked.URL, from):
+		return ""
+	case len(check.Headers) == 0:
+		return fmt.Sprintf(" (redirected to %s://%s)", from.Scheme, from.Host)
+	default:
+		return fmt.Sprintf(" (redirected to %s://%s, which gets no headers of the check)", from.Scheme, from.Host)
+	}
 }
 
 // withoutURL is an error without the URL, which may have a password in it.

@@ -116,7 +116,8 @@ func httpAttributes() map[string]schema.Attribute {
 		},
 		"headers": schema.MapAttribute{
 			Optional: true, Sensitive: true, ElementType: types.StringType,
-			MarkdownDescription: "Headers of the question. They are in state.",
+			MarkdownDescription: "Headers of the request. They are in state. A redirect to another scheme, host or port is " +
+				"followed without them.",
 		},
 	}
 }

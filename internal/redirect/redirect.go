@@ -1,0 +1,43 @@
+// Package redirect keeps secrets of a request from the servers that redirects lead to. net/http removes Authorization
+// and cookies when the host name changes, and keeps them for another port, for http instead of https, and for
+// subdomains; it keeps every other header everywhere (Go 1.26, Client.makeHeadersCopier).
+package redirect
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// SameOrigin reports whether two URLs have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	case u.Scheme == "http":
+		return "80"
+	default:
+		return ""
+	}
+}
+
+// Left reports whether a redirect leads to another origin than that of the first request, or an earlier one did. A
+// server that was redirected to also chooses the URL of the way back.
+//
+// It is for http.Client.CheckRedirect: net/http copies the headers of the first request to every further one, so what
+// one redirect removes is there again at the next.
+func Left(next *http.Request, via []*http.Request) bool {
+	for _, earlier := range via[1:] {
+		if !SameOrigin(via[0].URL, earlier.URL) {
+			return true
+		}
+	}
+
+	return !SameOrigin(via[0].URL, next.URL)
+}
