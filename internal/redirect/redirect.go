@@ -4,6 +4,7 @@
 package redirect
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,6 +26,33 @@ func portOf(u *url.URL) string {
 	default:
 		return ""
 	}
+}
+
+// First is the URL that redirects began with.
+func First(request *http.Request) *url.URL {
+	for request.Response != nil && request.Response.Request != nil {
+		request = request.Response.Request
+	}
+
+	return request.URL
+}
+
+// Refusing is a transport that answers a redirect to another origin with an error. It is for a transport that adds
+// credentials to everything that goes through it.
+type Refusing struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t Refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if first := First(r); !SameOrigin(first, r.URL) {
+		if r.Body != nil {
+			_ = r.Body.Close() // a transport closes it (http.RoundTripper)
+		}
+
+		return nil, fmt.Errorf("%s://%s redirects to %s://%s, which must not get its credentials", first.Scheme, first.Host,
+			r.URL.Scheme, r.URL.Host)
+	}
+
+	return t.RoundTripper.RoundTrip(r)
 }
 
 // Left reports whether a redirect leads to another origin than that of the first request, or an earlier one did. A

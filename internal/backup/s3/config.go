@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 // Config says which bucket, and how it is reached. Everything but Bucket may be empty.
@@ -102,6 +104,8 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the configuration for S3: %w", err)
 	}
+
+	loaded.HTTPClient = staying(loaded.HTTPClient)
 
 	if loaded.Region == "" && c.Endpoint != "" {
 		loaded.Region = "us-east-1"
@@ -191,6 +195,30 @@ func (c Config) httpClient() (*awshttp.BuildableClient, error) {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
 			InsecureSkipVerify: c.InsecureSkipTLSVerify}
 	}), nil
+}
+
+// staying is a client that follows no redirect to another origin. That of the SDK follows those of status 307 and 308,
+// and its second redirect of another server gets the token of a session again (aws-sdk-go-v2 1.47, aws/transport/http,
+// limitedRedirect). A signature is for the host that was asked, so that no other server takes it.
+//
+// It wraps the client of a loaded configuration: AWS_CA_BUNDLE needs the SDK's own.
+func staying(client aws.HTTPClient) aws.HTTPClient {
+	built, ok := client.(*awshttp.BuildableClient)
+	if !ok {
+		return client
+	}
+
+	return &http.Client{Transport: built.GetTransport(), Timeout: built.GetTimeout(), CheckRedirect: sameMethodAndOrigin}
+}
+
+func sameMethodAndOrigin(next *http.Request, via []*http.Request) error {
+	same := next.Response.StatusCode == http.StatusTemporaryRedirect ||
+		next.Response.StatusCode == http.StatusPermanentRedirect
+	if !same || redirect.Left(next, via) || len(via) >= attempts {
+		return http.ErrUseLastResponse
+	}
+
+	return nil
 }
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)

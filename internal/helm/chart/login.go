@@ -17,6 +17,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 // registryReader reads one repository of a registry, for one operation.
@@ -45,8 +47,9 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 		return nil, err
 	}
 	login := &auth.Client{
-		// It keeps the credentials from other servers itself (auth/client.go, send).
-		Client:     &http.Client{Transport: transport, CheckRedirect: limitRedirects},
+		// The library compares a redirect only with the request before it, so that the second redirect of another server
+		// got the credentials again (oras-go 2.6, registry/remote/auth/client.go, send).
+		Client:     &http.Client{Transport: transport, CheckRedirect: withoutCredentials},
 		Credential: credential,
 		Cache:      auth.NewCache(),
 	}
@@ -54,6 +57,14 @@ func (s *Store) openRegistry(from Source) (*registryReader, error) {
 	repository.PlainHTTP = from.PlainHTTP
 	repository.Client = login
 	return &registryReader{from: from, ref: ref, remote: repository, close: closeIdle}, nil
+}
+
+// withoutCredentials follows a redirect to another origin without the credentials of the registry.
+func withoutCredentials(next *http.Request, via []*http.Request) error {
+	if redirect.Left(next, via) {
+		next.Header.Del("Authorization")
+	}
+	return limitRedirects(next, via)
 }
 
 // credential takes the given credentials, or those of helm's and docker's files, in helm's order

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 var errStalled = errors.New("the server sends nothing")
@@ -95,9 +97,9 @@ type byServer struct {
 func (t *byServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	origin := t.origin
 	if origin == nil {
-		origin = askedFirst(req)
+		origin = redirect.First(req)
 	}
-	if t.passCredentials || sameServer(req.URL, origin) {
+	if t.passCredentials || redirect.SameOrigin(req.URL, origin) {
 		return t.own.RoundTrip(req)
 	}
 	resp, err := t.other.RoundTrip(req)
@@ -105,14 +107,6 @@ func (t *byServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = fmt.Errorf("%w (%s is another server than %s: %s)", err, req.URL.Host, origin.Host, ownTLS)
 	}
 	return resp, err
-}
-
-// askedFirst is what redirects began with.
-func askedFirst(req *http.Request) *url.URL {
-	for req.Response != nil && req.Response.Request != nil {
-		req = req.Response.Request
-	}
-	return req.URL
 }
 
 func (a access) tls() (*tls.Config, error) {
@@ -139,9 +133,6 @@ func (a access) tls() (*tls.Config, error) {
 	}
 	return settings, nil
 }
-
-// sameServer says whether credentials for one URL may be sent to the other.
-func sameServer(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // guard ends requests of which nothing is heard for a while.
 type guard struct {
@@ -284,7 +275,7 @@ func (s *Store) getOnce(ctx context.Context, a access, at, origin *url.URL, limi
 	defer closeIdle()
 	authenticate := func(req *http.Request) {
 		req.Header.Del("Authorization")
-		if a.hasCredentials() && (a.passCredentials || sameServer(req.URL, origin)) {
+		if a.hasCredentials() && (a.passCredentials || redirect.SameOrigin(req.URL, origin)) {
 			req.SetBasicAuth(a.username, a.password)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/transport/websocket"
 	"k8s.io/streaming/pkg/httpstream"
 	streamspdy "k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 const (
@@ -80,7 +82,9 @@ func connectSPDY(ctx context.Context, config *rest.Config, target *url.URL) (htt
 		return nil, err
 	}
 
-	conn, _, err := spdy.NegotiateStreaming(upgrader, &http.Client{Transport: transport}, request, protocol)
+	// The transport adds credentials to whatever goes through it.
+	client := &http.Client{Transport: redirect.Refusing{RoundTripper: transport}}
+	conn, _, err := spdy.NegotiateStreaming(upgrader, client, request, protocol)
 
 	return conn, err
 }

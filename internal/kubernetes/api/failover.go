@@ -357,7 +357,8 @@ func (s *Server) exchange(
 
 	moved := func() { silence.Reset(bound) }
 	out := r.Clone(ctx)
-	out.Host, out.URL.Host = "", base.Host
+	// A redirect stays with the server, too, and on TLS.
+	out.Host, out.URL.Scheme, out.URL.Host = "", base.Scheme, base.Host
 
 	if r.Body != nil {
 		// A server that is about to end a connection refuses what it has not read yet.

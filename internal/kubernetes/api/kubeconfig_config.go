@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 // Config is what client-go needs to reach the server with connections of the caller's own, for those that
@@ -46,7 +48,7 @@ func (k Kubeconfig) config() (config *rest.Config, context string, err error) {
 }
 
 // Authenticate adds the credentials of a [Kubeconfig.Config] to what goes over connections. A request ends with its
-// context also while a plugin makes credentials for it.
+// context also while a plugin makes credentials for it. A redirect to another server is an error.
 func Authenticate(config *rest.Config, connections http.RoundTripper) (http.RoundTripper, error) {
 	wrapped, err := rest.HTTPWrappersForConfig(config, unechoed{connections})
 	if err != nil {
@@ -57,5 +59,5 @@ func Authenticate(config *rest.Config, connections http.RoundTripper) (http.Roun
 		wrapped = interruptible{wrapped}
 	}
 
-	return wrapped, nil
+	return redirect.Refusing{RoundTripper: wrapped}, nil
 }
