@@ -4,15 +4,18 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
+	"github.com/talosop/terraform-provider-talosop/internal/parent"
 	"github.com/talosop/terraform-provider-talosop/internal/provider"
 )
 
@@ -45,16 +48,31 @@ func main() {
 		debug.SetGCPercent(200)
 	}
 
+	requests := provider.NewRequests()
+
 	var options []tf6server.ServeOpt
 	if *debugged {
 		options = append(options, tf6server.WithManagedDebug())
+	} else {
+		go endWithCLI(requests)
 	}
 
-	err := tf6server.Serve("registry.terraform.io/talosop/talosop", provider.NewServer(version), options...)
+	err := tf6server.Serve("registry.terraform.io/talosop/talosop", provider.NewServer(version, requests), options...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// grace is how long operations may go on after their CLI has ended, to release a lock or to remove a job.
+const grace = 10 * time.Second
+
+// endWithCLI ends the process after the CLI that started it. No state is written any more by then: what the operations
+// did is found by the next plan, as after a provider that was killed.
+func endWithCLI(requests *provider.Requests) {
+	parent.Await(context.Background())
+	requests.End(grace)
+	os.Exit(1)
 }
 
 // quiet ends the logs of the libraries, which write a line for each step of each value, down to the level trace, unless

@@ -12,15 +12,15 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// NewServer returns a constructor of what main serves.
-func NewServer(version string) func() tfprotov6.ProviderServer {
+// NewServer returns a constructor of what main serves. requests count what it works on.
+func NewServer(version string, requests *Requests) func() tfprotov6.ProviderServer {
 	return func() tfprotov6.ProviderServer {
 		server, ok := providerserver.NewProtocol6(New(version)())().(served)
 		if !ok {
 			panic("provider: the framework serves no actions, or no lists")
 		}
 
-		return guarded{server}
+		return guarded{server, requests}
 	}
 }
 
@@ -32,7 +32,11 @@ func NewServer(version string) func() tfprotov6.ProviderServer {
 // of a create it makes an object that is tainted, and the next apply wipes its machines.
 //
 // State stores are an interface of their own, which the provider has not.
-type guarded struct{ served }
+type guarded struct {
+	served
+
+	requests *Requests
+}
 
 // served is what the framework serves, and [tf6server] asks for.
 type served interface {
@@ -44,9 +48,12 @@ type served interface {
 // keeping answers a request: with what the server says, or when it panics with what is made of the diagnostic. All
 // requests pass here, so that it also takes away the loggers that nobody reads.
 func keeping[Request, Response any](
-	ctx context.Context, request Request, serve func(context.Context, Request) (*Response, error), name string,
+	ctx context.Context, g guarded, request Request, serve func(context.Context, Request) (*Response, error), name string,
 	fallback func([]*tfprotov6.Diagnostic) *Response,
 ) (response *Response, err error) {
+	ctx, done := g.requests.begin(ctx)
+	defer done()
+
 	panicked := panics.Call(func() { response, err = serve(withoutLoggers(ctx), request) })
 	if panicked == nil {
 		return response, err
@@ -82,7 +89,7 @@ func mistake(name string, panicked error) string {
 func (g guarded) GetMetadata(
 	ctx context.Context, req *tfprotov6.GetMetadataRequest,
 ) (*tfprotov6.GetMetadataResponse, error) {
-	return keeping(ctx, req, g.served.GetMetadata, "Naming what there is",
+	return keeping(ctx, g, req, g.served.GetMetadata, "Naming what there is",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetMetadataResponse {
 			return &tfprotov6.GetMetadataResponse{Diagnostics: d}
 		})
@@ -91,7 +98,7 @@ func (g guarded) GetMetadata(
 func (g guarded) GetProviderSchema(
 	ctx context.Context, req *tfprotov6.GetProviderSchemaRequest,
 ) (*tfprotov6.GetProviderSchemaResponse, error) {
-	return keeping(ctx, req, g.served.GetProviderSchema, "The schema",
+	return keeping(ctx, g, req, g.served.GetProviderSchema, "The schema",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetProviderSchemaResponse {
 			return &tfprotov6.GetProviderSchemaResponse{Diagnostics: d}
 		})
@@ -100,7 +107,7 @@ func (g guarded) GetProviderSchema(
 func (g guarded) GetResourceIdentitySchemas(
 	ctx context.Context, req *tfprotov6.GetResourceIdentitySchemasRequest,
 ) (*tfprotov6.GetResourceIdentitySchemasResponse, error) {
-	return keeping(ctx, req, g.served.GetResourceIdentitySchemas, "The schema of identities",
+	return keeping(ctx, g, req, g.served.GetResourceIdentitySchemas, "The schema of identities",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetResourceIdentitySchemasResponse {
 			return &tfprotov6.GetResourceIdentitySchemasResponse{Diagnostics: d}
 		})
@@ -109,7 +116,7 @@ func (g guarded) GetResourceIdentitySchemas(
 func (g guarded) ValidateProviderConfig(
 	ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest,
 ) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateProviderConfig, "The validation of the provider block",
+	return keeping(ctx, g, req, g.served.ValidateProviderConfig, "The validation of the provider block",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateProviderConfigResponse {
 			return &tfprotov6.ValidateProviderConfigResponse{PreparedConfig: req.Config, Diagnostics: d}
 		})
@@ -118,7 +125,7 @@ func (g guarded) ValidateProviderConfig(
 func (g guarded) ConfigureProvider(
 	ctx context.Context, req *tfprotov6.ConfigureProviderRequest,
 ) (*tfprotov6.ConfigureProviderResponse, error) {
-	return keeping(ctx, req, g.served.ConfigureProvider, "The configuration of the provider",
+	return keeping(ctx, g, req, g.served.ConfigureProvider, "The configuration of the provider",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ConfigureProviderResponse {
 			return &tfprotov6.ConfigureProviderResponse{Diagnostics: d}
 		})
@@ -127,7 +134,7 @@ func (g guarded) ConfigureProvider(
 func (g guarded) StopProvider(
 	ctx context.Context, req *tfprotov6.StopProviderRequest,
 ) (*tfprotov6.StopProviderResponse, error) {
-	return keeping(ctx, req, g.served.StopProvider, "Stopping",
+	return keeping(ctx, g, req, g.served.StopProvider, "Stopping",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.StopProviderResponse {
 			return &tfprotov6.StopProviderResponse{Error: d[0].Detail}
 		})
@@ -136,7 +143,7 @@ func (g guarded) StopProvider(
 func (g guarded) ValidateResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
 ) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateResourceConfig, "The validation of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ValidateResourceConfig, "The validation of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateResourceConfigResponse {
 			return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: d}
 		})
@@ -145,7 +152,7 @@ func (g guarded) ValidateResourceConfig(
 func (g guarded) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	return keeping(ctx, req, g.served.UpgradeResourceState, "Reading the state of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.UpgradeResourceState, "Reading the state of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceStateResponse {
 			return &tfprotov6.UpgradeResourceStateResponse{Diagnostics: d}
 		})
@@ -154,7 +161,7 @@ func (g guarded) UpgradeResourceState(
 func (g guarded) UpgradeResourceIdentity(
 	ctx context.Context, req *tfprotov6.UpgradeResourceIdentityRequest,
 ) (*tfprotov6.UpgradeResourceIdentityResponse, error) {
-	return keeping(ctx, req, g.served.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.UpgradeResourceIdentity, "Reading the identity of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.UpgradeResourceIdentityResponse {
 			return &tfprotov6.UpgradeResourceIdentityResponse{Diagnostics: d}
 		})
@@ -163,7 +170,7 @@ func (g guarded) UpgradeResourceIdentity(
 func (g guarded) ReadResource(
 	ctx context.Context, req *tfprotov6.ReadResourceRequest,
 ) (*tfprotov6.ReadResourceResponse, error) {
-	return keeping(ctx, req, g.served.ReadResource, "The refresh of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ReadResource, "The refresh of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadResourceResponse {
 			return &tfprotov6.ReadResourceResponse{
 				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity, Diagnostics: d,
@@ -174,7 +181,7 @@ func (g guarded) ReadResource(
 func (g guarded) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
-	return keeping(ctx, req, g.served.PlanResourceChange, "The plan of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.PlanResourceChange, "The plan of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanResourceChangeResponse {
 			return &tfprotov6.PlanResourceChangeResponse{
 				PlannedState: req.PriorState, PlannedPrivate: req.PriorPrivate, PlannedIdentity: req.PriorIdentity,
@@ -186,7 +193,7 @@ func (g guarded) PlanResourceChange(
 func (g guarded) ApplyResourceChange(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	return keeping(ctx, req, g.served.ApplyResourceChange, "The apply of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ApplyResourceChange, "The apply of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ApplyResourceChangeResponse {
 			return &tfprotov6.ApplyResourceChangeResponse{
 				NewState: req.PriorState, Private: req.PlannedPrivate, NewIdentity: req.PlannedIdentity, Diagnostics: d,
@@ -197,7 +204,7 @@ func (g guarded) ApplyResourceChange(
 func (g guarded) ImportResourceState(
 	ctx context.Context, req *tfprotov6.ImportResourceStateRequest,
 ) (*tfprotov6.ImportResourceStateResponse, error) {
-	return keeping(ctx, req, g.served.ImportResourceState, "The import of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ImportResourceState, "The import of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ImportResourceStateResponse {
 			return &tfprotov6.ImportResourceStateResponse{Diagnostics: d}
 		})
@@ -206,7 +213,7 @@ func (g guarded) ImportResourceState(
 func (g guarded) MoveResourceState(
 	ctx context.Context, req *tfprotov6.MoveResourceStateRequest,
 ) (*tfprotov6.MoveResourceStateResponse, error) {
-	return keeping(ctx, req, g.served.MoveResourceState, "The move to a "+req.TargetTypeName,
+	return keeping(ctx, g, req, g.served.MoveResourceState, "The move to a "+req.TargetTypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.MoveResourceStateResponse {
 			return &tfprotov6.MoveResourceStateResponse{Diagnostics: d}
 		})
@@ -215,7 +222,7 @@ func (g guarded) MoveResourceState(
 func (g guarded) GenerateResourceConfig(
 	ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest,
 ) (*tfprotov6.GenerateResourceConfigResponse, error) {
-	return keeping(ctx, req, g.served.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
+	return keeping(ctx, g, req, g.served.GenerateResourceConfig, "Writing the configuration of a "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GenerateResourceConfigResponse {
 			return &tfprotov6.GenerateResourceConfigResponse{Diagnostics: d}
 		})
@@ -224,7 +231,7 @@ func (g guarded) GenerateResourceConfig(
 func (g guarded) ValidateDataResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest,
 ) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ValidateDataResourceConfig, "The validation of data "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateDataResourceConfigResponse {
 			return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: d}
 		})
@@ -233,7 +240,7 @@ func (g guarded) ValidateDataResourceConfig(
 func (g guarded) ReadDataSource(
 	ctx context.Context, req *tfprotov6.ReadDataSourceRequest,
 ) (*tfprotov6.ReadDataSourceResponse, error) {
-	return keeping(ctx, req, g.served.ReadDataSource, "Reading data "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ReadDataSource, "Reading data "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ReadDataSourceResponse {
 			return &tfprotov6.ReadDataSourceResponse{Diagnostics: d}
 		})
@@ -252,7 +259,7 @@ func (g guarded) CallFunction(
 		}
 	}
 
-	return keeping(ctx, req, g.served.CallFunction, "The function "+req.Name,
+	return keeping(ctx, g, req, g.served.CallFunction, "The function "+req.Name,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.CallFunctionResponse {
 			return &tfprotov6.CallFunctionResponse{Error: &tfprotov6.FunctionError{Text: d[0].Detail}}
 		})
@@ -261,7 +268,7 @@ func (g guarded) CallFunction(
 func (g guarded) GetFunctions(
 	ctx context.Context, req *tfprotov6.GetFunctionsRequest,
 ) (*tfprotov6.GetFunctionsResponse, error) {
-	return keeping(ctx, req, g.served.GetFunctions, "Naming the functions",
+	return keeping(ctx, g, req, g.served.GetFunctions, "Naming the functions",
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.GetFunctionsResponse {
 			return &tfprotov6.GetFunctionsResponse{Diagnostics: d}
 		})
@@ -270,7 +277,7 @@ func (g guarded) GetFunctions(
 func (g guarded) ValidateEphemeralResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest,
 ) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateEphemeralResourceConfig,
+	return keeping(ctx, g, req, g.served.ValidateEphemeralResourceConfig,
 		"The validation of an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateEphemeralResourceConfigResponse {
 			return &tfprotov6.ValidateEphemeralResourceConfigResponse{Diagnostics: d}
@@ -280,7 +287,7 @@ func (g guarded) ValidateEphemeralResourceConfig(
 func (g guarded) OpenEphemeralResource(
 	ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest,
 ) (*tfprotov6.OpenEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.served.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
+	return keeping(ctx, g, req, g.served.OpenEphemeralResource, "Opening an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.OpenEphemeralResourceResponse {
 			return &tfprotov6.OpenEphemeralResourceResponse{Diagnostics: d}
 		})
@@ -289,7 +296,7 @@ func (g guarded) OpenEphemeralResource(
 func (g guarded) RenewEphemeralResource(
 	ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest,
 ) (*tfprotov6.RenewEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.served.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
+	return keeping(ctx, g, req, g.served.RenewEphemeralResource, "Renewing an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.RenewEphemeralResourceResponse {
 			return &tfprotov6.RenewEphemeralResourceResponse{Private: req.Private, Diagnostics: d}
 		})
@@ -298,7 +305,7 @@ func (g guarded) RenewEphemeralResource(
 func (g guarded) CloseEphemeralResource(
 	ctx context.Context, req *tfprotov6.CloseEphemeralResourceRequest,
 ) (*tfprotov6.CloseEphemeralResourceResponse, error) {
-	return keeping(ctx, req, g.served.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
+	return keeping(ctx, g, req, g.served.CloseEphemeralResource, "Closing an ephemeral "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.CloseEphemeralResourceResponse {
 			return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: d}
 		})

@@ -11,7 +11,7 @@ import (
 func (g guarded) ValidateActionConfig(
 	ctx context.Context, req *tfprotov6.ValidateActionConfigRequest,
 ) (*tfprotov6.ValidateActionConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateActionConfig, "The validation of action "+req.ActionType,
+	return keeping(ctx, g, req, g.served.ValidateActionConfig, "The validation of action "+req.ActionType,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateActionConfigResponse {
 			return &tfprotov6.ValidateActionConfigResponse{Diagnostics: d}
 		})
@@ -20,7 +20,7 @@ func (g guarded) ValidateActionConfig(
 func (g guarded) PlanAction(
 	ctx context.Context, req *tfprotov6.PlanActionRequest,
 ) (*tfprotov6.PlanActionResponse, error) {
-	return keeping(ctx, req, g.served.PlanAction, "The plan of action "+req.ActionType,
+	return keeping(ctx, g, req, g.served.PlanAction, "The plan of action "+req.ActionType,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.PlanActionResponse {
 			return &tfprotov6.PlanActionResponse{Diagnostics: d}
 		})
@@ -32,7 +32,7 @@ func (g guarded) InvokeAction(
 ) (*tfprotov6.InvokeActionServerStream, error) {
 	name := "Action " + req.ActionType
 
-	stream, err := keeping(ctx, req, g.served.InvokeAction, name,
+	stream, err := keeping(ctx, g, req, g.served.InvokeAction, name,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.InvokeActionServerStream {
 			return &tfprotov6.InvokeActionServerStream{Events: func(push func(tfprotov6.InvokeActionEvent) bool) {
 				push(completed(d))
@@ -44,6 +44,9 @@ func (g guarded) InvokeAction(
 
 	events := stream.Events
 	stream.Events = func(push func(tfprotov6.InvokeActionEvent) bool) {
+		_, done := g.requests.begin(ctx)
+		defer done()
+
 		if panicked := panics.Call(func() { events(push) }); panicked != nil {
 			push(completed(mistakes(name, panicked)))
 		}

@@ -11,7 +11,7 @@ import (
 func (g guarded) ValidateListResourceConfig(
 	ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest,
 ) (*tfprotov6.ValidateListResourceConfigResponse, error) {
-	return keeping(ctx, req, g.served.ValidateListResourceConfig, "The validation of a list of "+req.TypeName,
+	return keeping(ctx, g, req, g.served.ValidateListResourceConfig, "The validation of a list of "+req.TypeName,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ValidateListResourceConfigResponse {
 			return &tfprotov6.ValidateListResourceConfigResponse{Diagnostics: d}
 		})
@@ -23,7 +23,7 @@ func (g guarded) ListResource(
 ) (*tfprotov6.ListResourceServerStream, error) {
 	name := "The list of " + req.TypeName
 
-	stream, err := keeping(ctx, req, g.served.ListResource, name,
+	stream, err := keeping(ctx, g, req, g.served.ListResource, name,
 		func(d []*tfprotov6.Diagnostic) *tfprotov6.ListResourceServerStream {
 			return &tfprotov6.ListResourceServerStream{Results: func(push func(tfprotov6.ListResourceResult) bool) {
 				push(tfprotov6.ListResourceResult{Diagnostics: d})

@@ -24,7 +24,7 @@ func TestServer_panics(t *testing.T) {
 
 	state, private := &tfprotov6.DynamicValue{MsgPack: []byte("prior")}, []byte("private")
 	identity := &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: []byte("identity")}}
-	server := reflect.ValueOf(guarded{broken{}})
+	server := reflect.ValueOf(guarded{served: broken{}})
 
 	for i := range server.NumMethod() {
 		name := server.Type().Method(i).Name
@@ -100,7 +100,7 @@ func TestServer_panicShowsNoValues(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	response, err := guarded{speaking{}}.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+	response, err := guarded{served: speaking{}}.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: "talosop_cluster", Config: &tfprotov6.DynamicValue{MsgPack: []byte("swordfish")}, PriorState: &nothing,
 		PlannedState: &tfprotov6.DynamicValue{MsgPack: []byte("planned")},
 	})
@@ -135,7 +135,7 @@ func (listing) ListResource(
 func TestServer_panicInAList(t *testing.T) {
 	t.Parallel()
 
-	stream, err := guarded{listing{}}.ListResource(t.Context(),
+	stream, err := guarded{served: listing{}}.ListResource(t.Context(),
 		&tfprotov6.ListResourceRequest{TypeName: "talosop_machine"})
 	must(t, err)
 
@@ -159,7 +159,7 @@ func TestServer_panicInAList(t *testing.T) {
 func TestServer_guardsWhatIsServed(t *testing.T) {
 	t.Parallel()
 
-	server := NewServer("test")()
+	server := NewServer("test", NewRequests())()
 	if _, is := server.(guarded); !is {
 		t.Errorf("it is %T", server)
 	}

@@ -1,0 +1,25 @@
+package parent
+
+import (
+	"context"
+	"os"
+)
+
+// Await returns when the process that started this one has ended, or with the context.
+func Await(ctx context.Context) {
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		// A parent that cannot be opened has ended already.
+		if process, err := os.FindProcess(os.Getppid()); err == nil {
+			_, _ = process.Wait() // its status is not this process's to read
+		}
+	}()
+
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	}
+}

@@ -1,0 +1,98 @@
+package parent_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/parent"
+)
+
+// role is what a process of this test program does: nothing for the tests, start a child, or be that.
+const role = "TALOSOP_TEST_PARENT_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "parent":
+		run("child")
+		select {}
+	case "child":
+		fmt.Println("ready")
+		parent.Await(context.Background())
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// run starts this program in a role, with the same standard output.
+func run(as string) {
+	command := exec.CommandContext(context.Background(), os.Args[0])
+	command.Env = append(os.Environ(), role+"="+as)
+	command.Stdout = os.Stdout
+
+	if err := command.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// A process whose parent is killed learns of it: the pipe that only it has open ends.
+func TestAwait_parentIsKilled(t *testing.T) {
+	t.Parallel()
+
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), role+"=parent")
+	command.Stdout = write
+
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	output := bufio.NewReader(read)
+	if line, err := output.ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatal(line, err)
+	}
+
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	_ = command.Wait() // it was killed
+
+	if err := read.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+
+	if rest, err := io.ReadAll(output); err != nil || len(rest) > 0 {
+		t.Errorf("the child did not end: %q, %v", rest, err)
+	}
+}
+
+// A context ends the wait for a parent that lives.
+func TestAwait_context(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+
+	go func() {
+		parent.Await(ctx)
+		close(ended)
+	}()
+
+	cancel()
+	<-ended
+}
