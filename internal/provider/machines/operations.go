@@ -131,6 +131,7 @@ func refresh(
 	}
 
 	model.manifests, model.restored = manifestsSeen(want, have, model.manifests), model.restored.complete(have)
+	diags.Append(machineset.WarnOfStrays(want, have, othersBefore(ctx, model.others))...)
 	model.others = unmanaged.Seen(want, have, model.others)
 	troubles := health.TroublesOf(want, have)
 	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, exam.Places), want, have, recorded, troubles)
@@ -152,6 +153,15 @@ func refresh(
 	}
 
 	return host, append(diags, machineset.WarnOfUnanswered(want, have)...)
+}
+
+// othersBefore are the nodes that no resource had when state was written; nil where it does not tell.
+func othersBefore(ctx context.Context, others types.Map) []cluster.Node {
+	if others.IsNull() || others.IsUnknown() {
+		return nil
+	}
+
+	return unmanaged.Recorded(ctx, &tf.Reader{}, others)
 }
 
 // updateMachines goes on with the machines of a set that state knows. prior is the set of

@@ -1,0 +1,17 @@
+package cluster
+
+import "slices"
+
+// Strays are the nodes with the mark of this resource whose machines the spec does not know: a run that was killed made
+// them, and its state was never written. They are nil while the Kubernetes API does not answer. [Unmanaged] leaves them
+// out, as every node with a mark.
+func Strays(want Spec, have Snapshot) []Node {
+	if !have.Kubernetes.Reachable || want.Owner == "" {
+		return nil
+	}
+
+	known := nodesOf(slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes), have)
+
+	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
+		func(n Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != want.Owner })
+}
