@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -203,6 +204,12 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 
 	if state.S3.IsNull() {
 		return // it was imported, and the next apply makes it what the configuration says
+	}
+
+	if handle, _ := clusterhandle.AccessFrom(ctx, state.Cluster); r.StateLacksSecrets(ctx, state.Cluster) {
+		resp.Diagnostics.Append(tf.Diagnostics(finding.List{providerdata.NotReadWithoutSecrets(handle.Name)})...)
+
+		return
 	}
 
 	ctx, cancel := state.deadline(ctx, tf.OpRead, &resp.Diagnostics)

@@ -39,7 +39,7 @@ func (m Model) Another(
 	ctx context.Context, data *providerdata.ProviderData, state Model, imported bool,
 ) tf.Verdict {
 	now, known := m.owner(ctx, data)
-	was, _ := state.owner(ctx, data)
+	was, told := state.owner(ctx, data)
 	wanted, there := m.place(), state.place()
 
 	sealing, read := m.sealing(ctx)
@@ -50,9 +50,9 @@ func (m Model) Another(
 	case !known || wanted.Unknown || read.Unknown || m.Encryption.IsUnknown() || m.Triggers.IsUnknown() ||
 		m.IncludeSecrets.IsUnknown():
 		return tf.Verdict{Perhaps: true}
-	case now.Mark != was.Mark:
+	case told && now.Mark != was.Mark:
 		return tf.Verdict{Takes: "it is another cluster"}
-	case now.Name != was.Name:
+	case told && now.Name != was.Name:
 		return tf.Verdict{Takes: "the cluster has another name"}
 	case !wanted.Same(there):
 		return tf.Verdict{Takes: "it is kept in another place"}

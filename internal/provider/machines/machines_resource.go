@@ -189,6 +189,7 @@ func (r *machinesResource[M, P]) planDestroy(
 ) diag.Diagnostics {
 	p, diags := r.recordedSet(ctx, state, private)
 	diags.Append(p.recall(ctx, private)...)
+	diags.Append(tf.Diagnostics(p.refuseSecretless(r.ProviderData))...)
 
 	if diags.HasError() {
 		return diags
@@ -324,7 +325,10 @@ func (r *machinesResource[M, P]) planUpdate(
 	p, diags := r.set(ctx, plan)
 	diags.Append(p.recall(ctx, req.Private)...)
 	prior, more := r.recordedSet(ctx, &state, req.Private)
+	moved := prior.secretless
+
 	diags.Append(more...)
+	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	p.NewSecrets = p.Sealed && r.SecretsPlanned()
 
@@ -335,6 +339,7 @@ func (r *machinesResource[M, P]) planUpdate(
 
 		record, found := recordedNow(ctx, r.ProviderData, P(&state).life(), prior.Set)
 		found.Append(p.RefuseNewSecrets(prior.Set, record)...)
+		found.Append(p.refuseSecretlessReplacement(moved)...)
 		found.Append(r.planRemoval(prior.Set, P(&state).life(), record)...)
 
 		return append(diags, tf.Diagnostics(found)...)
@@ -510,6 +515,7 @@ func (r *machinesResource[M, P]) Update(
 
 	prior, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	if resp.Diagnostics.HasError() {
 		return
@@ -574,6 +580,7 @@ func (r *machinesResource[M, P]) Delete(
 	p, diags := r.recordedSet(ctx, &state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(p.recall(ctx, req.Private)...)
+	resp.Diagnostics.Append(tf.Diagnostics(p.refuseSecretless(r.ProviderData))...)
 
 	if resp.Diagnostics.HasError() {
 		return

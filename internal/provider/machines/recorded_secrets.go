@@ -44,7 +44,8 @@ func (p writtenSet) providedIdentity() string {
 	return ""
 }
 
-// recallSecrets finds the secrets that were recorded.
+// recallSecrets finds the secrets that were recorded. Where neither state nor the provider has them, the set is
+// secretless, and its secrets count as not known.
 func (p *writtenSet) recallSecrets(
 	ctx context.Context, m *providerdata.ProviderData, private tf.PrivateState,
 ) diag.Diagnostics {
@@ -53,7 +54,15 @@ func (p *writtenSet) recallSecrets(
 	diags := append(tf.ReadPrivate(ctx, private, secretsKey, &recorded.Digest),
 		tf.ReadPrivate(ctx, private, identityKey, &recorded.Identity)...)
 	recorded.Identity = cmp.Or(p.RecordedSecrets, recorded.Identity)
-	p.RecordedSecrets = recorded.Identity
+	p.RecordedSecrets, p.recorded = recorded.Identity, recorded
+
+	if p.Provided && m.LacksSecretsOf(p.clusterName, recorded) {
+		m.ProvideSettings(ctx, &p.Set, p.clusterName, recorded)
+
+		p.secretless, p.Sealed = true, true
+
+		return diags
+	}
 
 	return append(diags, p.addProvided(ctx, m, recorded)...)
 }
@@ -75,8 +84,54 @@ func (p *writtenSet) addProvided(
 	return tf.Diagnostics(found)
 }
 
+// takeSecrets gives a set of state that is secretless the secrets of the configuration: those of the provider block were
+// moved to the resource. Others than the recorded ones are refused.
+func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
+	if !p.secretless || now.Sealed || now.Secrets == "" {
+		return nil
+	}
+
+	if !p.recorded.Is(now.Secrets) {
+		return finding.List{finding.Refused(p.ClusterPath("secrets"), "Other secrets than those of the cluster",
+			fmt.Sprintf("the secrets of cluster %s are not those with which its machines were last read",
+				finding.Quote(p.Settings.Name)),
+			"Machines trust nothing but their own secrets, and whatever answers to others is another cluster",
+			"Give the secrets that the provider had, with the keys that were rotated in `rotated`")}
+	}
+
+	p.Secrets, p.Sealed, p.secretless = now.Secrets, false, false
+
+	return nil
+}
+
+// refuseSecretless refuses a removal for which no secrets are at hand.
+func (p writtenSet) refuseSecretless(m *providerdata.ProviderData) finding.List {
+	if !p.secretless {
+		return nil
+	}
+
+	return finding.List{m.NoSecretsInState(p.clusterName)}
+}
+
+// refuseSecretlessReplacement refuses to replace an object while its secrets move from the provider to the resource: the
+// CLI destroys it with the state of before, which has none.
+func (p writtenSet) refuseSecretlessReplacement(moved bool) finding.List {
+	if !moved {
+		return nil
+	}
+
+	return finding.List{finding.Refused(p.ClusterPath("secrets"), "Secrets move while machines are replaced",
+		"secrets of the cluster were moved from the provider to the resource, and the same plan replaces the resource",
+		"The machines are removed with the state of before, which has no secrets",
+		"Apply the move of the secrets first")}
+}
+
 // notRead warns that machines were not read.
 func (p writtenSet) notRead() finding.List {
+	if p.secretless {
+		return finding.List{providerdata.NotReadWithoutSecrets(p.clusterName)}
+	}
+
 	return finding.List{finding.Warn("Machines were not read", fmt.Sprintf("The secrets of cluster %s are in the "+
 		"provider's configuration, and not known before the apply. State keeps what was read before.",
 		finding.Quote(p.Settings.Name)))}

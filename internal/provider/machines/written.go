@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -36,6 +37,10 @@ type writtenSet struct {
 	needsConsent   bool
 	// clusterName is that of the cluster.
 	clusterName types.String
+	// recorded is what state says of secrets that are not in it, and secretless is true where the provider does not have
+	// them either, so that only the configuration may.
+	recorded   providerdata.RecordedSecrets
+	secretless bool
 }
 
 // writtenGroup is a group of machines with its attributes as they were written.

@@ -128,6 +128,47 @@ func (m *ProviderData) SecretsOf(
 	}
 }
 
+// LacksSecretsOf reports whether the configuration of the provider is known and has no secrets of a cluster: they were
+// moved to its resources, or are missing.
+func (m *ProviderData) LacksSecretsOf(name types.String, recorded RecordedSecrets) bool {
+	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
+		return false
+	}
+
+	found, _, ok := m.Clusters.find(name.ValueString(), recorded)
+
+	return !ok || found.Secrets.IsNull()
+}
+
+// StateLacksSecrets reports whether the cluster of a state has no secrets there, and the provider has none either.
+func (m *ProviderData) StateLacksSecrets(ctx context.Context, cluster types.Object) bool {
+	handle, diags := clusterhandle.AccessFrom(ctx, cluster)
+
+	return !diags.HasError() && handle.Secrets.IsNull() && m.LacksSecretsOf(handle.Name, RecordedSecrets{})
+}
+
+// NotReadWithoutSecrets warns of an object of a cluster that a refresh could not look at, because neither its state nor
+// the provider has the secrets.
+func NotReadWithoutSecrets(name types.String) finding.Finding {
+	return finding.Warn("Cluster was not read", fmt.Sprintf("The secrets of cluster %s are neither in state nor in the "+
+		"provider's configuration. State keeps what was read before. Where they were moved to the resource, this apply stores "+
+		"them, and the next refresh reads the cluster.", finding.Quote(name.ValueString())))
+}
+
+// Is reports whether secrets of a configuration may be those that were recorded; true where nothing was.
+func (r RecordedSecrets) Is(secrets string) bool {
+	return r.Identity == "" || r.of(types.StringValue(secrets))
+}
+
+// NoSecretsInState is the error of an operation on a state without secrets, where the provider has none either.
+func (m *ProviderData) NoSecretsInState(name types.String) finding.Finding {
+	return finding.Invalid(finding.Path{}, "secrets", fmt.Sprintf("found none for cluster %s: state has none, and %s",
+		finding.Quote(name.ValueString()), m.providerHas(name.ValueString())),
+		"a machine can only be removed with the secrets that it joined with",
+		fmt.Sprintf("give `clusters = { %s = { secrets = … } }` to the provider; where the secrets were moved to the resource, "+
+			"apply that first", finding.Quote(name.ValueString())))
+}
+
 // KubeconfigOf is the kubeconfig of a cluster in the provider's configuration: unknown while that is, null for none.
 func (m *ProviderData) KubeconfigOf(name types.String) types.String {
 	if m == nil || m.Clusters.Unknown || name.IsUnknown() {
@@ -138,17 +179,23 @@ func (m *ProviderData) KubeconfigOf(name types.String) types.String {
 }
 
 func (m *ProviderData) noSecrets(name string, at finding.Path) finding.Finding {
-	has := "the provider has no `clusters`"
-	if _, ok := m.Clusters.By[name]; ok {
-		has = "what the provider has of it has none"
-	} else if names := slices.Sorted(maps.Keys(m.Clusters.By)); len(names) > 0 {
-		has = "`clusters` of the provider has " + strings.Join(names, ", ")
-	}
-
 	return finding.Invalid(at, "secrets", fmt.Sprintf("found none for cluster %s: none are given here, and %s",
-		finding.Quote(name), has),
+		finding.Quote(name), m.providerHas(name)),
 		"allowed are secrets here, which are stored in state, or in the provider block, which are stored nowhere",
 		fmt.Sprintf("give secrets here, or `clusters = { %s = { secrets = … } }` to the provider", finding.Quote(name)))
+}
+
+// providerHas says what the configuration of the provider has instead of the secrets of a cluster.
+func (m *ProviderData) providerHas(name string) string {
+	if _, ok := m.Clusters.By[name]; ok {
+		return "what the provider has of it has none"
+	}
+
+	if names := slices.Sorted(maps.Keys(m.Clusters.By)); len(names) > 0 {
+		return "`clusters` of the provider has " + strings.Join(names, ", ")
+	}
+
+	return "the provider has no `clusters`"
 }
 
 func otherSecrets(name string, at finding.Path) finding.Finding {
