@@ -35,12 +35,18 @@ type Mismatch struct {
 	State   MachineState
 	// Names are those of all machines that answer so; of SameHardware only.
 	Names []string
+	// Is is the name of the machine that answers; of OtherHardware only, and empty where it is none of the cluster.
+	Is string
 }
 
 // String says what is wrong with the answer.
 func (m Mismatch) String() string {
 	switch m.Kind {
 	case OtherHardware:
+		if m.Is != "" {
+			return fmt.Sprintf("%s is %s", m.Machine.Address, m.Is)
+		}
+
 		return fmt.Sprintf("answers as another machine: UUID %s, expected %s", m.State.UUID, m.Machine.UUID)
 	case OtherRole:
 		return fmt.Sprintf("answers as a %s, expected a %s", m.State.Role, m.Machine.Role)
@@ -68,7 +74,7 @@ func Mismatches(want Spec, have Snapshot) []Mismatch {
 		case s.Access == Foreign:
 			found = append(found, Mismatch{Kind: OtherCluster, Machine: m, State: s})
 		case m.isOther(s):
-			found = append(found, Mismatch{Kind: OtherHardware, Machine: m, State: s})
+			found = append(found, Mismatch{Kind: OtherHardware, Machine: m, State: s, Is: want.nameOf(s.UUID)})
 		case m.hasOtherRole(s):
 			found = append(found, Mismatch{Kind: OtherRole, Machine: m, State: s})
 		}
@@ -79,6 +85,23 @@ func Mismatches(want Spec, have Snapshot) []Mismatch {
 	}
 
 	return found
+}
+
+// nameOf is the machine that is known to have a UUID; empty for none, and where several have it.
+func (s Spec) nameOf(uuid string) string {
+	var names []string
+
+	for _, m := range s.all() {
+		if !m.Container && m.UUID != "" && m.MayReport(uuid) {
+			names = append(names, m.Name)
+		}
+	}
+
+	if len(names) != 1 {
+		return ""
+	}
+
+	return names[0]
 }
 
 // namesByUUID lists under which names each machine of the spec answers. Containers have the
@@ -162,8 +185,12 @@ func refuseMismatches(want Spec, have Snapshot, d *Decision) {
 				"Nothing was sent to it. Check the address and the secrets; a machine of another cluster has to be reset there "+
 					"first")
 		case OtherHardware:
-			d.refuse(m.Name, fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID,
-				m.UUID),
+			found := fmt.Sprintf("%s answers as another machine: its UUID is %s, expected %s", m.Address, s.UUID, m.UUID)
+			if mismatch.Is != "" {
+				found = mismatch.String()
+			}
+
+			d.refuse(m.Name, found,
 				"Nothing was sent to it. Correct the address, or the uuid when the hardware was exchanged on purpose")
 		case OtherRole:
 			d.refuse(m.Name, fmt.Sprintf("%s already runs as a %s, wanted is a %s", m.Address, s.Role, m.Role),

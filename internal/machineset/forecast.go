@@ -70,6 +70,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 	if !p.Unknown {
 		diags.Append(conflicts...) // hardware that is not known yet may resolve them
+		diags.Append(refuseTakenPlaces(p, prior, record, recorded)...)
 	}
 
 	diags.Append(refuseChanges(p, prior, recorded)...)

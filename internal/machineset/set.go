@@ -60,6 +60,8 @@ type Set struct {
 	Unmanaged *UnmanagedUpgrade
 	// Changes is how machines that run are changed.
 	Changes Changes
+	// LastLook is what state says of the last refresh or apply; nil where it does not.
+	LastLook *LastLook
 	// Preserves is true where the machines are left as they are when the resource is destroyed.
 	Preserves bool
 	// Restore is the snapshot that etcd is to begin with.

@@ -100,6 +100,7 @@ func validateMachines(p Set) finding.List {
 		diags.Append(p.validateEndpoint(name, machine, endpoints)...)
 		diags.Append(p.validatePlace(name, "maintenance_address", machine.WaitsAt, waiting)...)
 		diags.Append(p.validateAccess(name, machine)...)
+		diags.Append(p.validateEndpointElsewhere(name, machine)...)
 
 		if uuid := strings.ToLower(machine.UUID); uuid != "" {
 			if other, taken := uuids[uuid]; taken {
@@ -123,6 +124,26 @@ func (p Set) validateEndpoint(name string, m Machine, seen map[string]string) fi
 	}
 
 	return p.validatePlace(name, attribute, m.Endpoint, seen)
+}
+
+// validateEndpointElsewhere checks that a machine is not reached at the address of another one, where that is reached.
+func (p Set) validateEndpointElsewhere(name string, m Machine) finding.List {
+	reached, err := CanonicalEndpoint(m.Endpoint)
+	if m.Endpoint == "" || err != nil {
+		return nil
+	}
+
+	for _, other := range p.Names() {
+		o := p.Machines[other]
+
+		if own, err := CanonicalHost(o.Address); other != name && o.Endpoint == "" && !o.Through && err == nil && own == reached {
+			return finding.List{finding.Invalid(p.machinePath(name).AtName("talos_endpoint"), "machine",
+				fmt.Sprintf("found %s where %s is, %s", name, other, reached),
+				"allowed is each machine once", "remove one of them, or correct talos_endpoint")}
+		}
+	}
+
+	return nil
 }
 
 // validatePlace checks a place of one machine, and that no other has it.

@@ -277,6 +277,8 @@ func (r *machinesResource[M, P]) planOwners(
 	record, found := life.Recorded(ctx, prior)
 	recorded, _ := machineset.NewPriorState(record, p, prior)
 
+	found.Append(r.Owners.PlanHeld(p, r.object(life), p.Spec(recorded, machineset.Rendered{}).Machines,
+		machineset.AnsweredAt(p, prior, record, recorded))...)
 	found.Append(r.Owners.PlanMade(p, r.object(life), recorded.Added(p, prior))...)
 	found.Append(r.Owners.PlanWiped(prior, r.object(life), recorded.Removed)...)
 
@@ -448,6 +450,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
+	resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
 	resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
@@ -480,6 +483,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 
 	seen := func(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
+		diags.Append(recordLook(ctx, resp.Private, want, have)...)
 
 		return append(diags, keyholders.Record(ctx, resp.Private, want, have)...)
 	}
@@ -537,6 +541,7 @@ func (r *machinesResource[M, P]) Update(
 
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
 		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
+		resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
 		resp.Diagnostics.Append(tf.Diagnostics(keyholders.WarnOfPending(done.want, done.result.Snapshot))...)
 		resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
 

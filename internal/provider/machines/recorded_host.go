@@ -69,6 +69,7 @@ func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.D
 	var diags diag.Diagnostics
 
 	p.Holders, diags = keyholders.Recall(ctx, private)
+	diags.Append(p.recallLook(ctx, private)...)
 
 	if p.Host != nil {
 		uid := p.Host.Recorded.UID

@@ -25,6 +25,8 @@ type Owners struct {
 	claimed map[machineKey]string
 	// made and wiped are the objects that a plan makes of machines, and those whose machines it resets.
 	made, wiped map[machineKey]plannedObject
+	// held are the objects that list machines by their plans.
+	held heldMachines
 }
 
 // plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
@@ -35,6 +37,7 @@ type plannedObject struct{ name, owner string }
 func NewOwners() *Owners {
 	return &Owners{
 		claimed: map[machineKey]string{}, made: map[machineKey]plannedObject{}, wiped: map[machineKey]plannedObject{},
+		held: heldMachines{map[machineKey]holder{}, map[machineKey]holder{}},
 	}
 }
 

@@ -1,0 +1,130 @@
+package machineset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+)
+
+// LastLook is what the last refresh or apply found of who answers where. State has the addresses and UUIDs themselves
+// (Record), and keeps them also for a machine that did not answer.
+type LastLook struct {
+	// Unseen are the machines that did not answer as themselves, so that their recorded addresses may be out of date.
+	Unseen []string
+}
+
+// LookAt is what a snapshot found.
+func LookAt(want cluster.Spec, have cluster.Snapshot) LastLook {
+	look := LastLook{Unseen: []string{}}
+
+	for _, m := range want.Machines {
+		if have.Machines[m.Name].Access != cluster.Member {
+			look.Unseen = append(look.Unseen, m.Name)
+		}
+	}
+
+	return look
+}
+
+// lastAnswers tells which machine answered at an address as itself when machines were read last, by the name that it
+// has now. It knows only machines that stay.
+type lastAnswers struct {
+	byAddress, byUUID map[string]string
+}
+
+// lastAnswersOf is what state says of that; empty where state does not tell, as after the provider was killed.
+func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers {
+	out := lastAnswers{map[string]string{}, map[string]string{}}
+	if p.LastLook == nil || p.Host != nil || p.Unnamed {
+		return out
+	}
+
+	for name, state := range record.Machines {
+		now := recorded.nameNow(name)
+
+		_, stays := p.Machines[now]
+		if _, listed := prior.Machines[name]; !stays || !listed || state.Access != cluster.Member ||
+			slices.Contains(p.LastLook.Unseen, name) {
+			continue
+		}
+
+		address := record.Addresses[name]
+		if address == "" {
+			address = prior.Machines[name].Address
+		}
+
+		if host, err := CanonicalHost(address); err == nil {
+			out.byAddress[host] = now
+		}
+
+		if state.UUID != "" {
+			out.byUUID[strings.ToLower(state.UUID)] = now
+		}
+	}
+
+	return out
+}
+
+// nameNow is the name of a machine of the record now: another key, or the one under which it leaves.
+func (r PriorState) nameNow(name string) string {
+	for _, names := range []map[string]string{r.Renamed, r.Replaced} {
+		for now, before := range names {
+			if before == name {
+				return now
+			}
+		}
+	}
+
+	return name
+}
+
+// refuseTakenPlaces refuses a machine at the address, or with the UUID, of another machine that answered there when
+// machines were read last: the apply would find that one.
+func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding.List {
+	var diags finding.List
+
+	last := lastAnswersOf(p, prior, record, recorded)
+
+	for _, name := range slices.Sorted(maps.Keys(p.Machines)) {
+		m := p.Machines[name]
+
+		host, err := CanonicalHost(m.Address)
+		if other := last.byAddress[host]; err == nil && other != "" && other != name {
+			diags.Append(finding.Refused(p.AddressPath(name), "Address of another machine",
+				fmt.Sprintf("%s is %s, and machine %s has that address here", m.Address, other, name),
+				"Machines were read after "+other+" had answered there; nothing can be sent to "+name+" at it",
+				"Correct the address. Where machines changed their addresses, plan again with a refresh once they answer "+
+					"at the new ones. To give a machine another name, change its key"))
+
+			continue
+		}
+
+		if other := last.byUUID[strings.ToLower(m.UUID)]; m.UUID != "" && other != "" && other != name {
+			diags.Append(finding.Refused(p.machinePath(name).AtName("uuid"), "UUID of another machine",
+				fmt.Sprintf("%s is %s, and machine %s has that uuid here", m.UUID, other, name),
+				"Each machine is listed once", "Remove one of them, or correct the uuid"))
+		}
+	}
+
+	return diags
+}
+
+// AnsweredAt are the machines that stay and that answered as themselves when machines were read last, with the addresses
+// at which they did.
+func AnsweredAt(p, prior Set, record Record, recorded PriorState) []cluster.Machine {
+	var machines []cluster.Machine
+
+	answers := lastAnswersOf(p, prior, record, recorded).byAddress
+	for _, host := range slices.Sorted(maps.Keys(answers)) {
+		machines = append(machines, cluster.Machine{Name: answers[host], Address: host})
+	}
+
+	return machines
+}
+
+// AddressPath is the attribute with the address of a machine.
+func (p Set) AddressPath(name string) finding.Path { return p.machinePath(name).AtName("address") }

@@ -1,0 +1,95 @@
+package machineset
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// A plan refuses a machine at the place of another one that answered there when machines were read last, and says which
+// one it is. Names, spellings, and machines that did not answer as themselves are no reason.
+func TestRefuseTakenPlaces(t *testing.T) {
+	t.Parallel()
+
+	before := map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12", "batch/w-3": "fd00::13"}
+	swapped := map[string]string{"batch/w-1": "10.0.0.12", "batch/w-2": "10.0.0.11"}
+
+	for name, test := range map[string]struct {
+		edit   map[string]string
+		seen   map[string]string
+		unseen []string
+		noLook bool
+		says   []string
+	}{
+		"nothing":                    {},
+		"swapped":                    {edit: swapped, says: []string{"10.0.0.12 is batch/w-2", "10.0.0.11 is batch/w-1"}},
+		"swapped, and state is bare": {edit: swapped, noLook: true},
+		"swapped for good":           {edit: swapped, unseen: []string{"batch/w-1", "batch/w-2"}},
+		"one of them moved": {edit: swapped, unseen: []string{"batch/w-1"},
+			says: []string{"10.0.0.12 is batch/w-2"}},
+		"chained": {edit: map[string]string{"batch/w-1": "10.0.0.12", "batch/w-2": "10.0.0.99"},
+			says: []string{"10.0.0.12 is batch/w-2"}},
+		"another spelling": {edit: map[string]string{"batch/w-1": "FD00:0::0013", "batch/w-3": "10.0.0.98"},
+			says: []string{"FD00:0::0013 is batch/w-3"}},
+		"roles swapped": {edit: map[string]string{"cp-1": "10.0.0.11", "batch/w-1": "10.0.0.1"},
+			says: []string{"10.0.0.1 is cp-1", "10.0.0.11 is batch/w-1"}},
+		"address seen last": {edit: map[string]string{"batch/w-9": "10.0.0.77"},
+			seen: map[string]string{"batch/w-1": "10.0.0.77"}, says: []string{"10.0.0.77 is batch/w-1"}},
+		"listed twice by hardware": {edit: map[string]string{"batch/w-9": "10.0.0.99 " + strings.ToUpper(hardwareOf("batch/w-1"))},
+			says: []string{strings.ToUpper(hardwareOf("batch/w-1")) + " is batch/w-1"}},
+		"renamed": {edit: map[string]string{"batch/w-1": "", "batch/w-9": "10.0.0.11"}},
+		"renamed, and another in its place by hardware": {edit: map[string]string{
+			"batch/w-1": "", "batch/w-9": "10.0.0.99 " + hardwareOf("batch/w-1")}},
+		"renamed, and another one has its name": {edit: map[string]string{
+			"batch/w-1": "10.0.0.99 " + other, "batch/w-9": "10.0.0.11"}},
+		"exchanged":     {edit: map[string]string{"batch/w-1": "10.0.0.11 " + other}},
+		"moved":         {edit: map[string]string{"batch/w-1": "10.0.0.99"}},
+		"new":           {edit: map[string]string{"batch/w-9": "10.0.0.99"}},
+		"one less":      {edit: map[string]string{"batch/w-1": ""}},
+		"its successor": {edit: map[string]string{"batch/w-1": "", "batch/w-9": "10.0.0.11 " + other}},
+	} {
+		after := maps.Clone(before)
+		maps.Copy(after, test.edit)
+		maps.DeleteFunc(after, func(_, text string) bool { return text == "" })
+
+		prior, p := listing(before), listing(after)
+		record := recordOf(prior)
+		maps.Copy(record.Addresses, test.seen)
+
+		if !test.noLook {
+			p.LastLook = &LastLook{Unseen: test.unseen}
+		}
+
+		recorded, _ := NewPriorState(record, p, prior)
+		found := refuseTakenPlaces(p, prior, record, recorded)
+
+		if len(found) != len(test.says) {
+			t.Errorf("%s: %v, want %q", name, found, test.says)
+
+			continue
+		}
+
+		for i, says := range test.says {
+			if !strings.Contains(found[i].Detail, says) {
+				t.Errorf("%s: %q, want %q", name, found[i].Detail, says)
+			}
+		}
+	}
+}
+
+// A machine is reached where another one is, be it written as an address of one and an endpoint of the other.
+func TestValidate_endpointOfAnotherAddress(t *testing.T) {
+	t.Parallel()
+
+	for endpoint, want := range map[string]bool{"10.0.0.11:50000": true, "10.0.0.11:50001": false, "10.0.0.99:50000": false} {
+		p := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
+		m := p.Machines["batch/w-2"]
+		m.Endpoint = endpoint
+		p.Machines["batch/w-2"] = m
+
+		found := validateMachines(p)
+		if got := len(found.Errors()) > 0; got != want {
+			t.Errorf("%s: %v", endpoint, found)
+		}
+	}
+}
