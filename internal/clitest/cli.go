@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // CLI is a program that runs providers.
@@ -46,7 +48,7 @@ func All(tb testing.TB) []CLI {
 		clis = append(clis, CLI{Name: "terraform", Path: path})
 	}
 
-	if len(clis) == 0 || os.Getenv("TALOSOP_REQUIRE_ASSETS") != "" {
+	if len(clis) == 0 || testenv.AssetsRequired() {
 		Asset(tb, "tofu")
 	}
 
@@ -105,7 +107,7 @@ func Asset(tb testing.TB, name string) string {
 
 	const hint = "run `make testbed` and set TALOSOP_TEST_ASSETS to the output of `tools/testbed/build --dir`, or run " +
 		"`make test`"
-	if os.Getenv("TALOSOP_REQUIRE_ASSETS") != "" {
+	if testenv.AssetsRequired() {
 		tb.Fatalf("%s is missing: %s", name, hint)
 	}
 

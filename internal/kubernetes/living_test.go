@@ -25,6 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -62,7 +63,7 @@ func assets(t *testing.T) string {
 
 	folder := os.Getenv("TALOSOP_TEST_ASSETS")
 	if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); folder == "" || err != nil {
-		if os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+		if testenv.AssetsRequired() {
 			t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
 		}
 

@@ -135,7 +135,7 @@ func (w *writer) lost() []string {
 // remains.
 func TestScale_whileAClientWrites(t *testing.T) {
 	assets := os.Getenv("TALOSOP_TEST_ASSETS")
-	if assets == "" && os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+	if assets == "" && testenv.AssetsRequired() {
 		t.Fatal("TALOSOP_TEST_ASSETS must name a folder that has kube-apiserver and etcd")
 	}
 

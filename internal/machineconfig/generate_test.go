@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 var contracts = []string{"v1.10", "v1.11", "v1.12", "v1.13", "v1.14"}
@@ -100,7 +101,7 @@ func TestGenerate_asTalosctlDoes(t *testing.T) {
 	}
 }
 
-var update = os.Getenv("UPDATE_GOLDEN") != ""
+var update = testenv.UpdateGolden()
 
 // longSecret shortens certificates and keys, so that golden files can be read.
 var (

@@ -16,6 +16,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/talosop/terraform-provider-talosop/internal/environ"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -36,9 +37,12 @@ type Spans struct {
 // OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER says so. TRACEPARENT is the span that the runs are part of, as Terraform
 // takes it. It sends nothing yet.
 func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
-	if os.Getenv("OTEL_SDK_DISABLED") == "true" ||
-		firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
+	if firstOf("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
 		return nil, nil //nolint:nilnil // nobody asked for any
+	}
+
+	if disabled, err := sdkDisabled(); disabled || err != nil {
+		return nil, err
 	}
 
 	switch exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter {
@@ -70,6 +74,18 @@ func SpansFromEnvironment(ctx context.Context, version string) (*Spans, error) {
 		propagation.MapCarrier{"traceparent": os.Getenv("TRACEPARENT"), "tracestate": os.Getenv("TRACESTATE")})
 
 	return &Spans{provider: sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), parent: parent}, nil
+}
+
+// sdkDisabled reads the switch of the specification, to which an empty variable is one that is not set. Other values
+// than those of a switch are an error, so that no span leaves by mistake.
+func sdkDisabled() (bool, error) {
+	const name = "OTEL_SDK_DISABLED"
+
+	if os.Getenv(name) == "" {
+		return false, nil
+	}
+
+	return environ.Switch(name)
 }
 
 // clientFor is the client of a protocol; the specification's default is http/protobuf.

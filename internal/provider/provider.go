@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -10,10 +9,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/list"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/talosop/terraform-provider-talosop/internal/environ"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/addon"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -29,6 +30,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/operations"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -75,18 +77,25 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 				MarkdownDescription: "Refuse kubeconfigs, of addons and of host clusters, whose user runs a command (`exec`, " +
 					"`auth-provider`) or reads a file (`tokenFile`, `client-certificate`, `client-key`). For places where others " +
 					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
-					staticKubeconfigs + "=true` says the same, and no configuration takes that back.",
+					staticKubeconfigs + "=true` has the same effect; configuration cannot override it.",
 			},
 			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost()},
 	}
 }
 
-// staticKubeconfigs is the environment variable for whoever runs configurations that others write.
+// staticKubeconfigs is the environment variable that forces static_kubeconfigs, for machines that run configurations of
+// other people.
 const staticKubeconfigs = "TALOSOP_STATIC_KUBECONFIGS"
 
-// refusesCommands is whether kubeconfigs may neither run commands nor read files. While that is not known they may not.
-func (m providerModel) refusesCommands() bool {
-	return os.Getenv(staticKubeconfigs) == "true" || m.StaticKubeconfigs.IsUnknown() || m.StaticKubeconfigs.ValueBool()
+// refusesCommands is whether kubeconfigs may neither run commands nor read files. While that is not known, or cannot be
+// read from the environment, they may not.
+func (m providerModel) refusesCommands() (bool, diag.Diagnostics) {
+	forced, err := environ.Switch(staticKubeconfigs)
+	if err != nil {
+		return true, diag.Diagnostics{tf.Invalid(path.Empty(), "environment", err.Error(), "", "")}
+	}
+
+	return forced || m.StaticKubeconfigs.IsUnknown() || m.StaticKubeconfigs.ValueBool(), nil
 }
 
 // Configure hands out a machinery of this configuration: another one may be in use while
@@ -101,13 +110,15 @@ func (p *talosopProvider) Configure(
 	m := p.ProviderData.WithNewWalk()
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
-	m.StaticKubeconfigs = config.refusesCommands()
 	m.Dial, m.Gateway = config.dial(), config.gateway()
 	if m.Dial != nil {
 		m.Talos.Dial = m.Dial
 	}
 
 	var diagnostics diag.Diagnostics
+	m.StaticKubeconfigs, diagnostics = config.refusesCommands()
+	resp.Diagnostics.Append(diagnostics...)
+
 	m.Progress, diagnostics = p.follower(ctx, config)
 	resp.Diagnostics.Append(diagnostics...)
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // asset returns the path of a real program, or skips the test that needs it.
@@ -27,7 +28,7 @@ func asset(t *testing.T, name string) string {
 		}
 	}
 
-	if os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+	if testenv.AssetsRequired() {
 		t.Fatalf("%s is missing: TALOSOP_TEST_ASSETS must name a folder that has it", name)
 	}
 

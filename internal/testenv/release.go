@@ -6,16 +6,33 @@
 package testenv
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/environ"
 )
 
 // setting is the variable with which nothing is left out.
 const setting = "TALOSOP_TEST_EVERY_CALL"
 
 // Everything is whether this run leaves nothing out, as make test-all asks for.
-func Everything() bool { return os.Getenv(setting) != "" }
+func Everything() bool { return on(setting) }
+
+// AssetsRequired is whether a test fails, instead of skipping, that finds a program missing (make test).
+func AssetsRequired() bool { return on("TALOSOP_REQUIRE_ASSETS") }
+
+// UpdateGolden is whether tests write the files that they compare with.
+func UpdateGolden() bool { return on("UPDATE_GOLDEN") }
+
+// on is whether a variable switches something on; another value ends the test, which would check less than was asked.
+func on(variable string) bool {
+	on, err := environ.Switch(variable)
+	if err != nil {
+		panic(err)
+	}
+
+	return on
+}
 
 // BeforeRelease skips a test unless everything runs. heldBy are the tests that run on every change and fail when what
 // this one is about breaks; TestBeforeRelease_isHeldElsewhere looks for them.

@@ -11,6 +11,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 const (
@@ -71,7 +73,7 @@ func helmTemplate(t *testing.T, defaults, template string, documents []string, f
 
 	binary := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), "helm")
 	if _, err := os.Stat(binary); err != nil || os.Getenv("TALOSOP_TEST_ASSETS") == "" {
-		if os.Getenv("TALOSOP_REQUIRE_ASSETS") == "1" {
+		if testenv.AssetsRequired() {
 			t.Fatal("no helm in TALOSOP_TEST_ASSETS")
 		}
 

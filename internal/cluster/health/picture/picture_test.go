@@ -18,10 +18,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health/picture"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // update rewrites the golden files; look at them, the images in light and dark, before keeping them.
-var update = os.Getenv("UPDATE_GOLDEN") != ""
+var update = testenv.UpdateGolden()
 
 // began is when everything in the tests did.
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

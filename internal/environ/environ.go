@@ -1,0 +1,25 @@
+// Package environ reads the environment variables that switch something on or off.
+package environ
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Switch is whether a variable switches something on, in the words of [strconv.ParseBool]. Unset it is off. Any other
+// value is an error, an empty one too: ignoring it would leave off what its author wants on.
+func Switch(name string) (bool, error) {
+	value, set := os.LookupEnv(name)
+	if !set {
+		return false, nil
+	}
+
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("the environment variable %s is %q; allowed are true, false, 1 and 0; correct it, or unset it",
+			name, value)
+	}
+
+	return on, nil
+}

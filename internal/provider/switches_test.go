@@ -1,0 +1,78 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
+)
+
+// execKubeconfig is a kubeconfig whose user runs a command, and the file that the command makes.
+func execKubeconfig(t *testing.T) (kubeconfig, ran string) {
+	t.Helper()
+
+	ran = filepath.Join(t.TempDir(), "ran")
+
+	return `apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: one, user: me}}]
+clusters: [{name: one, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: touch,
+  args: ["` + ran + `"]}}}]
+`, ran
+}
+
+// Every way to write "on" keeps a plan from running the command of a kubeconfig, whatever the provider block says.
+func TestStaticKubeconfigs_inTheEnvironment(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "simple-1.0.0.tgz")
+	must(t, os.WriteFile(archive, kubetest.Simple.Package("1.0.0"), 0o600))
+
+	for value, runs := range map[string]bool{"1": false, "t": false, "TRUE": false, "true": false, "0": true, "false": true} {
+		t.Run(value, func(t *testing.T) {
+			t.Setenv(staticKubeconfigs, value)
+
+			kubeconfig, ran := execKubeconfig(t)
+			addon := drive(t, addonResourceType, configuration{"static_kubeconfigs": false})
+			planned := addon.plan(t, configuration{"kubeconfig": configuration{"content": kubeconfig}, "name": "simple",
+				"namespace": "early", "chart": archive})
+
+			_, err := os.Stat(ran)
+			if (err == nil) != runs {
+				t.Errorf("the plan ran the command: %v, want %v: %s", err == nil, runs, show(planned.diagnostics))
+			}
+
+			if refused := strings.Contains(show(planned.diagnostics), "static_kubeconfigs of the provider forbids"); refused == runs {
+				t.Errorf("the plan says %s", show(planned.diagnostics))
+			}
+		})
+	}
+}
+
+// A value that is neither on nor off is an error before anything is planned.
+func TestStaticKubeconfigs_unreadableInTheEnvironment(t *testing.T) {
+	for _, value := range []string{"", "yes", "on", "2", "true "} {
+		t.Run(value, func(t *testing.T) {
+			t.Setenv(staticKubeconfigs, value)
+
+			server, err := providerserver.NewProtocol6WithError(New("test")())()
+			must(t, err)
+
+			config := dynamic(t, valueOf(t, schemas(t).Provider.ValueType(), configuration{}))
+
+			resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: config})
+			must(t, err)
+
+			said := show(resp.Diagnostics)
+			if len(resp.Diagnostics) != 1 || resp.Diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
+				!strings.Contains(said, staticKubeconfigs) || !strings.Contains(said, "allowed are true, false, 1 and 0") {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
