@@ -9,6 +9,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 const (
@@ -92,22 +94,31 @@ func (t retrying) bounded(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	response.Body = endingBody{response.Body, func() { cancel(nil) }}
+	body := io.Reader(response.Body)
+	if response.Uncompressed {
+		body = expansion.NewBudget(largestAnswer).Reader(body)
+	}
+
+	response.Body = endingBody{body, response.Body, func() { cancel(nil) }}
 
 	return response, nil
 }
 
 // endingBody frees what a request holds once its answer is read.
 type endingBody struct {
-	io.ReadCloser
+	io.Reader
+	io.Closer
 	end func()
 }
+
+// largestAnswer in bytes is what is read of one answer that came compressed.
+const largestAnswer = 256 << 20
 
 // Close implements io.Closer.
 func (b endingBody) Close() error {
 	defer b.end()
 
-	return b.ReadCloser.Close()
+	return b.Closer.Close()
 }
 
 // worthRepeating says whether a request may go better the next time, and does no harm when it does.

@@ -10,6 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // documents is a configuration being put together: what the machinery library understands, and the
@@ -141,6 +143,10 @@ func parseDocument(text string) (node *yaml.Node, err error) {
 			node, err = nil, fmt.Errorf("the YAML library cannot parse it: %v", p)
 		}
 	}()
+
+	if err := expansion.CheckYAML([]byte(text)); err != nil {
+		return nil, err
+	}
 
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {

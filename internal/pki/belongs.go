@@ -12,6 +12,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // UnknownRoles lists which roles Talos does not know, and all those that it does.
@@ -61,6 +63,10 @@ func OnlyKubeconfigOf(file []byte, authorities ...string) bool {
 		} `yaml:"users"`
 	}
 
+	if expansion.CheckYAML(file) != nil {
+		return false
+	}
+
 	if err := yaml.Unmarshal(file, &parsed); err != nil || len(parsed.Clusters) == 0 || len(parsed.Users) == 0 {
 		return false
 	}
@@ -98,6 +104,10 @@ func OnlyTalosconfigOf(file []byte, authorities ...string) bool {
 			Crt  string         `yaml:"crt"`
 			Auth map[string]any `yaml:"auth"`
 		} `yaml:"contexts"`
+	}
+
+	if expansion.CheckYAML(file) != nil {
+		return false
 	}
 
 	if err := yaml.Unmarshal(file, &parsed); err != nil || len(parsed.Contexts) == 0 {

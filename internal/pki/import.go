@@ -13,6 +13,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // ErrNotControlPlane says that a machine configuration does not hold the secrets of its cluster, because it
@@ -205,6 +207,10 @@ func encryptionKeys(document *yaml.Node, into *secrets.Bundle) error {
 // secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and
 // those of documentSecrets.
 func secretDocuments(config []byte) (main *yaml.Node, documents map[string]*yaml.Node, err error) {
+	if err := expansion.CheckYAML(config); err != nil {
+		return nil, nil, err
+	}
+
 	decoder := yaml.NewDecoder(bytes.NewReader(config))
 	documents = map[string]*yaml.Node{}
 

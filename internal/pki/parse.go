@@ -12,6 +12,8 @@ import (
 	talosx509 "github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // ErrInvalidBundle is wrapped by every error that says a secrets bundle is incomplete or broken.
@@ -22,6 +24,10 @@ var ErrInvalidBundle = errors.New("invalid secrets bundle")
 // reported at once, by the names used in the file and without their values. An expired authority is
 // accepted, since the cluster it belongs to must still be removable; see Authorities.
 func Parse(data []byte) (*Bundle, error) {
+	if err := expansion.CheckYAML(data); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidBundle, err)
+	}
+
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return nil, fmt.Errorf("%w: not YAML: %w", ErrInvalidBundle, err)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -271,6 +272,10 @@ func (s machineSection) role() cluster.Role {
 // machineSectionOf finds the machine section in a configuration of any number of documents, with what has a document of
 // its own in its stead (KubeNodeConfig, since Talos 1.14). The error never quotes the configuration.
 func machineSectionOf(configuration []byte) (machineSection, error) {
+	if err := expansion.CheckYAML(configuration); err != nil {
+		return machineSection{}, fmt.Errorf("the configuration of the machine: %w", err)
+	}
+
 	decoder := yaml.NewDecoder(bytes.NewReader(configuration))
 
 	var (

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -27,6 +28,10 @@ const (
 
 // ParseJob reads the manifest of a job.
 func ParseJob(manifest string) (map[string]any, error) {
+	if err := expansion.CheckYAML([]byte(manifest)); err != nil {
+		return nil, err
+	}
+
 	var object map[string]any
 	if err := yaml.UnmarshalStrict([]byte(manifest), &object); err != nil {
 		return nil, err

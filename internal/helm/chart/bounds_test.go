@@ -142,7 +142,7 @@ func archived(t *testing.T, files map[string][]byte) []byte {
 func TestPackage_unpackedSize(t *testing.T) {
 	s := serve(t)
 	many := map[string]int{}
-	for n := range mostFiles + 1 {
+	for n := range int(mostFiles) + 1 {
 		many["files/"+strconv.Itoa(n)] = 0
 	}
 	few := map[string]int{}

@@ -23,7 +23,7 @@ const (
 // other folders as they are now. It is what helm dependency update does, with two differences: what is
 // there already in a version that will do is not fetched again, and nothing is written anywhere.
 func (s *Store) complete(
-	ctx context.Context, from Source, read *helmchart.Chart, files []*loader.BufferedFile,
+	ctx context.Context, from Source, read *helmchart.Chart, files []*loader.BufferedFile, left *room,
 ) (*helmchart.Chart, []*loader.BufferedFile, error) {
 	declared := read.Metadata.Dependencies
 	if len(declared) == 0 {
@@ -43,7 +43,7 @@ func (s *Store) complete(
 		if slices.ContainsFunc(values(have), func(c *helmchart.Chart) bool { return meets(c.Metadata, one) }) {
 			continue
 		}
-		added, sub, err := s.dependency(ctx, from, one)
+		added, sub, err := s.dependency(ctx, from, one, left)
 		if err != nil {
 			return nil, nil, fmt.Errorf("dependency %s of %s: %w", one.Name, from.Chart, err)
 		}
@@ -124,13 +124,13 @@ func replaced(have *helmchart.Metadata, declared []*helmchart.Dependency) bool {
 
 // dependency brings one dependency, as files below charts.
 func (s *Store) dependency(
-	ctx context.Context, from Source, one *helmchart.Dependency,
+	ctx context.Context, from Source, one *helmchart.Dependency, left *room,
 ) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if one.Repository == "" {
 		return nil, nil, newError("it names no repository and is not in charts/ in the version "+one.Version, nil, ErrDamaged)
 	}
 	if folder, ok := strings.CutPrefix(one.Repository, fileScheme); ok {
-		return fromSibling(from, one, folder)
+		return fromSibling(from, one, folder, left)
 	}
 	source := from.elsewhere()
 	source.Chart, source.Repository, source.Version = one.Name, one.Repository, one.Version
@@ -139,7 +139,7 @@ func (s *Store) dependency(
 	if err != nil {
 		return nil, nil, from.notPassedOn(err)
 	}
-	sub, err := loadArchive(got.from, got.archive)
+	sub, err := loadArchive(got.from, got.archive, left)
 	if errors.Is(err, ErrTooLarge) {
 		return nil, nil, err
 	}
@@ -155,12 +155,12 @@ func (s *Store) dependency(
 
 // fromSibling takes a dependency from another folder; a relative one is as seen from the chart.
 func fromSibling(
-	from Source, one *helmchart.Dependency, folder string,
+	from Source, one *helmchart.Dependency, folder string, left *room,
 ) ([]*loader.BufferedFile, *helmchart.Chart, error) {
 	if !filepath.IsAbs(folder) {
 		folder = filepath.Join(from.Chart, filepath.FromSlash(folder))
 	}
-	sub, files, err := readFolder(folder)
+	sub, files, err := readFolder(folder, left)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,15 +42,18 @@ func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, newError("there is no file "+name, nil, errGone)
 		}
-		if err == nil && info.Size() > s.packageLimit {
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, newError(name+" is no regular file", nil, ErrNoChart)
+		}
+		if err != nil {
+			return nil, newError("the file cannot be read", err, ErrNoChart)
+		}
+		body, err := readAtMost(name, s.packageLimit)
+		if err != nil {
+			return nil, newError("the file cannot be read", err, ErrNoChart)
+		}
+		if int64(len(body)) > s.packageLimit {
 			return nil, tooLarge(name, s.packageLimit)
-		}
-		if err != nil {
-			return nil, newError("the file cannot be read", err, ErrNoChart)
-		}
-		body, err := os.ReadFile(name) //nolint:gosec // the path is the user's
-		if err != nil {
-			return nil, newError("the file cannot be read", err, ErrNoChart)
 		}
 		return body, nil
 	}
@@ -76,12 +79,13 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 		return nil, newError(from.Chart+" is a folder: only packages have provenance files that can be verified", nil,
 			ErrDamaged)
 	}
-	read, files, err := readFolder(from.Chart)
+	left := newRoom()
+	read, files, err := readFolder(from.Chart, left)
 	if err != nil {
 		return nil, err
 	}
 	if from.UpdateDependencies {
-		read, files, err = s.complete(ctx, from, read, files)
+		read, files, err = s.complete(ctx, from, read, files, left)
 		if err != nil {
 			return nil, err
 		}
@@ -102,18 +106,20 @@ func (s *Store) folder(ctx context.Context, from Source) (*Package, error) {
 }
 
 // readFolder reads the files that helm would take, after .helmignore.
-func readFolder(name string) (*helmchart.Chart, []*loader.BufferedFile, error) {
-	// Helm's loader takes a folder that is not there for an empty one.
+func readFolder(name string, left *room) (*helmchart.Chart, []*loader.BufferedFile, error) {
 	if _, err := os.Stat(name); err != nil {
 		return nil, nil, newError("there is no folder "+name, err, ErrNoChart)
 	}
-	read, err := loader.LoadDir(name)
+	files, err := left.folder(name)
 	if err != nil {
+		if err := damaged(name, err); errors.Is(err, ErrTooLarge) {
+			return nil, nil, err
+		}
 		return nil, nil, newError(name+" is no chart that helm can read", err, ErrDamaged)
 	}
-	files := make([]*loader.BufferedFile, 0, len(read.Raw))
-	for _, file := range read.Raw {
-		files = append(files, &loader.BufferedFile{Name: file.Name, Data: file.Data})
+	read, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, nil, newError(name+" is no chart that helm can read", err, ErrDamaged)
 	}
 	return read, files, nil
 }

@@ -13,6 +13,8 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/repo"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // catalog is what is kept of an index: Bitnami's has 20 MB, most of it descriptions.
@@ -27,6 +29,9 @@ type indexed struct{ number, url, digest string }
 // readIndex reads an index as helm does, and keeps what a choice needs. Helm's reading takes twenty times
 // the size of an index in YAML, so it gets the charts one after the other.
 func readIndex(ctx context.Context, body []byte) (read *catalog, err error) {
+	if err := expansion.CheckYAML(body); err != nil {
+		return nil, damaged("the index", err)
+	}
 	folder, err := os.MkdirTemp("", "talosop-index-")
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ type download struct {
 
 // open makes sure that the chart can be installed and is the one that was expected.
 func (p download) open(from Source) (*Package, error) {
-	read, err := loadArchive(p.from, p.archive)
+	read, err := loadArchive(p.from, p.archive, newRoom())
 	if errors.Is(err, ErrTooLarge) {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ const (
 	// largestIndex and largestPackage are beyond any real one.
 	largestIndex, largestPackage int64 = 64 << 20, 64 << 20
 	// mostFiles and largestUnpacked are of a package with all packages within it; mostTagPages are those of a registry.
-	mostFiles             = 20_000
+	mostFiles       int64 = 20_000
 	largestUnpacked int64 = 100 << 20
 	mostTagPages          = 200
 	// keptIndexes and keptFiles are the bytes of memory that a process gives to them, about.

@@ -19,6 +19,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // moves are kinds that went to another group, and whose objects went with them.
@@ -79,6 +81,10 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 
 // splitRemoved takes the objects of removed kinds out of a manifest.
 func (c *client) splitRemoved(manifest []byte) (present []byte, removed []*unstructured.Unstructured, err error) {
+	if err := expansion.CheckYAML(manifest); err != nil {
+		return nil, nil, fmt.Errorf("read the manifest: %w", err)
+	}
+
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 
 	sort := func(o *unstructured.Unstructured) error {

@@ -106,7 +106,7 @@ func Open(ctx context.Context, api *kubernetes.Client, o Options) (*Session, err
 		return nil, fmt.Errorf("prepare the Kubernetes API: %w", err)
 	}
 
-	secrets := driver.NewSecrets(recorder.CoreV1().Secrets(s.o.Namespace))
+	secrets := driver.NewSecrets(boundedRecords{recorder.CoreV1().Secrets(s.o.Namespace)})
 	secrets.Log = func(format string, args ...any) { s.log(format, withoutSecrets(args)...) }
 	s.records = &records{Secrets: secrets, s: s}
 

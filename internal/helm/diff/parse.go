@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // Parse reads the objects of a manifest that Helm rendered, in their order. Documents without content are
@@ -71,6 +73,10 @@ func sourceOf(document []byte) (string, []byte) {
 
 // decode reads a document with integers as int64, as everything does that works with objects of any kind.
 func decode(document []byte) (map[string]any, error) {
+	if err := expansion.CheckYAML(document); err != nil {
+		return nil, err
+	}
+
 	encoded, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // Error is such as "patch 2: has to name its object …".
@@ -92,6 +94,10 @@ func compileOne(patch Patch) (compiled, error) {
 
 // split reads the documents of a patch as JSON, as the API server would: an unquoted yes is true.
 func split(text string) ([][]byte, error) {
+	if err := expansion.CheckYAML([]byte(text)); err != nil {
+		return nil, err
+	}
+
 	reader := yamlreader.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 
 	var documents [][]byte

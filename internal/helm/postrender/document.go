@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 )
 
@@ -57,6 +58,10 @@ func splitLines(rendered string) []string {
 }
 
 func readDocument(text string) (*document, error) {
+	if err := expansion.CheckYAML([]byte(text)); err != nil {
+		return nil, err
+	}
+
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
 		return nil, err

@@ -3,13 +3,11 @@ package release
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +20,8 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -234,7 +234,7 @@ func decodeRecord(secret *unstructured.Unstructured) (*record, error) {
 	}
 
 	if bytes.HasPrefix(content, []byte{0x1f, 0x8b, 0x08}) {
-		if content, err = unzip(content); err != nil {
+		if content, err = expansion.Gunzip(content, client.LargestRecord); err != nil {
 			return nil, err
 		}
 	}
@@ -250,20 +250,6 @@ func decodeRecord(secret *unstructured.Unstructured) (*record, error) {
 	}
 
 	return read, nil
-}
-
-func unzip(content []byte) ([]byte, error) {
-	zipped, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-
-	content, err = io.ReadAll(zipped)
-	if err != nil {
-		return nil, err
-	}
-
-	return content, zipped.Close()
 }
 
 // changed is the newest of the times in a record: hooks can take longer than everything else, and

@@ -11,12 +11,18 @@ import (
 
 	nodes "go.yaml.in/yaml/v4"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // parseDocument reads one YAML mapping. What a text means is decided by the parser that Helm has
 // (YAML 1.1); the nodes of another one tell what that one passes over in silence: keys that are there
 // twice, and further documents.
 func parseDocument(text string) (map[string]any, error) {
+	if err := expansion.CheckYAML([]byte(text)); err != nil {
+		return nil, &Error{Reason: "aliases that multiply the document: write out what they stand for"}
+	}
+
 	if err := checkShape(text); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/imager/imageropts"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
@@ -86,6 +87,10 @@ func Parse(content string) (parsed Schematic, err error) {
 			parsed, err = Schematic{}, fmt.Errorf("%w: the YAML library cannot read it", ErrInvalid)
 		}
 	}()
+
+	if err := expansion.CheckYAML([]byte(content)); err != nil {
+		return Schematic{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(content)))
 	decoder.KnownFields(true)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 const (
@@ -374,7 +376,7 @@ func (s *Server) exchange(
 		return response, nil, nil
 	}
 
-	answer, err = io.ReadAll(&noticed{response.Body, moved})
+	answer, err = io.ReadAll(expansion.NewBudget(largestAnswer).Reader(&noticed{response.Body, moved}))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return nil, nil, fmt.Errorf("read the answer: %w", whyEnded(ctx, err))
 	}
@@ -383,6 +385,10 @@ func (s *Server) exchange(
 
 	return response, answer, nil
 }
+
+// largestAnswer in bytes is what is read of one answer, decompressed: some ten thousand pods. net/http decompresses what
+// comes as gzip, a thousand times its size.
+const largestAnswer = 256 << 20
 
 // noticed tells when something was read.
 type noticed struct {

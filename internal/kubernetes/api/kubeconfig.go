@@ -20,6 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clienttransport "k8s.io/client-go/transport"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -130,6 +131,10 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 
 	if len(strings.TrimSpace(string(content))) == 0 {
 		return nil, errors.New("it is empty")
+	}
+
+	if err := expansion.CheckYAML(content); err != nil {
+		return nil, err
 	}
 
 	file, err := clientcmd.Load(content)

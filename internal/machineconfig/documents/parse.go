@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/textkeys"
 )
@@ -24,6 +25,10 @@ func Parse(config string) (parsed map[string]any, err error) {
 			parsed, err = nil, wrong("text that the YAML library cannot read", "check indentation and quoting")
 		}
 	}()
+
+	if expansion.CheckYAML([]byte(config)) != nil {
+		return nil, wrong("YAML whose aliases expand to far more than the text", "write out what the aliases stand for")
+	}
 
 	decoder := yaml.NewDecoder(strings.NewReader(config))
 	parsed = map[string]any{}

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
@@ -23,7 +24,7 @@ func Minor(config []byte) string {
 
 	// The main document has it with every contract, and comes first (machinery 1.14, v1alpha1.EtcdConfig).
 	first, _, _ := bytes.Cut(config, []byte("\n---\n"))
-	if !bytes.Contains(first, []byte("etcd")) || yaml.Unmarshal(first, &main) != nil {
+	if !bytes.Contains(first, []byte("etcd")) || expansion.CheckYAML(first) != nil || yaml.Unmarshal(first, &main) != nil {
 		return ""
 	}
 

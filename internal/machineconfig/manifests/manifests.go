@@ -16,6 +16,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
 // Source is a part of a configuration that Talos makes bootstrap manifests of.
@@ -176,6 +178,10 @@ func WithoutSecrets(address string) string {
 // objectsOf names the objects of a manifest, as far as it can be read.
 func objectsOf(manifest string) []string {
 	var names []string
+
+	if expansion.CheckYAML([]byte(manifest)) != nil {
+		return nil
+	}
 
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/meta"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
@@ -77,7 +78,7 @@ func parse(setting string, values, beside map[string]string) (map[uint8]string, 
 
 		if key == meta.MetalNetworkPlatformConfig {
 			var config map[string]any
-			if yaml.Unmarshal([]byte(values[name]), &config) != nil || len(config) == 0 {
+			if expansion.CheckYAML([]byte(values[name])) != nil || yaml.Unmarshal([]byte(values[name]), &config) != nil || len(config) == 0 {
 				add(name, "a value that is not a network configuration", "YAML with addresses, links, routes and so on",
 					"see the META network configuration of Talos for metal")
 			}

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -56,7 +57,7 @@ func operatorState(content []byte) ([]byte, error) {
 		StringData map[string]string `yaml:"stringData"`
 	}
 
-	if yaml.Unmarshal(content, &secret) != nil || secret.Kind != "Secret" {
+	if expansion.CheckYAML(content) != nil || yaml.Unmarshal(content, &secret) != nil || secret.Kind != "Secret" {
 		return nil, errNoState
 	}
 
