@@ -101,8 +101,9 @@ type Retained struct {
 
 // Retain removes the snapshots that a retention lets go. The
 // one with the key current stays in any case: that just taken, or that a state has; empty for
-// none. Only what the cluster has recorded, and is as it was recorded, counts and goes: whoever may put objects into
-// the store, and delete none, would have real ones deleted with names that are newer.
+// none. Only what the cluster has recorded, and is as it was recorded, counts: whoever may put objects into
+// the store, and delete none, would have real ones deleted with names that are newer. The one with the key current
+// counts without a record, and not with one that it differs from.
 func (a Archive) Retain(ctx context.Context, r Retention, current string, now time.Time) (Retained, error) {
 	objects, err := a.objects(ctx)
 	if err != nil {
@@ -161,13 +162,12 @@ func (a Archive) counted(
 	return counted, others, nil
 }
 
-// expired are those that go. Those that stay instead are compared with their records, where the store knows the sums of
-// objects: others are the keys of those that somebody replaced.
+// expired are those that go. Those that stay instead are compared with their records: others are the keys of those that
+// are not as they were recorded. A folder reads its files for that, which costs less than a good snapshot.
 func (a Archive) expired(
 	ctx context.Context, r Retention, counted []Entry, current string, now time.Time,
 ) (expired, others []string, err error) {
-	_, summing := a.Store.(store.Summing)
-	confirmed := map[string]bool{current: true}
+	confirmed := map[string]bool{}
 
 	for {
 		var (
@@ -182,12 +182,12 @@ func (a Archive) expired(
 		}
 
 		expired = r.expired(left, current, now)
-		if len(expired) == 0 || !summing {
+		if len(expired) == 0 {
 			return expired, others, nil
 		}
 
 		for _, e := range counted {
-			if !confirmed[e.Key] && !slices.Contains(others, e.Key) && !slices.Contains(expired, e.Key) {
+			if e.Record != nil && !confirmed[e.Key] && !slices.Contains(others, e.Key) && !slices.Contains(expired, e.Key) {
 				look, confirmed[e.Key] = append(look, e), true
 			}
 		}

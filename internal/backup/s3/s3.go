@@ -19,19 +19,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
-var (
-	_ store.Store   = (*Store)(nil)
-	_ store.Summing = (*Store)(nil)
-)
+var _ store.Store = (*Store)(nil)
 
 // Store keeps each object as one of a bucket.
 type Store struct {
 	client *s3.Client
 	config Config
 }
-
-// KnowsSums implements store.Summing.
-func (*Store) KnowsSums() {}
 
 // Region that requests are made for; empty when neither Config nor the environment has one, and
 // then none can be made.

@@ -54,9 +54,6 @@ type Object struct {
 // the end.
 type Range struct{ Offset, Length int64 }
 
-// Summing is a store whose Head tells a checksum without reading the object.
-type Summing interface{ KnowsSums() }
-
 // Store keeps objects. Keys are paths with slashes, without a leading one and without dot
 // segments. All methods may be called side by side.
 type Store interface {
