@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
 
 // forPeople is what the name of the file with the lines for people ends with, beside the one for programs.
@@ -74,13 +74,7 @@ func CheckFile(path string) error {
 		return fmt.Errorf("%s is no folder", filepath.Dir(path))
 	}
 
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a folder", path)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-
-	return nil
+	return errors.Join(safefile.CheckAppend(path), safefile.CheckAppend(path+forPeople))
 }
 
 // add writes a line to both files, for their owner alone: reasons may name what only the owner should know.
@@ -97,7 +91,7 @@ func (f *File) add(line Line) error {
 }
 
 func appendTo(path, line string) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := safefile.Append(path)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (p *talosopProvider) follower(ctx context.Context, config providerModel) (p
 		if err := progress.CheckFile(file); err != nil {
 			diagnostics.Append(tf.Invalid(path.Root("progress_file"), "progress_file",
 				"found "+finding.Quote(file)+", which cannot be written to: "+err.Error(),
-				"allowed is a file in a folder that exists", "make the folder, or name another file"))
+				"allowed is a file in a folder that exists, and no link", "make the folder, or name another file"))
 		}
 	}
 

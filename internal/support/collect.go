@@ -14,8 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -139,7 +139,7 @@ func (c *collection) run(ctx context.Context) error {
 	}
 
 	for name, redacted := range configurations {
-		if err := c.archive.write(path.Join(name, "machineconfig.yaml"), []byte(redacted)); err != nil {
+		if err := c.write(name, "machineconfig.yaml", name, []byte(redacted)); err != nil {
 			return err
 		}
 	}
@@ -156,11 +156,23 @@ func (c *collection) run(ctx context.Context) error {
 		return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.What, b.What))
 	})
 
-	if c.archive.files == 0 {
+	if len(c.archive.names) == 0 {
 		return fmt.Errorf("%w: %s", ErrNothing, lines(c.missing, "; "))
 	}
 
-	return c.archive.write("README.txt", []byte(c.about()))
+	return c.archive.write(".", "README.txt", []byte(c.about()))
+}
+
+// write adds a file to the bundle. One whose name it cannot have is missing in it.
+func (c *collection) write(folder, name, from string, content []byte) error {
+	err := c.archive.write(folder, name, content)
+	if errors.Is(err, errName) {
+		c.miss(Missing{from, strconv.Quote(name), err})
+
+		return nil
+	}
+
+	return err
 }
 
 // each calls a function for every machine, some of them at a time and each within its time.
@@ -227,7 +239,7 @@ func (c *collection) fromKubernetes(ctx context.Context) error {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := c.archive.write(path.Join("kubernetesResources", name), files[name]); err != nil {
+		if err := c.write("kubernetesResources", name, "Kubernetes", files[name]); err != nil {
 			return err
 		}
 	}
@@ -240,7 +252,7 @@ func (c *collection) fromMachines(ctx context.Context) error {
 		var unwritten error
 
 		missing, err := m.SupportFiles(ctx, func(file string, content []byte) error {
-			unwritten = c.archive.write(path.Join(name, file), content)
+			unwritten = c.write(name, file, name, content)
 
 			return unwritten
 		})

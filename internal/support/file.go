@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
 
 // ErrExists is that there is something at the path of a bundle already.
@@ -37,42 +38,55 @@ func Vacant(_ context.Context, path string, overwrite bool) error {
 type archive struct {
 	redactor redactor
 
-	mu    sync.Mutex
-	file  *os.File
-	zip   *zip.Writer
-	made  time.Time
-	files int
+	mu   sync.Mutex
+	file *safefile.Pending
+	zip  *zip.Writer
+	made time.Time
+	// names are those of the files in it.
+	names map[string]bool
 }
 
 // create begins a bundle beside the path that it will have, for its owner alone.
 func create(_ context.Context, path string) (*archive, error) {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder: %w", err)
-	}
-
-	// Temporary files are made for their owner alone (os.CreateTemp).
-	file, err := os.CreateTemp(folder, ".talosop-partial-*")
+	file, err := safefile.Create(path)
 	if err != nil {
 		return nil, err
 	}
 
-	return &archive{file: file, zip: zip.NewWriter(file), made: time.Now()}, nil
+	return &archive{file: file, zip: zip.NewWriter(file), made: time.Now(), names: map[string]bool{}}, nil
 }
 
-// write adds a file without the secrets of its content.
-func (a *archive) write(name string, content []byte) error {
+// errName is that a file cannot have its name in a bundle.
+var errName = errors.New("it is left out")
+
+// write adds a file without the secrets of its content. folder is ours, and name may be that of a machine or an object
+// of Kubernetes, which could lead anywhere where the bundle is unpacked: such a name is errName.
+func (a *archive) write(folder, name string, content []byte) error {
+	name, err := safefile.Name(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errName, err)
+	}
+
+	whole, err := safefile.Name(folder + "/" + name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errName, err)
+	}
+
 	content = a.redactor.redact(content)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	into, err := a.zip.CreateHeader(&zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate, Modified: a.made})
+	if a.names[whole] {
+		return fmt.Errorf("%w: there is a file %q already", errName, whole)
+	}
+
+	into, err := a.zip.CreateHeader(&zip.FileHeader{Name: whole, Method: zip.Deflate, Modified: a.made})
 	if err != nil {
 		return err
 	}
 
-	a.files++
+	a.names[whole] = true
 	_, err = into.Write(content)
 
 	return err
@@ -80,7 +94,7 @@ func (a *archive) write(name string, content []byte) error {
 
 // commit gives the file its name.
 func (a *archive) commit(ctx context.Context, path string, overwrite bool) error {
-	if err := errors.Join(a.zip.Close(), a.file.Sync(), a.file.Close()); err != nil {
+	if err := a.zip.Close(); err != nil {
 		return err
 	}
 
@@ -89,31 +103,22 @@ func (a *archive) commit(ctx context.Context, path string, overwrite bool) error
 	}
 
 	if overwrite {
-		return os.Rename(a.file.Name(), path)
+		_, err := a.file.Replace()
+
+		return err
 	}
 
-	// A link fails where a rename would replace.
-	if err := os.Link(a.file.Name(), path); errors.Is(err, fs.ErrExist) {
+	if err := a.file.Place(); errors.Is(err, fs.ErrExist) {
 		return ErrExists
 	} else if err == nil {
 		return nil
 	}
 
 	// A file system without hard links.
-	return os.Rename(a.file.Name(), path)
+	_, err := a.file.Replace()
+
+	return err
 }
 
 // discard removes what is left beside the bundle.
-func (a *archive) discard(context.Context) error {
-	closed := a.file.Close()
-	if errors.Is(closed, os.ErrClosed) {
-		closed = nil
-	}
-
-	removed := os.Remove(a.file.Name())
-	if errors.Is(removed, fs.ErrNotExist) {
-		removed = nil
-	}
-
-	return errors.Join(closed, removed)
-}
+func (a *archive) discard(context.Context) error { return a.file.Discard() }

@@ -13,17 +13,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
-
-// partial is how names of files begin that are still written; the name they will have and a
-// number follow.
-const partial = ".talosop-partial-"
 
 var _ store.Store = Store{}
 
@@ -41,27 +37,21 @@ func (s Store) Put(ctx context.Context, key string, body io.Reader) (object stor
 		return store.Object{}, err
 	}
 
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return store.Object{}, fmt.Errorf("make the folder for backups: %w", err)
-	}
-
-	// Temporary files are made for their owner alone (os.CreateTemp).
-	file, err := os.CreateTemp(filepath.Dir(to), partial+filepath.Base(to)+"-*")
+	file, err := safefile.Create(to)
 	if err != nil {
 		return store.Object{}, fmt.Errorf("make a file for the backup: %w", err)
 	}
 
-	defer func() { err = errors.Join(err, removed(file.Name())) }()
+	defer func() { err = errors.Join(err, file.Discard()) }()
 
 	sum := sha256.New()
 
 	size, err := io.Copy(io.MultiWriter(file, sum), &bounded{ctx: ctx, from: body})
-	if err = errors.Join(err, synced(file, err)); err != nil {
+	if err != nil {
 		return store.Object{}, fmt.Errorf("write %s: %w", key, err)
 	}
 
-	// A link fails where a rename would replace.
-	if err := os.Link(file.Name(), to); errors.Is(err, fs.ErrExist) {
+	if err := file.Place(); errors.Is(err, fs.ErrExist) {
 		return store.Object{}, fmt.Errorf("name %s: %w: %w", key, store.ErrExists, err)
 	} else if err != nil {
 		return store.Object{}, fmt.Errorf("name %s: %w", key, err)
@@ -86,12 +76,7 @@ func (s Store) confirmed(ctx context.Context, key string, size int64, sum string
 		return store.Object{}, fmt.Errorf("%w: %s has %d bytes of %d", store.ErrDiffers, key, object.Size, size)
 	}
 
-	path, err := s.path(key)
-	if err != nil {
-		return store.Object{}, err
-	}
-
-	return object, syncedFolder(filepath.Dir(path))
+	return object, nil
 }
 
 // Head reads the whole file to know its sum, which is its SHA-256.
@@ -156,7 +141,7 @@ func (s Store) List(ctx context.Context, prefix string) ([]store.Object, error) 
 	var objects []store.Object
 
 	err := s.walk(ctx, prefix, func(key string, info fs.FileInfo) error {
-		if strings.HasPrefix(key, prefix) && !strings.HasPrefix(info.Name(), partial) {
+		if strings.HasPrefix(key, prefix) && !strings.HasPrefix(info.Name(), safefile.Partial) {
 			objects = append(objects, store.Object{Key: key, Size: info.Size(), Modified: info.ModTime()})
 		}
 
@@ -204,7 +189,7 @@ func (s Store) Sweep(ctx context.Context, prefix string, meant func(key string, 
 func unfinished(name string) (key string, ok bool) {
 	folder, base := path.Split(name)
 
-	rest, ok := strings.CutPrefix(base, partial)
+	rest, ok := strings.CutPrefix(base, safefile.Partial)
 	if end := strings.LastIndex(rest, "-"); end >= 0 {
 		rest = rest[:end]
 	}
@@ -283,30 +268,6 @@ func opened(path string) (*os.File, error) {
 	}
 
 	return file, err
-}
-
-// synced closes a file whose content is on the disk, unless it was not written to the end.
-func synced(file *os.File, written error) error {
-	if written != nil {
-		return file.Close()
-	}
-
-	return errors.Join(file.Sync(), file.Close())
-}
-
-// syncedFolder makes a new name last over a loss of power. Windows does not flush a folder that
-// was opened to be read (FlushFileBuffers wants a handle for writing); NTFS logs its names.
-func syncedFolder(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // removed takes a file away, also after the run was interrupted.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/safefile"
 )
 
 // place is where a file of credentials is.
@@ -66,34 +66,18 @@ func (p place) write(ctx context.Context, content []byte) (mode fs.FileMode, err
 		return 0, err
 	}
 
-	folder := filepath.Dir(p.path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return 0, fmt.Errorf("make the folder: %w", err)
-	}
-
-	// Temporary files are made for their owner alone.
-	file, err := os.CreateTemp(folder, ".talosop-partial-*")
+	file, err := safefile.Create(p.path)
 	if err != nil {
 		return 0, err
 	}
 
-	defer func() {
-		if left := os.Remove(file.Name()); !errors.Is(left, fs.ErrNotExist) {
-			err = errors.Join(err, left)
-		}
-	}()
+	defer func() { err = errors.Join(err, file.Discard()) }()
 
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if _, err := file.Write(content); err != nil {
 		return 0, err
 	}
 
-	info, err := os.Lstat(file.Name())
-	if err != nil {
-		return 0, err
-	}
-
-	return info.Mode().Perm(), os.Rename(file.Name(), p.path)
+	return file.Replace()
 }
 
 // remove deletes the file with the credentials of a fingerprint, unless something else has taken its place: another
