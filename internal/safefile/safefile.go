@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"unicode"
 )
 
@@ -27,6 +28,9 @@ type Pending struct {
 	*os.File
 
 	path string
+	// finished is that the content is on the disk, in a file of this mode.
+	finished bool
+	mode     fs.FileMode
 }
 
 // Create begins a file. It makes the folder where it is missing, and both for their owner alone.
@@ -63,7 +67,8 @@ func (p *Pending) Replace() (fs.FileMode, error) {
 	return mode, syncFolder(filepath.Dir(p.path))
 }
 
-// Place gives the file its name where nothing is. Otherwise it is fs.ErrExist. The file system must have hard links.
+// Place gives the file its name where nothing is. Otherwise it is fs.ErrExist. The file system must have hard links;
+// after an error Replace may be called.
 func (p *Pending) Place() error {
 	if _, err := p.finish(); err != nil {
 		return err
@@ -79,12 +84,18 @@ func (p *Pending) Place() error {
 
 // finish closes the file once its content is on the disk, and returns its mode.
 func (p *Pending) finish() (fs.FileMode, error) {
+	if p.finished {
+		return p.mode, nil
+	}
+
 	info, err := p.Stat()
 	if err = errors.Join(err, p.Sync(), p.Close()); err != nil {
 		return 0, err
 	}
 
-	return info.Mode().Perm(), nil
+	p.finished, p.mode = true, info.Mode().Perm()
+
+	return p.mode, nil
 }
 
 // Discard removes what is left beside the name. It may be called again.
@@ -189,16 +200,24 @@ func Name(given string) (string, error) {
 }
 
 // syncFolder makes a new name last over a loss of power. Windows does not flush a folder that was opened to be read
-// (FlushFileBuffers wants a handle for writing); NTFS logs its names.
+// (FlushFileBuffers wants a handle for writing); NTFS logs its names. Other file systems that cannot do it, and folders
+// that may be written and not read, say so in their errors.
 func syncFolder(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
 
-	folder, err := os.Open(name) //nolint:gosec // the path is the user's
-	if err != nil {
+	folder, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 
-	return errors.Join(folder.Sync(), folder.Close())
+	err = folder.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+
+	return errors.Join(err, folder.Close())
 }

@@ -84,6 +84,30 @@ func TestPending_followsNoLinks(t *testing.T) {
 	}
 }
 
+// What could not be placed can still replace: some file systems have no hard links.
+func TestPending_replacesAfterPlace(t *testing.T) {
+	t.Parallel()
+
+	name := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(name, []byte("old"), 0o600))
+
+	p, err := safefile.Create(name)
+	must(t, err)
+
+	defer func() { must(t, p.Discard()) }()
+
+	_, err = p.WriteString("new")
+	must(t, err)
+
+	if err := p.Place(); !errors.Is(err, fs.ErrExist) || read(t, name) != "old" {
+		t.Errorf("placed: %v, %q", err, read(t, name))
+	}
+
+	if mode, err := p.Replace(); err != nil || mode != 0o600 || read(t, name) != "new" {
+		t.Errorf("replaced: %v, %v, %q", mode, err, read(t, name))
+	}
+}
+
 func TestPending_appearsWhole(t *testing.T) {
 	t.Parallel()
 
