@@ -32,6 +32,10 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 		return held
 	}
 
+	if held := holdRemoval(want, have, p); !held.Done() {
+		return held
+	}
+
 	ends := Ends(want, have, p)
 
 	if removed := want.removed(ControlPlane); want.Protected && len(removed) > 0 &&

@@ -38,8 +38,16 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 			return "etcd member " + s.Member + " works"
 		}
 
+		if reason := staysForReplacement(want, have, p); reason != "" {
+			return reason
+		}
+
 		return q.Without(s.Member)
 	case LeaveEtcd:
+		if reason := staysForReplacement(want, have, p); reason != "" {
+			return reason
+		}
+
 		return staysInEtcd(want, have, m, s.Member)
 	case UpgradeComponent:
 		if m.Role == Worker {

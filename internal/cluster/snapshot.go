@@ -29,6 +29,8 @@ type Snapshot struct {
 	Founder string
 	// Elsewhere is what other runs of this process do to the Kubernetes of the cluster.
 	Elsewhere Elsewhere
+	// Rejoining are the control planes that other runs of this process replace.
+	Rejoining []Rejoining
 
 	// nodes are the places of the nodes by their names, in copies that a plan works with.
 	nodes map[string]int

@@ -16,6 +16,9 @@ type Spec struct {
 	Endpoint string
 	// Protected is true where the end of the cluster with a machine that is removed is refused.
 	Protected bool
+	// Replaced is true where Removed is created again after this run: the cluster does not end with it, unless it is the
+	// only control plane that is known.
+	Replaced bool
 	// Owner is the id of the resource, with which it marks the nodes of its machines; empty
 	// where nothing is marked, as in a plan.
 	Owner string
@@ -311,6 +314,9 @@ type Policy struct {
 	// DeleteTimeout is how long a container that was deleted may take until nothing is left
 	// of it. After that it counts as dead, like above.
 	DeleteTimeout time.Duration
+	// RejoinTimeout is how long a control plane waits before it leaves etcd for another one that was taken out to be
+	// replaced, and whose create has not begun.
+	RejoinTimeout time.Duration
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
@@ -359,7 +365,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
 		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
-		OthersGrace: 30 * time.Second,
-		Drain:       DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
+		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute,
+		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

@@ -101,6 +101,27 @@ func Protected(object, id, operation string) Finding {
 	)}
 }
 
+// What a plan does to objects whose machines it resets.
+const (
+	OperationDestroy = "destroyed"
+	OperationReplace = "replaced"
+)
+
+// ProtectedEnd is the error about the end of a cluster, with the last control plane that a plan resets, where
+// deletion_protection of one of them forbids it.
+func ProtectedEnd(object, operation, protected string) Finding {
+	next := "To give the cluster up, set deletion_protection = false on all of them and apply, then plan the removal again"
+	if operation == OperationReplace {
+		next = "Replace them one at a time, each in an apply of its own. Or set deletion_protection = false on all of them and " +
+			"apply: then one apply replaces them, each one after the one before has joined again"
+	}
+
+	return Finding{Error, Root("deletion_protection"), "Deletion protection is on", Sentences(
+		fmt.Sprintf("%s would be %s together with all other control planes of its cluster, and deletion_protection of %s is true",
+			object, operation, protected),
+		"Nothing was changed", next)}
+}
+
 // Locked is the error about an operation on a resource of which machines are locked; none where none is.
 func Locked(object, id, operation string, machines []string) List {
 	if len(machines) == 0 {

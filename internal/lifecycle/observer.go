@@ -97,6 +97,11 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 
 	have := o.snapshot()
 	have.Founder = o.founder()
+
+	if o.runner.Rejoining != nil {
+		have.Rejoining = o.runner.Rejoining()
+	}
+
 	o.manifestsOf(&have)
 
 	if o.reads {

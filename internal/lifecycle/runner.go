@@ -38,6 +38,8 @@ type Runner struct {
 	Founding Founding
 	// Peers are the other runs of the process on the cluster; nil where nothing is known of them.
 	Peers Peers
+	// Rejoining names the control planes that other runs of this process replace; nil where there is one run at a time.
+	Rejoining func() []cluster.Rejoining
 	// Restoration is what a cluster.Restore restores; nil where none is wanted.
 	Restoration Restoration
 	// Claimed reports whether another resource of this process has taken a machine over, by its
@@ -110,7 +112,10 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 	going := want
 	going.Machines, going.Removed = nil, want.Machines
 
-	if want.OwnsControlPlane() && r.othersLive(ctx, going) {
+	// Others may be on their way back: a cluster with control planes of other resources does not end with a replacement.
+	shared := want.Replaced && len(want.OtherControlPlanes) > 0
+
+	if want.OwnsControlPlane() && (shared || r.othersLive(ctx, going)) {
 		r.Policy.KeepNodes = false
 
 		return r.Remove(ctx, going)

@@ -14,14 +14,27 @@ import (
 // RefuseDestroy refuses to destroy a resource of a kind that is protected, or has machines that are locked, unless its
 // machines are another's by now.
 func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
+	return p.refuseRemoval(kind, id, "destroyed", record)
+}
+
+// RefuseReplace is RefuseDestroy for a change that replaces the resource, such as that of its mode.
+func (p Set) RefuseReplace(kind, id string, record Record) finding.List {
+	found := p.refuseRemoval(kind, id, "replaced, and its machines reset", record)
+	if loss := p.Removal(record, cluster.DefaultPolicy()); found.HasError() && loss != "" && !p.Preserves {
+		found[0].Detail += " What it would do: " + loss
+	}
+
+	return found
+}
+
+func (p Set) refuseRemoval(kind, id, operation string, record Record) finding.List {
 	switch {
 	case record.LeftToOthers():
 		return nil
 	case !p.Protected || !p.Guarded():
-		return finding.Locked(kind, id, "destroyed", p.Locked())
+		return finding.Locked(kind, id, operation, p.Locked())
 	}
 
-	operation := "destroyed"
 	if p.Single != nil && p.OwnsControlPlane() {
 		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
 			"join in an apply before)"
@@ -78,7 +91,7 @@ func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
 	recorded := PriorStateOfDestroy(record, p)
 	want := p.Spec(recorded, Rendered{})
 
-	if others := p.beside(); p.Single != nil || len(others) > 0 {
+	if others := p.Beside(); p.Single != nil || len(others) > 0 {
 		want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, others
 		want.Protected = false // what is protected from its end was refused before
 

@@ -3,6 +3,7 @@ package machineset
 import (
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -67,4 +68,43 @@ func (p Set) defaultNetworks() (pods, services string) {
 	}
 
 	return machineconfig.DefaultPodCIDR, machineconfig.DefaultServiceCIDR
+}
+
+// AddressesBeside are the addresses of the control planes of other resources that a set knows; nil while they are not
+// known.
+func (p Set) AddressesBeside() []string {
+	var addresses []string
+
+	for _, m := range p.Beside() {
+		addresses = append(addresses, m.Address)
+	}
+
+	return addresses
+}
+
+// ToReplace is the set in a removal after which its machines are created again. others are the control planes of other
+// resources that the cluster has after it, nil while they are not known: one that leaves for good is not waited for.
+func (p Set) ToReplace(others []string) Set {
+	p.Replaced = true
+
+	stay := func(all []cluster.Machine) []cluster.Machine {
+		left := slices.DeleteFunc(slices.Clone(all), func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
+		if len(others) == 0 || len(left) != len(others) {
+			return all // their addresses are unknown, or change
+		}
+
+		return left
+	}
+
+	if p.Single == nil {
+		p.Others = stay(p.Others)
+
+		return p
+	}
+
+	single := *p.Single
+	single.Beside = stay(single.Beside)
+	p.Single = &single
+
+	return p
 }

@@ -62,6 +62,8 @@ type Set struct {
 	Changes Changes
 	// LastLook is what state says of the last refresh or apply; nil where it does not.
 	LastLook *LastLook
+	// Replaced is true in the removal of machines that are created again.
+	Replaced bool
 	// Preserves is true where the machines are left as they are when the resource is destroyed.
 	Preserves bool
 	// Restore is the snapshot that etcd is to begin with.

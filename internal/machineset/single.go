@@ -81,11 +81,11 @@ func (p Set) AskedBeforeEtcd(recorded PriorState) []cluster.Machine {
 		return nil
 	}
 
-	return p.beside()
+	return p.Beside()
 }
 
-// beside are the control planes of other resources that the handle lists, or that were seen last.
-func (p Set) beside() []cluster.Machine {
+// Beside are the control planes of other resources that the handle lists, or that were seen last.
+func (p Set) Beside() []cluster.Machine {
 	if p.Single != nil {
 		return p.Single.Beside
 	}

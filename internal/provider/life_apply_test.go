@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -143,6 +144,11 @@ func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode, parallelism int)
 	results, running, state := make(chan result), 0, map[*lifeNode]bool{} // in state: true once it succeeded
 	begun := map[*lifeNode]bool{}
 
+	// With a limit what destroys goes first, which is the order that a removal may wait in for ever.
+	if parallelism > 0 {
+		slices.SortStableFunc(nodes, func(x, y *lifeNode) int { return cmp.Compare(btoi(x.Creates), btoi(y.Creates)) })
+	}
+
 	for {
 		for _, n := range nodes {
 			if begun[n] || parallelism > 0 && running == parallelism || slices.ContainsFunc(n.After, func(o *lifeNode) bool { return !state[o] }) {
@@ -167,6 +173,14 @@ func (a *lifeApply) run(ctx context.Context, nodes []*lifeNode, parallelism int)
 	if waiting := len(nodes) - len(begun); waiting > 0 && !a.failed() && ctx.Err() == nil {
 		a.bug("%d changes depend on each other", waiting)
 	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+
+	return 0
 }
 
 // do is one node of the graph.

@@ -85,7 +85,7 @@ func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 
 	m := quickProviderData()
 	m.Interval = 30 * time.Millisecond
-	m.Policy.RegisterTimeout, m.Policy.ResetTimeout = 2*time.Second, 10*time.Second
+	m.Policy.RegisterTimeout, m.Policy.ResetTimeout, m.Policy.RejoinTimeout = 2*time.Second, 10*time.Second, 5*time.Second
 
 	server, err := providerserver.NewProtocol6WithError(quickProvider{&talosopProvider{version: "test", ProviderData: m}})()
 	must(t, err)
@@ -267,7 +267,7 @@ type lifePlan struct {
 	Diagnostics []*tfprotov6.Diagnostic
 	Bugs        []string
 	Refused     bool
-	// Parallelism is how many changes an apply makes at once; 0 for all.
+	// Parallelism is -parallelism of the apply; 0 is no limit.
 	Parallelism int
 }
 

@@ -364,7 +364,8 @@ func addressesIn(t *testing.T, kind string, value tftypes.Value) map[string]bool
 }
 
 // going are the machines that a plan may reset, by their addresses: those of objects that go, that are their owners,
-// and that nothing of the plan makes. ends reports whether it may end etcd: every member goes without protection.
+// and that nothing of the plan makes. ends reports whether it may end etcd: every member goes without protection, and
+// none of several is a resource of its own that is created again.
 func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 	going, made, unprotected := map[string]bool{}, map[string]bool{}, map[string]bool{}
 
@@ -404,7 +405,7 @@ func (w *lifeWorld) going(plan lifePlan) (going map[string]bool, ends bool) {
 			}
 
 			going[address] = true
-			unprotected[address] = !protected
+			unprotected[address] = !protected && !(c.Action == actReplace && c.Kind == "talosop_machine" && len(w.members) > 1)
 		}
 	}
 

@@ -377,9 +377,11 @@ func TestPlan_replacements(t *testing.T) {
 		"default DNS domain":      {with(baseControlPlane(), "cluster.local", "dns_domain"), false},
 		"certificate names":       {with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans"), false},
 	} {
-		prior := settledState(t, "talosop_control_plane", baseControlPlane())
+		// With protection the plan refuses it: TestPlan_modeIsProtected.
+		prior := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))
 
-		resp := planned(t, "talosop_control_plane", &prior, valueOf(t, typeOf(t, "talosop_control_plane"), test.config))
+		resp := planned(t, "talosop_control_plane", &prior,
+			valueOf(t, typeOf(t, "talosop_control_plane"), with(test.config, false, "deletion_protection")))
 		if told := show(resp.Diagnostics); refusedBy(resp.Diagnostics) || test.Replace != strings.Contains(told,
 			`Cluster "prod" goes, and its etcd with it`) || !test.Replace && told != "" {
 			t.Errorf("%s: %s", name, told)

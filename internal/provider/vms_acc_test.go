@@ -205,6 +205,8 @@ type changedVMs struct {
 	// says is in the plan, and ends are the VMs that are destroyed with what their machines were then.
 	says, ends string
 	members    int
+	// refused are the machines of a plan before, which replaces several control planes that cannot be replaced in turn.
+	refused map[string]string
 }
 
 // applyVMs makes the changes one after another: etcd is the same all the time, and each plan afterwards is empty.
@@ -217,6 +219,11 @@ func (s *site) applyVMs(
 	kept := map[string]string{"/kept": "value"}
 
 	for i, change := range changes {
+		if change.refused != nil {
+			w.Write("main.tf", config(change.refused))
+			says(t, fails(t, w, "plan"), "Control planes cannot be replaced in turn")
+		}
+
 		w.Write("main.tf", config(change.machines))
 
 		if i == 0 {
@@ -298,9 +305,13 @@ func TestAccVMs_underSingleMachines(t *testing.T) {
 		s.applyVMs(t, cli, s.singlyOnVMs, []changedVMs{
 			{name: "the create", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-3", "w-1": "w-1"}},
-			{name: "two control planes and a worker replaced", members: 3,
+			{name: "a control plane and a worker replaced", members: 3,
+				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-4", "cp-3": "cp-3", "w-1": "w-2"},
+				ends:     "cp-2 left, w-1 left"},
+			{name: "another control plane replaced", members: 3,
 				machines: map[string]string{"cp-1": "cp-1", "cp-2": "cp-4", "cp-3": "cp-5", "w-1": "w-2"},
-				ends:     "cp-2 left, cp-3 left, w-1 left"},
+				refused:  map[string]string{"cp-1": "cp-1", "cp-2": "cp-2", "cp-3": "cp-5", "w-1": "w-2"},
+				ends:     "cp-3 left"},
 			{name: "the shrink to one", machines: map[string]string{"cp-1": "cp-1"}, members: 1,
 				ends: "cp-4 left, cp-5 left, w-2 left"},
 		})

@@ -24,8 +24,12 @@ func takeOut(ctx context.Context, m *providerdata.ProviderData, p machineset.Set
 
 	want := s.want
 	want.Machines, want.Removed, want.OtherControlPlanes = nil, want.Machines, p.Single.Beside
+	want.Replaced = p.Replaced
 
 	result, err := s.runner.Remove(ctx, want)
+
+	s.replacement.Removed(err)
+
 	if err == nil {
 		m.Owners.Release(p.Owner)
 	}

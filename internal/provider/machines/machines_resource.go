@@ -120,6 +120,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 
 		if !resp.Diagnostics.HasError() {
 			resp.Diagnostics.Append(r.planDestroy(ctx, &state, req.Private, resp.Private)...)
+			resp.Diagnostics.Append(tf.PlannedDestroy(ctx, resp.Private)...)
 		}
 
 		return
@@ -139,20 +140,20 @@ func (r *machinesResource[M, P]) ModifyPlan(
 	change := editOf(P(&plan).life(), req.Config)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req.Config, tf.Replaces(ctx, req.Private))...)
+		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req)...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req, resp.Private)...)
 		resp.Diagnostics.Append(tf.ForgetLeft(ctx, resp.Private)...)
 		resp.Diagnostics.Append(r.RememberRemoval(ctx, resp.Private, P(&state).life().OwnerID,
-			r.removal(ctx, state))...)
+			r.removal(ctx, state, req.Private))...)
 	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(refuseLocked(ctx, P(&plan).MachineSet, P(&state).life(), req.Config))...)
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(tf.Diagnostics(r.RefuseReplace(ctx, req.Private, r.kind, P(&plan).life().ID))...)
+		resp.Diagnostics.Append(r.planReplaced(ctx, &plan, req.Private, resp.Private)...)
 	}
 
 	if !resp.Diagnostics.HasError() {
@@ -196,6 +197,8 @@ func (r *machinesResource[M, P]) planDestroy(
 	}
 
 	life := P(state).life()
+	r.ForgetRemoval(life.OwnerID)
+
 	record, found := recordedNow(ctx, r.ProviderData, life, p.Set)
 	found.Append(p.RefuseDestroy(r.kind, life.ID.ValueString(), record)...)
 	diags.Append(tf.StoreLeft(ctx, planned, record.LeftToOthersNames())...)
@@ -221,25 +224,6 @@ func (r *machinesResource[M, P]) planRemoval(
 	return append(p.WarnOfRemoval(record, cluster.DefaultPolicy()), r.planWiped(p, life, record)...)
 }
 
-// removal tells what a replacement would wipe.
-func (r *machinesResource[M, P]) removal(ctx context.Context, state M) func() string {
-	life := P(&state).life()
-
-	return func() string {
-		p, _ := P(&state).MachineSet(ctx)
-		life.own(&p)
-
-		record, found := life.Recorded(ctx, p.Set)
-		loss := p.Removal(record, cluster.DefaultPolicy())
-
-		if loss == "" || found.HasError() || life.OnDestroy.ValueString() == onDestroyPreserve {
-			return ""
-		}
-
-		return " What it would do: " + loss
-	}
-}
-
 // planWiped notes which machines a destroy resets, and refuses it where the same plan makes another object of them, or
 // where a protected cluster ends with this plan.
 func (r *machinesResource[M, P]) planWiped(
@@ -250,14 +234,9 @@ func (r *machinesResource[M, P]) planWiped(
 	}
 
 	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
-	found := r.Owners.PlanWiped(p, r.object(life), going)
 
-	if p.EndsWith(func(others []cluster.Machine) bool { return r.Owners.AllPlannedWiped(p, others) }) && p.Protected {
-		found.Append(finding.Protected(r.kind, life.ID.ValueString(),
-			"destroyed together with all other control planes of its cluster"))
-	}
-
-	return found
+	return append(r.Owners.PlanWiped(p, r.object(life), going),
+		r.Owners.PlanEnd(p, r.object(life), finding.OperationDestroy)...)
 }
 
 // object names a resource in messages about others.
@@ -280,18 +259,25 @@ func (r *machinesResource[M, P]) planOwners(
 	found.Append(r.Owners.PlanHeld(p, r.object(life), p.Spec(recorded, machineset.Rendered{}).Machines,
 		machineset.AnsweredAt(p, prior, record, recorded))...)
 	found.Append(r.Owners.PlanMade(p, r.object(life), recorded.Added(p, prior))...)
+	found.Append(r.Owners.PlanJoins(p, r.object(life), recorded.Added(p, prior))...)
 	found.Append(r.Owners.PlanWiped(prior, r.object(life), recorded.Removed)...)
 
 	return tf.Diagnostics(found)
 }
 
-// planCreate forecasts a create. replaces is true for that of a replacement, whose machines are often those that go.
+// planCreate forecasts a create. The machines of a replacement are often those that go.
 func (r *machinesResource[M, P]) planCreate(
-	ctx context.Context, plan *M, config M, given tfsdk.Config, replaces bool,
+	ctx context.Context, plan *M, config M, req resource.ModifyPlanRequest,
 ) diag.Diagnostics {
 	P(plan).align(config, nil)
 
 	p, diags := r.set(ctx, plan)
+	diags.Append(P(plan).derive(ctx)...)
+
+	replaces := tf.Replaces(ctx, req.Private)
+	if _, tainted, _ := r.Replaced(ctx, req.Private, r.kind, P(plan).life().ID, p.Set); tainted {
+		replaces = true
+	}
 
 	life := P(plan).life()
 	life.belongAsPlanned(p)
@@ -303,7 +289,6 @@ func (r *machinesResource[M, P]) planCreate(
 
 	if !replaces && !diags.HasError() {
 		diags.Append(tf.Diagnostics(p.RefuseEndpoint())...)
-		diags.Append(P(plan).derive(ctx)...)
 		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{ID: P(plan).life().ID})...)
 	}
 
@@ -312,15 +297,16 @@ func (r *machinesResource[M, P]) planCreate(
 	}
 
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f, given)...)
+		diags.Append(r.advise(ctx, p, f, req.Config)...)
 	}
 
 	return diags
 }
 
-// planUpdate forecasts an update.
+// planUpdate forecasts an update. It keeps in private what protects the machines, for the create leg of a replacement:
+// a provider that was killed has left no private state.
 func (r *machinesResource[M, P]) planUpdate(
-	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest,
+	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest, private tf.PrivateStore,
 ) diag.Diagnostics {
 	P(plan).align(config, &state)
 
@@ -329,12 +315,15 @@ func (r *machinesResource[M, P]) planUpdate(
 	prior, more := r.recordedSet(ctx, &state, req.Private)
 	moved := prior.secretless
 
-	diags.Append(more...)
+	diags.Append(append(more, P(&state).life().protect(ctx, private, prior.Set)...)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	p.NewSecrets = p.Sealed && r.SecretsPlanned()
 
-	if !diags.HasError() && p.Replaces(prior.Set) {
+	leaves := p.Replaces(prior.Set)
+	diags.Append(tf.PlannedUpdate(ctx, private, leaves)...)
+
+	if !diags.HasError() && leaves {
 		// The create leg is planned by a call of its own, which says what stands in its way.
 		f, _ := p.ForecastCreate(cluster.DefaultPolicy())
 		r.setForecast(plan, forecastCreate(p, f, true))
@@ -342,6 +331,7 @@ func (r *machinesResource[M, P]) planUpdate(
 		record, found := recordedNow(ctx, r.ProviderData, P(&state).life(), prior.Set)
 		found.Append(p.RefuseNewSecrets(prior.Set, record)...)
 		found.Append(p.refuseSecretlessReplacement(moved)...)
+		found.Append(prior.RefuseReplace(r.kind, P(&state).life().ID.ValueString(), record)...)
 		found.Append(r.planRemoval(prior.Set, P(&state).life(), record)...)
 
 		return append(diags, tf.Diagnostics(found)...)
@@ -497,6 +487,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 	resp.Diagnostics.Append(life.protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, host)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
+	r.RememberRead(life.OwnerID, r.removal(ctx, state, req.Private))
 }
 
 func (r *machinesResource[M, P]) Update(
@@ -592,6 +583,10 @@ func (r *machinesResource[M, P]) Delete(
 	}
 
 	left := tf.PlannedLeft(ctx, req.Private, &resp.Diagnostics)
+
+	if others, replaces := tf.DeletesToReplace(ctx, req.Private); replaces {
+		p.Set = p.ToReplace(others)
+	}
 
 	resp.Diagnostics.Append(tf.Diagnostics(
 		removeMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, r.kind, life, p.Set, left))...)

@@ -52,6 +52,7 @@ func openSession(
 		return nil, err
 	}
 
+	replacement := m.Replacements.Of(bundle, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
@@ -60,8 +61,8 @@ func openSession(
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
-		Founding: m.Founders.Of(bundle),
-		Peers:    m.Runs.Of(bundle),
+		Founding: m.Founders.Of(bundle), Rejoining: replacement.Others,
+		Peers: m.Runs.Of(bundle),
 	}
 
 	if !p.Changes.Window.IsZero() {
@@ -69,7 +70,13 @@ func openSession(
 	}
 
 	follow := m.Follow(ctx, p.Settings.Name, runName(p))
-	runner.Events = follow.Tell
+	runner.Events = func(e lifecycle.Event) {
+		if p.Replaced {
+			replacement.Begun(e)
+		}
+
+		follow.Tell(e)
+	}
 
 	if p.Changes.Snapshots != "" {
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
@@ -80,7 +87,7 @@ func openSession(
 	}
 
 	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
-		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, Close: c.Close}, nil
+		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, replacement: replacement, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The
@@ -163,7 +170,11 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		return s.hostNotEnsured(ctx, recorded, made, err)
 	}
 
+	s.replacement.Joins()
+
 	result, err := s.runner.Converge(ctx, s.want)
+
+	s.replacement.Joined(err)
 
 	return s.ended(ctx, recorded, result, err)
 }
@@ -197,7 +208,7 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	defer s.Close()
 
 	s.want.Machines = append(s.want.Machines, recorded.Left...)
-	s.want.OtherControlPlanes = p.Others
+	s.want.OtherControlPlanes, s.want.Replaced = p.Others, p.Replaced
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.TakesCluster()
@@ -211,6 +222,9 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 	var workers *workload.WorkersLeftError
 
 	result, err := s.runner.Teardown(ctx, s.want)
+
+	s.replacement.Removed(err)
+
 	if err == nil && len(result.Relinquished) == 0 {
 		workers, err = s.clearHost(ctx)
 	}
@@ -249,7 +263,9 @@ type session struct {
 	hostEnsured bool
 	// follow is told what the run does.
 	follow *progress.Follow
-	Close  func()
+	// replacement is what the runs of the process know of each other's replacements.
+	replacement providerdata.Replacement
+	Close       func()
 }
 
 // examination compares what machines have with what state says of them.

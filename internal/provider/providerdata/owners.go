@@ -27,6 +27,8 @@ type Owners struct {
 	made, wiped map[machineKey]plannedObject
 	// held are the objects that list machines by their plans.
 	held heldMachines
+	// ends are what plans do to the control planes of clusters, by the mark of the secrets.
+	ends map[string]*plannedEnd
 }
 
 // plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
@@ -38,6 +40,7 @@ func NewOwners() *Owners {
 	return &Owners{
 		claimed: map[machineKey]string{}, made: map[machineKey]plannedObject{}, wiped: map[machineKey]plannedObject{},
 		held: heldMachines{map[machineKey]holder{}, map[machineKey]holder{}},
+		ends: map[string]*plannedEnd{},
 	}
 }
 

@@ -55,6 +55,8 @@ type ProviderData struct {
 	Owners *Owners
 	// removals is what replacements of resources would wipe.
 	removals *plannedRemovals
+	// Replacements are the control planes that the process replaces.
+	Replacements *replacements
 	// Addons is what the addons of a process share.
 	Addons *Addons
 	// secrets is what the resources of a process tell each other about secrets.
@@ -76,7 +78,8 @@ func NewProviderData() *ProviderData {
 		KubernetesTimeout: 10 * time.Second,
 		PlanTimeout:       LookLimit,
 		Owners:            NewOwners(),
-		removals:          &plannedRemovals{by: map[string]func() string{}},
+		removals:          &plannedRemovals{by: map[string]Removal{}},
+		Replacements:      newReplacements(),
 		Addons:            newAddons(),
 		secrets:           newSecretsUse(),
 		origin:            newSecretsOrigin(),

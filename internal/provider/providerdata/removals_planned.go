@@ -2,43 +2,167 @@ package providerdata
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// plannedRemovals is what would become of the machines of resources that a process planned an update of, by the id of
-// their owner. Under -replace the CLIs ask for the plan of the update first and then for that of a create, which sees
-// no state. Of the latter they show errors, and no warnings. (Nor can it plan a value that tells: in the apply the CLIs
-// plan the create once more, with neither state nor private state, and expect the same.)
+// plannedRemovals is what would become of the machines of resources that a process read or planned an update of, by the
+// id of their owner. It is what the plan of a replacement goes by, which sees no state:
+//
+//   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
+//     create, with the private state of the first. Of the latter they show errors, and no warnings. (Nor can it plan a
+//     value that tells: in the apply the CLIs plan the create once more, with neither state nor private state, and expect
+//     the same.)
+//   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
+//
+// (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
 type plannedRemovals struct {
 	mu sync.Mutex
-	by map[string]func() string
+	by map[string]Removal
 }
 
-// RememberRemoval keeps what tells of the removal of the machines of an owner.
+// Removal is what a replacement of an object does to its machines.
+type Removal struct {
+	Kind, ID string
+	// Set is the machines as state has them, with what protects them.
+	Set func() machineset.Set
+	// Tell says what would become of them; empty when nothing would. Refuse refuses what they are protected from.
+	Tell   func() string
+	Refuse func() finding.List
+	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a protected
+	// cluster.
+	Plan func(next machineset.Set) finding.List
+	// read is true until the object is planned: only one that is tainted is read and never planned itself.
+	read bool
+}
+
+// RememberRead keeps what would become of the machines of an object that was read.
+func (m *ProviderData) RememberRead(owner types.String, removal Removal) {
+	removal.read = true
+	m.remember(owner, removal)
+}
+
+// RememberRemoval keeps what tells of the removal of the machines of an owner, and where the plan of a create finds it.
 func (m *ProviderData) RememberRemoval(
-	ctx context.Context, private tf.PrivateStore, owner types.String, tell func() string,
+	ctx context.Context, private tf.PrivateStore, owner types.String, removal Removal,
 ) diag.Diagnostics {
 	if m == nil {
 		return nil
 	}
 
-	m.removals.mu.Lock()
-	defer m.removals.mu.Unlock()
-
-	m.removals.by[owner.ValueString()] = tell
+	m.remember(owner, removal)
 
 	return tf.StoreOwner(ctx, private, owner)
 }
 
-// RefuseReplace refuses to plan the replacement of a protected resource, and tells what it would wipe.
+func (m *ProviderData) remember(owner types.String, removal Removal) {
+	if m == nil {
+		return
+	}
+
+	m.removals.mu.Lock()
+	defer m.removals.mu.Unlock()
+
+	m.removals.by[owner.ValueString()] = removal
+}
+
+// ForgetRemoval notes that an object is destroyed for good.
+func (m *ProviderData) ForgetRemoval(owner types.String) {
+	if m == nil {
+		return
+	}
+
+	m.removals.mu.Lock()
+	defer m.removals.mu.Unlock()
+
+	delete(m.removals.by, owner.ValueString())
+}
+
+// Replaced is the object that the plan of a create replaces; ok is false where it replaces none that is known. tainted
+// is true where it is only known by its machines.
+func (m *ProviderData) Replaced(
+	ctx context.Context, private tf.PrivateState, kind string, id types.String, p machineset.Set,
+) (removal Removal, tainted, ok bool) {
+	if m == nil {
+		return Removal{}, false, false
+	}
+
+	m.removals.mu.Lock()
+	defer m.removals.mu.Unlock()
+
+	if tf.Replaces(ctx, private) {
+		removal, ok = m.removals.by[tf.ReplacedOwner(ctx, private)]
+
+		return removal, false, ok
+	}
+
+	for _, owner := range slices.Sorted(maps.Keys(m.removals.by)) {
+		if removal := m.removals.by[owner]; removal.read && removal.Kind == kind && removal.isOf(id, p) {
+			return removal, true, true
+		}
+	}
+
+	return Removal{}, false, false
+}
+
+// isOf reports whether a new object is made of the machines of one in state: it has the same id in the same cluster, or
+// one of its addresses.
+func (r Removal) isOf(id types.String, p machineset.Set) bool {
+	now, before := clusterKey(p.Secrets), clusterKey(r.Set().Secrets)
+	if now != "" && before != "" && now != before {
+		return false
+	}
+
+	if now != "" && id.ValueString() == r.ID {
+		return true
+	}
+
+	for _, machine := range p.Machines {
+		for _, former := range r.Set().Machines {
+			if machine.Address != "" && machineset.SameAddress(machine.Address, former.Address) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// RefuseReplace refuses to plan the replacement of a protected resource by a set, and tells what it would wipe.
 func (m *ProviderData) RefuseReplace(
-	ctx context.Context, private tf.PrivateState, kind string, id types.String,
+	ctx context.Context, private tf.PrivateState, kind string, id types.String, next machineset.Set,
+) finding.List {
+	removal, tainted, known := m.Replaced(ctx, private, kind, id, next)
+	found := refuseRecorded(ctx, private, kind, id, removal)
+
+	if tainted {
+		found = removal.Refuse()
+	}
+
+	if known && !found.HasError() {
+		found.Append(removal.Plan(next)...)
+	}
+
+	if tainted && found.HasError() {
+		last := &found[len(found)-1]
+		last.Detail += " The resource is tainted: to keep it and its machines, run `terraform untaint` (or `tofu untaint`) with " +
+			"its address."
+	}
+
+	return found
+}
+
+// refuseRecorded refuses the replacement of an object that private state says is protected.
+func refuseRecorded(
+	ctx context.Context, private tf.PrivateState, kind string, id types.String, removal Removal,
 ) finding.List {
 	const replaced = "replaced, and its machines reset"
 
@@ -50,15 +174,8 @@ func (m *ProviderData) RefuseReplace(
 	}
 
 	refused := finding.Protected(kind, id.ValueString(), replaced)
-
-	if m != nil {
-		m.removals.mu.Lock()
-		tell := m.removals.by[tf.ReplacedOwner(ctx, private)]
-		m.removals.mu.Unlock()
-
-		if tell != nil {
-			refused.Detail += tell()
-		}
+	if removal.Tell != nil {
+		refused.Detail += removal.Tell()
 	}
 
 	return finding.List{refused}

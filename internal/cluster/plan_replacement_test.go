@@ -1,0 +1,156 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// replacedPlanes is a cluster of control planes cp-1 to cp-n that are resources of their own, as the removal of cp-1
+// sees it.
+func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
+	want := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Replaced: true,
+		OtherControlPlanes: []cluster.Machine{}}
+	have := cluster.Snapshot{Time: time.Unix(1000, 0), Machines: map[string]cluster.MachineState{}}
+	have.Kubernetes.Reachable, have.Kubernetes.Owners = true, map[string]string{}
+	have.Etcd.Known, have.Etcd.Views = true, map[string]cluster.EtcdView{}
+
+	for i := 1; i <= n; i++ {
+		name := fmt.Sprintf("cp-%d", i)
+		m := cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: fmt.Sprintf("10.0.0.%d", i)}
+
+		if i == 1 {
+			want.Removed = []cluster.Machine{m}
+		} else {
+			want.OtherControlPlanes = append(want.OtherControlPlanes, m)
+		}
+
+		have.Machines[name] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+			NodeName: name, MemberID: name, EtcdService: cluster.ServiceRunning, Since: time.Unix(0, 0)}
+		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: name, Name: name,
+			PeerURLs: []string{"https://" + m.Address + ":2380"}})
+		have.Etcd.Views[name] = cluster.EtcdView{Member: name, Leader: "cp-1"}
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{Name: name, Ready: true, ControlPlane: true})
+	}
+
+	return want, have
+}
+
+// leftEtcd takes a machine out of etcd, wiped for a while.
+func leftEtcd(have *cluster.Snapshot, name string, since time.Duration) {
+	have.Machines[name] = cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance,
+		Since: have.Time.Add(-since)}
+	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m cluster.EtcdMember) bool { return m.ID == name })
+	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == name })
+}
+
+// A control plane that is replaced leaves etcd beside all others, and waits for those that are on their way back. It
+// does not wait for ever: their creates may wait for it.
+func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
+	t.Parallel()
+
+	const soon, late = time.Minute, 20 * time.Minute
+
+	rejoining := func(r cluster.Rejoining) func(*cluster.Spec, *cluster.Snapshot) {
+		return func(_ *cluster.Spec, have *cluster.Snapshot) {
+			r.Name = "cp-9"
+			have.Rejoining = []cluster.Rejoining{r}
+		}
+	}
+	at := func(ago time.Duration) time.Time { return time.Unix(1000, 0).Add(-ago) }
+
+	for name, test := range map[string]struct {
+		planes int
+		given  func(*cluster.Spec, *cluster.Snapshot)
+		want   string
+	}{
+		"all others work":  {3, nil, "leaves"},
+		"the only one":     {1, nil, "ends"},
+		"another one left": {3, func(_ *cluster.Spec, s *cluster.Snapshot) { leftEtcd(s, "cp-2", soon) }, "waits"},
+		"it left long ago": {3, func(_ *cluster.Spec, s *cluster.Snapshot) { leftEtcd(s, "cp-2", late) }, "refused"},
+		"all others left":  {3, func(_ *cluster.Spec, s *cluster.Snapshot) { leftEtcd(s, "cp-2", soon); leftEtcd(s, "cp-3", soon) }, "waits"},
+		"the cluster shrank": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			leftEtcd(s, "cp-2", late)
+			w.OtherControlPlanes = w.OtherControlPlanes[1:]
+		}, "leaves"},
+		"an address is listed twice": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			s.Peers = map[string]cluster.MachineState{"cp-2": s.Machines["cp-2"], "cp-3": s.Machines["cp-3"]}
+			w.OtherControlPlanes = []cluster.Machine{{Name: "vip", Role: cluster.ControlPlane, Address: "10.0.0.100"}}
+		}, "leaves"},
+		"one that rejoins":      {3, rejoining(cluster.Rejoining{Since: at(soon)}), "waits"},
+		"nothing creates it":    {3, rejoining(cluster.Rejoining{Since: at(late)}), "refused"},
+		"its create takes long": {3, rejoining(cluster.Rejoining{Since: at(late), Joins: true}), "waits"},
+		"its create failed":     {3, rejoining(cluster.Rejoining{Since: at(soon), Joins: true, Failed: true}), "refused"},
+		"one that rejoins, on its way": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			leftEtcd(s, "cp-2", late)
+			rejoining(cluster.Rejoining{Since: at(late), Joins: true})(w, s)
+		}, "waits"},
+		"removed for good beside one that rejoins": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			w.Replaced = false
+			rejoining(cluster.Rejoining{Since: at(soon), Joins: true})(w, s)
+		}, "waits"},
+		"removed for good, the last one": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			w.Replaced = false
+			leftEtcd(s, "cp-2", soon)
+			leftEtcd(s, "cp-3", soon)
+		}, "ends"},
+		"no etcd answers": {3, func(_ *cluster.Spec, s *cluster.Snapshot) {
+			s.Etcd = cluster.EtcdState{}
+			s.Kubernetes = cluster.KubernetesState{Since: at(late)}
+			leftEtcd(s, "cp-2", soon)
+			leftEtcd(s, "cp-3", soon)
+		}, "waits"},
+		"it left etcd already": {3, func(_ *cluster.Spec, s *cluster.Snapshot) {
+			s.Etcd.Members = s.Etcd.Members[1:]
+			s.Machines["cp-1"] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, NodeName: "cp-1",
+				EtcdService: cluster.ServiceFinished}
+			leftEtcd(s, "cp-2", soon)
+		}, "resets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec, have := replacedPlanes(test.planes)
+			if test.given != nil {
+				test.given(&spec, &have)
+			}
+
+			d := cluster.PlanRemoval(spec, have, cluster.DefaultPolicy())
+			if diff := cmp.Diff(test.want, outcomeOf(d)); diff != "" {
+				t.Errorf("%s\n%s", diff, render(d))
+			}
+		})
+	}
+}
+
+// outcomeOf names what a removal decides.
+func outcomeOf(d cluster.Decision) string {
+	if len(d.Refusals) > 0 {
+		return "refused"
+	}
+
+	for _, step := range d.Steps {
+		switch s := step.(type) {
+		case cluster.LeaveEtcd:
+			return "leaves"
+		case cluster.Reset:
+			if s.Last {
+				return "ends"
+			}
+
+			return "resets"
+		}
+	}
+
+	if len(d.Holds) > 0 && strings.Contains(d.Holds[0].Reason, "stays in etcd until") && d.Yields {
+		return "waits"
+	}
+
+	return "else"
+}

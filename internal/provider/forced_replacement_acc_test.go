@@ -1,0 +1,164 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// forcedWay is a way in which a user has resources replaced that did not change.
+type forcedWay struct {
+	name string
+	// commands run before, and options are those of the plan and the apply.
+	commands [][]string
+	options  []string
+	// revision is that of the VMs under the machines.
+	revision string
+}
+
+// forcedWays are all of them.
+func forcedWays(addresses []string) []forcedWay {
+	option, taint := forcedWay{name: "-replace", revision: "1"}, forcedWay{name: "taint", revision: "1"}
+
+	for _, address := range addresses {
+		option.options = append(option.options, "-replace="+address)
+		taint.commands = append(taint.commands, []string{"taint", address})
+	}
+
+	return []forcedWay{option, taint, {name: "replace_triggered_by", revision: "2"}}
+}
+
+// triggeredHCL is a configuration whose machines are replaced with their VMs, here stand-ins.
+func triggeredHCL(hcl, kind, revision, protection string) string {
+	lifecycle := "deletion_protection = " + protection + "\n  lifecycle { replace_triggered_by = [terraform_data.vm] }\n"
+	before, resource, _ := strings.Cut(hcl, "resource \""+kind+"\"")
+
+	return before + "resource \"terraform_data\" \"vm\" {\n  input = \"" + revision + "\"\n}\n\nresource \"" + kind + "\"" +
+		strings.Replace(resource, "deletion_protection = false", lifecycle, 1)
+}
+
+// resetMachines are the names of the machines that were reset.
+func (s *site) resetMachines() []string {
+	var names []string
+
+	for _, call := range s.CallsTo("Reset") {
+		if call.Code == codes.OK {
+			names = append(names, call.Machine)
+		}
+	}
+
+	return slices.Sorted(slices.Values(names))
+}
+
+// A plan that replaces every control plane of a protected cluster is refused, however the replacement came about, and
+// no machine is reset. Without protection the apply replaces machines one at a time, and etcd keeps its data.
+func TestAccReplace_everyMachine(t *testing.T) {
+	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestReplace_ofEveryMachineOneAtATime",
+		"TestPlan_replaceOptionOfEveryMachine")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		const kind = "talosop_machine"
+
+		s := newSite(t, 3, 0)
+		kept := map[string]string{"/kept": "value"}
+		addresses := []string{machineAt("cp-1"), machineAt("cp-2"), machineAt("cp-3")}
+		config := func(revision, protection string) string {
+			return secretsProvider + triggeredHCL(s.oneByOneHCL(s.controlPlane), kind, revision, protection)
+		}
+
+		w := applied(t, cli, config("1", "true"))
+		must(t, s.controlPlane[0].PutEtcdKeys(t.Context(), kept))
+
+		for _, way := range forcedWays(addresses) {
+			s.refusedWay(t, w, way, addresses, config(way.revision, "true"))
+		}
+
+		w.Write("main.tf", config("1", "false"))
+		w.MustRun("apply", "-auto-approve")
+
+		for _, way := range forcedWays(addresses) {
+			for _, command := range way.commands {
+				w.MustRun(command...)
+			}
+
+			w.Write("main.tf", config(way.revision, "false"))
+			s.ForgetCalls()
+			w.MustRun(append([]string{"apply", "-auto-approve"}, way.options...)...)
+
+			if got := s.resetMachines(); !slices.Equal(got, []string{"cp-1", "cp-2", "cp-3"}) {
+				t.Errorf("%s: reset were %v", way.name, got)
+			}
+
+			if got, err := s.controlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) ||
+				s.EtcdClusters() != 1 {
+				t.Errorf("%s: etcd holds %v (%v), and there are %d of it", way.name, got, err, s.EtcdClusters())
+			}
+
+			s.expectMembers(t, 3)
+			expectNoChanges(t, w, "after "+way.name)
+		}
+	})
+}
+
+// refusedWay checks that a plan and an apply refuse to replace, and that nothing was reset.
+func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, addresses []string, config string) {
+	t.Helper()
+
+	for _, command := range way.commands {
+		w.MustRun(command...)
+	}
+
+	w.Write("main.tf", config)
+	s.ForgetCalls()
+
+	says(t, fails(t, w, append([]string{"plan"}, way.options...)...), "Deletion protection is on")
+	says(t, fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), "Deletion protection is on")
+
+	if got := s.resetMachines(); len(got) > 0 {
+		t.Errorf("%s: reset were %v", way.name, got)
+	}
+
+	if len(way.commands) > 0 {
+		for _, address := range addresses {
+			w.MustRun("untaint", address)
+		}
+	}
+}
+
+// The same for a control plane in one resource, and for taints that a plan cannot see, because nothing was read.
+func TestAccReplace_protectedControlPlane(t *testing.T) {
+	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestPlan_taintOfProtectedResources")
+	t.Parallel()
+
+	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
+		const address = "talosop_control_plane.this"
+
+		s := newSite(t, 1, 0)
+		config := func(revision string) string {
+			return secretsProvider + triggeredHCL(secretsHCL+s.controlPlaneHCL("\n  deletion_protection = false\n"),
+				"talosop_control_plane", revision, "true")
+		}
+
+		w := applied(t, cli, config("1"))
+
+		for _, way := range forcedWays([]string{address}) {
+			s.refusedWay(t, w, way, []string{address}, config(way.revision))
+		}
+
+		w.MustRun("taint", address)
+		w.Write("main.tf", config("1"))
+		s.ForgetCalls()
+		says(t, fails(t, w, "apply", "-auto-approve", "-refresh=false"), "Deletion protection is on")
+
+		if got := s.resetMachines(); len(got) > 0 {
+			t.Errorf("reset were %v", got)
+		}
+	})
+}

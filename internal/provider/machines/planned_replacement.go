@@ -1,0 +1,90 @@
+package machines
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// The plan of a replacement that the CLI forces: -replace, replace_triggered_by and a taint. The create leg is planned
+// without state, so that what it wipes comes from an earlier call of the same process.
+
+// removal is what a replacement of an object in state would wipe. Few plans ask for it.
+func (r *machinesResource[M, P]) removal(
+	ctx context.Context, state M, private tf.PrivateState,
+) providerdata.Removal {
+	life := P(&state).life()
+
+	set := sync.OnceValue(func() machineset.Set {
+		p, _ := r.recordedSet(ctx, &state, private) // a plan that needs it says what is wrong with it
+		_ = p.recall(ctx, private)
+
+		return p.Set
+	})
+
+	return providerdata.Removal{
+		Kind: r.kind, ID: life.ID.ValueString(), Set: set,
+		Tell: func() string {
+			record, found := life.Recorded(ctx, set())
+			loss := set().Removal(record, cluster.DefaultPolicy())
+
+			if loss == "" || found.HasError() || set().Preserves {
+				return ""
+			}
+
+			return " What it would do: " + loss
+		},
+		Refuse: func() finding.List {
+			record, found := life.Recorded(ctx, set())
+
+			return append(found, set().RefuseReplace(r.kind, life.ID.ValueString(), record)...)
+		},
+		Plan: func(next machineset.Set) finding.List {
+			record, found := life.Recorded(ctx, set())
+			if found.HasError() {
+				return found
+			}
+
+			return r.planReset(set(), next, life, record)
+		},
+	}
+}
+
+// planReplaced plans the part of a create that resets an object, where the plan replaces one, and refuses what is
+// protected.
+func (r *machinesResource[M, P]) planReplaced(
+	ctx context.Context, plan *M, private tf.PrivateState, planned tf.PrivateStore,
+) diag.Diagnostics {
+	p, _ := r.set(ctx, plan) // what is wrong with it was said before
+	diags := tf.Diagnostics(r.RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
+	leaves := p.Sealed && r.SecretsPlanned() // for a cluster with new secrets
+
+	return append(diags, tf.PlannedCreate(ctx, private, planned, p.AddressesBeside(), leaves)...)
+}
+
+// planReset notes which machines a replacement resets, warns of what they lose, and refuses it where a protected cluster
+// ends with the plan, or where control planes cannot be replaced in turn. next is what the object becomes.
+func (r *machinesResource[M, P]) planReset(
+	p, next machineset.Set, life CommonModel, record machineset.Record,
+) finding.List {
+	if p.Preserves || record.LeftToOthers() {
+		return nil
+	}
+
+	going := p.Spec(machineset.PriorStateOfDestroy(record, p), machineset.Rendered{}).Machines
+	r.Owners.PlanReplaced(p, r.object(life), going)
+
+	found := p.WarnOfRemoval(record, cluster.DefaultPolicy())
+	if found.Append(r.Owners.PlanEnd(p, r.object(life), finding.OperationReplace)...); found.HasError() {
+		return found
+	}
+
+	return append(found, r.Owners.PlanInTurn(p, next, r.object(life))...)
+}

@@ -1,0 +1,138 @@
+package providerdata
+
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+)
+
+// plannedEnd is what the plans of this process do to the control planes of one cluster. Each object is planned on its
+// own, in any order: only the last one of them can tell that the cluster ends.
+type plannedEnd struct {
+	// going are the sets of objects whose control planes are reset.
+	going []machineset.Set
+	// protected names one of them that is protected, joins an object whose control plane joins, and replaced is true where
+	// one of them is created again; each is empty for none.
+	protected, joins string
+	replaced         bool
+	// inTurn are the single control planes that are created again, and blind is true where one of them does not know the
+	// endpoints of the others before the apply.
+	inTurn []string
+	blind  bool
+}
+
+// PlanReplaced notes the machines that a plan resets to make the same object of them again.
+func (o *Owners) PlanReplaced(p machineset.Set, object string, machines []cluster.Machine) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	for _, m := range machines {
+		for _, key := range plannedKeys(clusterKey(p.Secrets), m, true) {
+			o.wiped[key] = plannedObject{object, p.Owner}
+		}
+	}
+}
+
+// PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control plane of
+// the cluster where one of them is protected, or others join meanwhile.
+func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.List {
+	if !p.OwnsControlPlane() {
+		return nil
+	}
+
+	end := o.note(p, func(end *plannedEnd) {
+		end.going = append(end.going, p)
+		end.replaced = end.replaced || operation == finding.OperationReplace
+
+		if p.Protected {
+			end.protected = object
+		}
+	})
+
+	switch {
+	case !o.allGo(end):
+		return nil
+	case end.protected != "":
+		return finding.List{finding.ProtectedEnd(object, operation, end.protected)}
+	default:
+		return end.refuseJoin()
+	}
+}
+
+// PlanInTurn notes that a plan replaces a single control plane, and refuses to replace several of them that cannot be
+// replaced in turn. Endpoints that are unknown belong to machines that the same plan makes: the create of each control
+// plane then waits for all of these machines, and these wait for the removal of all control planes on them.
+func (o *Owners) PlanInTurn(p, next machineset.Set, object string) finding.List {
+	if p.Single == nil || !p.OwnsControlPlane() {
+		return nil
+	}
+
+	end := o.note(p, func(end *plannedEnd) {
+		end.inTurn = append(end.inTurn, object)
+		end.blind = end.blind || next.Single != nil && next.Single.Beside == nil
+	})
+	if !end.blind || len(end.inTurn) < 2 {
+		return nil
+	}
+
+	return finding.List{finding.Refused(finding.Root("cluster").AtName("talos_endpoints"),
+		"Control planes cannot be replaced in turn",
+		"this plan replaces "+finding.Describe(end.inTurn)+", and talos_endpoints of their cluster are unknown before the apply",
+		"A control plane leaves etcd once the one before has joined again. Here each of them is created after all machines "+
+			"that the endpoints come from, so that all would leave first",
+		"Nothing was changed. Replace one control plane, and its machine, in each apply. Or write the addresses down in "+
+			"talos_endpoints, where they stay the same")}
+}
+
+// PlanJoins notes the control planes that join a cluster by a plan.
+func (o *Owners) PlanJoins(p machineset.Set, object string, machines []cluster.Machine) finding.List {
+	plane := func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane }
+	if p.Secrets == "" || !slices.ContainsFunc(machines, plane) {
+		return nil
+	}
+
+	end := o.note(p, func(end *plannedEnd) { end.joins = object })
+	if !o.allGo(end) {
+		return nil
+	}
+
+	return end.refuseJoin()
+}
+
+// note changes what is known of the cluster of a set, and tells what is known then.
+func (o *Owners) note(p machineset.Set, change func(*plannedEnd)) plannedEnd {
+	of := clusterKey(p.Secrets)
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.ends[of] == nil {
+		o.ends[of] = &plannedEnd{}
+	}
+
+	change(o.ends[of])
+
+	return *o.ends[of]
+}
+
+// allGo reports whether every control plane of a cluster is reset, as far as one of the objects knows it.
+func (o *Owners) allGo(end plannedEnd) bool {
+	return slices.ContainsFunc(end.going, func(p machineset.Set) bool {
+		return p.EndsWith(func(others []cluster.Machine) bool { return o.AllPlannedWiped(p, others) })
+	})
+}
+
+// refuseJoin refuses to add control planes to a cluster by the plan that destroys all it has: nothing orders the two. A
+// replacement waits for the others by itself.
+func (e plannedEnd) refuseJoin() finding.List {
+	if e.joins == "" || e.replaced {
+		return nil
+	}
+
+	return finding.List{finding.Refused(finding.Path{}, "All control planes destroyed while others join",
+		"this plan destroys every control plane of the cluster, and "+e.joins+" would join it",
+		"The plan does not order the two: the cluster and its etcd could end before the new one has joined",
+		"Nothing was changed. Add the new control planes and apply. Then take the old ones out and apply again")}
+}

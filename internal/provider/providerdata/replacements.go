@@ -1,0 +1,110 @@
+package providerdata
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// replacements are the control planes that this process took out of their clusters to create them again, by the mark of
+// the secrets and the object. The CLIs destroy and create several objects side by side, and only the process knows that
+// a machine which left comes back. It is safe for concurrent use.
+type replacements struct {
+	mu sync.Mutex
+	by map[string]map[string]cluster.Rejoining
+}
+
+func newReplacements() *replacements {
+	return &replacements{by: map[string]map[string]cluster.Rejoining{}}
+}
+
+// Of is what the run of one object knows of the replacements of its cluster, and tells about its own.
+func (r *replacements) Of(bundle *pki.Bundle, object string) Replacement {
+	return Replacement{all: r, cluster: bundle.Mark(), object: object}
+}
+
+// Replacement is the part that one object has in the replacements of its cluster.
+type Replacement struct {
+	all             *replacements
+	cluster, object string
+}
+
+// Others are the control planes of other objects that are on their way back.
+func (r Replacement) Others() []cluster.Rejoining {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+
+	others := maps.Clone(r.all.by[r.cluster])
+	delete(others, r.object)
+
+	return slices.SortedFunc(maps.Values(others),
+		func(a, b cluster.Rejoining) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Begun notes that a step takes a control plane out of its cluster.
+func (r Replacement) Begun(e lifecycle.Event) {
+	switch step := e.Step.(type) {
+	case cluster.LeaveEtcd, cluster.RemoveMember:
+	case cluster.Reset:
+		if step.Role != cluster.ControlPlane {
+			return
+		}
+	default:
+		return
+	}
+
+	if e.State == lifecycle.StepStarted {
+		r.change(true, func(*cluster.Rejoining) {})
+	}
+}
+
+// Removed notes how the removal ended.
+func (r Replacement) Removed(err error) {
+	r.change(false, func(m *cluster.Rejoining) { m.Since, m.Failed = time.Now(), err != nil })
+}
+
+// Joins notes that the create of the object began.
+func (r Replacement) Joins() { r.change(false, func(m *cluster.Rejoining) { m.Joins = true }) }
+
+// Joined notes how the create ended.
+func (r Replacement) Joined(err error) {
+	if err != nil {
+		r.change(false, func(m *cluster.Rejoining) { m.Failed = true })
+
+		return
+	}
+
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+
+	delete(r.all.by[r.cluster], r.object)
+}
+
+// change changes what is known of the object; it becomes known where it makes is true.
+func (r Replacement) change(makes bool, change func(*cluster.Rejoining)) {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+
+	known, ok := r.all.by[r.cluster][r.object]
+	if !ok && !makes {
+		return
+	}
+
+	if !ok {
+		known = cluster.Rejoining{Name: r.object}
+	}
+
+	change(&known)
+
+	if r.all.by[r.cluster] == nil {
+		r.all.by[r.cluster] = map[string]cluster.Rejoining{}
+	}
+
+	r.all.by[r.cluster][r.object] = known
+}
