@@ -24,10 +24,17 @@ type member struct{ url string }
 func startEtcd(t *testing.T) member {
 	t.Helper()
 
+	return startEtcdOn(t, t.TempDir())
+}
+
+// startEtcdOn starts one on a data directory.
+func startEtcdOn(t *testing.T, data string) member {
+	t.Helper()
+
 	m := member{url: "http://" + freeAddress(t)}
 	peer := "http://" + freeAddress(t)
 
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), clitest.Asset(t, "etcd"), "--data-dir", t.TempDir(),
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), clitest.Asset(t, "etcd"), "--data-dir", data,
 		"--log-level", "error", "--unsafe-no-fsync",
 		"--listen-client-urls", m.url, "--advertise-client-urls", m.url, "--listen-peer-urls", peer,
 		"--initial-advertise-peer-urls", peer,

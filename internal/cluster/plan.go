@@ -45,6 +45,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseLostEtcd(want, have, d)
 	refuseLostQuorum(want, have, d)
 	refuseRestore(want, have, d)
+	refuseLiving(want, have, d)
 	refuseUnconsented(want, have, d)
 	refuseUpgrades(want, have, d)
 	refuseOlderEtcd(want, have, d)

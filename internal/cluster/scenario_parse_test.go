@@ -57,6 +57,10 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			spec.Joins = true
 		case "shared":
 			spec.Shared = true
+		case "isolated":
+			spec.Isolated = true
+		case "single":
+			spec.Single = true
 		case "rotates":
 			spec.Rotates = true
 		case "pods":
@@ -369,6 +373,8 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 				node.Unschedulable = true
 			case "controlplane":
 				node.ControlPlane = true
+			case "elsewhere": // of another machine that has the name
+				node.Addresses = []string{"192.0.2.1"}
 			case "staged":
 				node.Staged = true
 			case "ca":

@@ -28,6 +28,10 @@ type Spec struct {
 	// Joins is true when the control planes of the spec join an etcd that something
 	// else begins: they never bootstrap one.
 	Joins bool
+	// Single is true for the machine of a resource that is one machine: its cluster has others, of resources like it.
+	Single bool
+	// Isolated is true for a cluster that is kept apart from one that runs with the same secrets.
+	Isolated bool
 	// OtherControlPlanes are the control planes of the cluster that other resources own, as far
 	// as the user listed them; nil when nothing is known about them. They are asked
 	// who they are and what etcd says, and never changed.

@@ -200,6 +200,8 @@ type Restoration interface {
 	Fetch(ctx context.Context) error
 	// Reader reads the fetched snapshot from its beginning.
 	Reader() io.Reader
+	// Members are the hosts of the control planes that the fetched snapshot was taken of, as far as it says.
+	Members() []string
 }
 
 // Snapshots keeps snapshots of etcd.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -27,7 +29,41 @@ func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snaps
 		return false, fmt.Errorf("fetch %s: %w", w.want.RestoreFrom, err)
 	}
 
+	if refusals := cluster.RefuseLivingMembers(w.want, have, w.ask(ctx, have)); len(refusals) > 0 {
+		return false, &RefusedError{refusals}
+	}
+
 	w.fetched = true
 
 	return true, nil
+}
+
+// ask observes the control planes that the snapshot was taken of, by their hosts: another endpoint does not show whether
+// they still run. Machines of the run are observed already.
+func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]cluster.MachineState {
+	var (
+		mu    sync.Mutex
+		found = map[string]cluster.MachineState{}
+	)
+
+	asking, ctx := panics.WithContext(ctx)
+
+	for _, host := range cluster.HostsToAsk(w.want, have, w.runner.Restoration.Members()) {
+		asking.Go(func() error {
+			state := w.runner.Fleet.Machine(cluster.Machine{Name: host, Role: cluster.ControlPlane, Address: host}).Observe(ctx)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			found[host] = state
+
+			return nil
+		})
+	}
+
+	if err := asking.Wait(); err != nil {
+		w.runner.tell(Event{State: Note, Reason: "the members in the snapshot were not asked: " + err.Error()})
+	}
+
+	return found
 }

@@ -22,6 +22,7 @@ type held struct {
 	data    []byte
 	err     error // of Fetch
 	fetched int
+	members []string
 }
 
 func (h *held) Fetch(context.Context) error {
@@ -29,6 +30,8 @@ func (h *held) Fetch(context.Context) error {
 
 	return h.err
 }
+
+func (h *held) Members() []string { return h.members }
 
 func (h *held) Reader() io.Reader { return bytes.NewReader(h.data) }
 

@@ -52,6 +52,8 @@ type site struct {
 	served atomic.Pointer[func(sim.Call)]
 	// unstruck fails the test when the point that was to be disturbed was not.
 	unstruck func()
+	// isolated is set for a cluster that is kept apart from one with the same secrets.
+	isolated bool
 	// quiet is set where what happens is not logged.
 	quiet bool
 	// boots is how often each machine had booted when a change began; see site.settles.
@@ -134,7 +136,7 @@ func (s *site) renderFor(role cluster.Role, contract, version string, patches ..
 
 	config, err := machineconfig.Generate(
 		machineconfig.Cluster{Name: s.want.Name, Endpoint: s.want.Endpoint, KubernetesVersion: kubernetes, Contract: contract,
-			Patches: patches},
+			Isolated: s.isolated, Patches: patches},
 		machineconfig.Machine{
 			Role: machineconfig.Role(role), Mode: machineconfig.Metal,
 			Install: machineconfig.Install{Disk: "/dev/sda", Image: "ghcr.io/siderolabs/installer:" + version},

@@ -40,6 +40,10 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		if m.PeerAddress.IsValid() && m.Role == ControlPlane {
 			g.putPeerAddress(known, main, m.PeerAddress)
 		}
+
+		if m.EndpointAddress.IsValid() {
+			known = g.putEndpointAddress(known, main, m.EndpointAddress)
+		}
 	} else if known, err = g.putInstall(known, main.MachineConfig, m.Install); err != nil {
 		return nil, err
 	}
@@ -188,8 +192,13 @@ func (c CNI) config() *v1alpha1.CNIConfig {
 	return config
 }
 
-// discovery is whether the discovery service is used: as asked, and otherwise wherever it can be reached.
+// discovery is whether the discovery service is used: as asked, and otherwise wherever it can be reached. An isolated
+// cluster has none.
 func (c Cluster) discovery() bool {
+	if c.Isolated {
+		return false
+	}
+
 	if c.Discovery != nil {
 		return *c.Discovery
 	}

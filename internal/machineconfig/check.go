@@ -109,6 +109,10 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		}
 	}
 
+	if problem := connects(g.cluster, d.known); problem != "" {
+		return problem
+	}
+
 	return unannounced(d, m)
 }
 

@@ -40,6 +40,9 @@ type Cluster struct {
 	// Discovery switches the discovery service on or off. Nil means on, unless AirGapped. It sends
 	// encrypted data about members to discovery.talos.dev; nothing but KubeSpan needs it.
 	Discovery *bool
+	// Isolated keeps the cluster apart from one that runs with the same secrets: no discovery, and no other endpoint. See
+	// isolated.go.
+	Isolated bool
 	// AirGapped says that machines reach no public network. It switches the discovery service off, and
 	// time synchronisation too, unless a patch configures it: kubelet and etcd wait for the first
 	// synchronisation, which would never happen. Images must come from Registries or the image cache.
@@ -162,6 +165,8 @@ type Machine struct {
 	// first configuration on, because a running etcd does not take it. Not valid means the address of the container. All
 	// other machines have none.
 	PeerAddress netip.Addr
+	// EndpointAddress is where a container finds the endpoint of its cluster without DNS. Not valid means by its name.
+	EndpointAddress netip.Addr
 	// Install says where Talos is installed. A container has none.
 	Install Install
 	// System is what is said of its volumes, of the isolation of workloads, and of the images that it runs.

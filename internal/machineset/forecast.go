@@ -233,6 +233,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 
 	diags.Append(refuseTalosVersion(p, recorded)...)
 	diags.Append(refuseContract(p, prior, recorded)...)
+	diags.Append(refuseIsolation(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(p.RefuseNewSecrets(prior, recorded.Record)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)

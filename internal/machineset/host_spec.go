@@ -16,7 +16,7 @@ func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 	h := p.Host
 	spec := workload.Spec{
 		Cluster: p.Settings.Name, Mark: mark, Namespace: h.Namespace, CreateNamespace: h.CreateNamespace, Domain: h.Domain,
-		Access:   h.Access,
+		Access: h.Access, Isolated: p.Settings.Isolated,
 		Endpoint: h.Endpoint, Labels: h.Labels, Annotations: h.Annotations,
 		PodCIDRs:     networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR),
 		ServiceCIDRs: networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),

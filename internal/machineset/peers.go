@@ -28,6 +28,34 @@ func (p Set) WithPeers(peers map[string]netip.Addr) Set {
 
 	p.Machines = machines
 
+	return p.withEndpoint()
+}
+
+// withEndpoint lets the machines of an isolated set find the endpoint at the address of its first control plane: their
+// pods reach no DNS server. That address stays as long as the control plane does, so that no other one that comes or
+// goes changes a configuration.
+func (p Set) withEndpoint() Set {
+	var first netip.Addr
+
+	for _, m := range p.Machines {
+		if m.Group.Role == cluster.ControlPlane && m.Ordinal == 0 {
+			first = m.Config.PeerAddress
+		}
+	}
+
+	if !p.Settings.Isolated || !first.IsValid() {
+		return p
+	}
+
+	machines := maps.Clone(p.Machines)
+
+	for name, m := range machines {
+		m.Config.EndpointAddress = first
+		machines[name] = m
+	}
+
+	p.Machines = machines
+
 	return p
 }
 

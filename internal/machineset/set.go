@@ -156,6 +156,8 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Endpoint:         p.Settings.Endpoint,
 		Owner:            p.Owner,
 		Protected:        p.Protected,
+		Isolated:         p.Settings.Isolated,
+		Single:           p.Single != nil,
 		Joins:            p.Single != nil && !p.Single.Bootstrap,
 		Removed:          recorded.Removed,
 		Unmanaged:        recorded.Unmanaged,

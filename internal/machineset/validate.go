@@ -24,7 +24,7 @@ var NewestTalos = talosversion.Newest().String()
 // Validate checks the machines against each other, their versions and their configurations, as far as they are known
 // and without a machine. All mistakes are reported at once.
 func (p Set) Validate() finding.List {
-	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p))
+	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), p.refuseOutsideOfCluster())
 }
 
 // ValidateSecrets checks them, and that a snapshot to begin with is of their cluster.

@@ -18,16 +18,18 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
-// cluster is the set of machines whose configurations share a Talos CA. Real machines
-// find each other through discovery and the Kubernetes API; these through this.
+// cluster is the set of machines that share an id and find each other: through discovery, or through the same endpoint of
+// the Kubernetes API. Two sets of one id that do neither are two clusters.
 type cluster struct {
 	sim     *Simulator
 	world   *world.World
 	members state.CoreState // the Members resource every machine of the cluster shows
 
 	// Guarded by world.
-	boots []*boot
-	locks map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
+	boots     []*boot
+	discovers bool                // a machine of it used discovery
+	endpoints map[string]bool     // of its machines
+	locks     map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
 
 	kubeMu sync.Mutex
 	kube   map[any]kube.Backend // by etcd group
@@ -49,19 +51,42 @@ func (b *boot) joinCluster() error {
 	}
 
 	b.World.Update(func() {
-		c := b.sim.clusters[id]
+		c := b.findCluster(id)
 		if c == nil {
 			c = &cluster{sim: b.sim, world: b.World, members: machined.NewNamespace(clusterres.NamespaceName),
-				kube: map[any]kube.Backend{}}
-			b.sim.clusters[id] = c
+				kube: map[any]kube.Backend{}, endpoints: map[string]bool{}}
+			b.sim.clusters[id] = append(b.sim.clusters[id], c)
 			b.sim.work.Go(func() { c.runWorkloads(b.sim.ctx) })
 		}
 
 		c.boots = append(c.boots, b)
+		c.discovers = c.discovers || b.Discovery()
+		c.endpoints[b.endpointURL()] = true
 		b.cluster = c
 	})
 
 	return b.announce()
+}
+
+// findCluster is the cluster of that id that the machine finds, nil when it finds none; world is held. Its endpoint leads
+// to the control planes that the EndpointSlice default/kubernetes lists (Talos 1.13, internal/pkg/etcd/endpoints.go).
+func (b *boot) findCluster(id string) *cluster {
+	for _, c := range b.sim.clusters[id] {
+		if c.endpoints[b.endpointURL()] || c.discovers && b.Discovery() {
+			return c
+		}
+	}
+
+	return nil
+}
+
+// endpointURL is the endpoint of the Kubernetes API in the machine's configuration.
+func (b *boot) endpointURL() string {
+	if section := b.Config().K8sClusterConfig(); section != nil && section.ClusterEndpoint() != nil {
+		return section.ClusterEndpoint().String()
+	}
+
+	return ""
 }
 
 // announce puts the machine into the member list.

@@ -26,8 +26,8 @@
 //   - no operating system: there are no disks, containers, logs or kernel; services
 //     are state machines, images are names without content (every tag that SetImage
 //     does not know exists);
-//   - no discovery service, KubeSpan or SideroLink: machines that hold the same
-//     cluster's certificate authority simply know each other;
+//   - no discovery service, KubeSpan or SideroLink: machines of one cluster id that have discovery on, or the same
+//     endpoint of the Kubernetes API, simply know each other;
 //   - no machines without Kubernetes, which Talos 1.14 has (and whose Kubeconfig is FailedPrecondition): their
 //     configurations are refused;
 //   - no scheduler or controllers: Kubernetes is an API with nodes, static pods and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -75,7 +76,7 @@ func (s *Simulator) dialAnyServer(at netip.AddrPort) (net.Conn, error) {
 	var targets []string
 
 	s.world.Lock()
-	for _, c := range s.clusters {
+	for _, c := range slices.Concat(slices.Collect(maps.Values(s.clusters))...) {
 		for _, b := range c.boots {
 			if vip, ok := b.endpointAddress(); ok && vip == at && b.kubeUp != nil {
 				port := b.Config().K8sAPIServerConfig().APIPort()

@@ -42,8 +42,8 @@ func newBackends(s *Simulator) (backends, error) {
 func (s *Simulator) closeBackends() error {
 	s.world.Lock()
 	clusters := make([]*cluster, 0, len(s.clusters))
-	for _, c := range s.clusters {
-		clusters = append(clusters, c)
+	for _, found := range s.clusters {
+		clusters = append(clusters, found...)
 	}
 	s.world.Unlock()
 

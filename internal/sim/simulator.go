@@ -37,7 +37,7 @@ type Simulator struct {
 	// World guards the model: machines, clusters, and what they know of each other.
 	world    *world.World
 	machines []*Machine
-	clusters map[string]*cluster
+	clusters map[string][]*cluster // by the id in their configurations
 	closed   bool
 	kernel   string // boot id that containers share
 
@@ -69,7 +69,7 @@ func New(ctx context.Context, opts Options) (*Simulator, error) {
 		catalog:    catalog,
 		registries: images.NewRegistries(),
 		world:      world.NewWorld(opts.Log),
-		clusters:   map[string]*cluster{},
+		clusters:   map[string][]*cluster{},
 		kernel:     uuid.NewString(),
 		endpoints: endpoints{
 			holders: map[netip.AddrPort]*boot{}, dropped: map[netip.AddrPort]bool{},

@@ -9,17 +9,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // Isolation keeps the ports of Talos from all that is no machine of the cluster, nil where they are to be reached from
 // elsewhere: a pod without a configuration yet takes one from anybody. What goes through the API of the host comes from
 // the pod's own node, which a policy never keeps out. Policies only allow, so that all other ports are listed. Where
 // the network of the host enforces none, nothing is kept out.
+//
+// The pods of an isolated cluster reach each other and nothing else, also not the DNS of the host.
 func (s Spec) Isolation(m Machine) *networkingv1.NetworkPolicy {
-	if !s.Forwards() || s.Endpoint != nil && s.Endpoint.TalosAPI && m.Role == ControlPlane {
+	own := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: s.identity()}}}
+	policy := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m), Namespace: s.Namespace, Labels: s.machineLabels(m),
+			Annotations: merged(s.Annotations)},
+		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: s.machineSelector(m)}},
+	}
+
+	if s.Forwards() && (s.Endpoint == nil || !s.Endpoint.TalosAPI || m.Role != ControlPlane) {
+		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
+		policy.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: own}, {Ports: portsOfOthers()}}
+	}
+
+	if s.Isolated {
+		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		policy.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{{To: own}}
+	}
+
+	if len(policy.Spec.PolicyTypes) == 0 {
 		return nil
 	}
 
+	return policy
+}
+
+// portsOfOthers are all ports but those of Talos.
+func portsOfOthers() []networkingv1.NetworkPolicyPort {
 	const last = 1<<16 - 1
 
 	ports := func(protocol corev1.Protocol, from, to int32) networkingv1.NetworkPolicyPort {
@@ -28,19 +54,8 @@ func (s Spec) Isolation(m Machine) *networkingv1.NetworkPolicy {
 		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: &first, EndPort: &to}
 	}
 
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: s.HostName(m), Namespace: s.Namespace, Labels: s.machineLabels(m),
-			Annotations: merged(s.Annotations)},
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: s.machineSelector(m)},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: s.identity()}}}},
-				{Ports: []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, 1, talosPort-1),
-					ports(corev1.ProtocolTCP, trustPort+1, last), ports(corev1.ProtocolUDP, 1, last)}},
-			},
-		},
-	}
+	return []networkingv1.NetworkPolicyPort{ports(corev1.ProtocolTCP, 1, talosPort-1),
+		ports(corev1.ProtocolTCP, trustPort+1, last), ports(corev1.ProtocolUDP, 1, last)}
 }
 
 // ensureIsolation makes or repairs the policy of a machine before it has a pod, and removes one that is not wanted any
@@ -58,6 +73,11 @@ func (h *Client) ensureIsolation(ctx context.Context, s Spec, m Machine, found *
 		}
 	case live != nil && s.Ours(live):
 		err = h.remove(ctx, PolicyKind, live)
+	}
+
+	if apierrors.IsForbidden(err) && s.Isolated {
+		return wait.Permanent(fmt.Errorf("%s is isolated, and its NetworkPolicy cannot be made, so that its pod would reach "+
+			"other clusters; allow the user of the host's kubeconfig all verbs on networkpolicies: %w", s.Cluster, err))
 	}
 
 	if apierrors.IsForbidden(err) {

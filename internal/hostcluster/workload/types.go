@@ -48,6 +48,8 @@ type Spec struct {
 	Access Access
 	// Endpoint is the Service in front of the control planes; nil for a resource that has none.
 	Endpoint *EndpointService
+	// Isolated keeps the pods from all that is not of the cluster: they connect to each other alone.
+	Isolated bool
 	// Labels and Annotations are put on every object.
 	Labels, Annotations map[string]string
 	// PodCIDRs and ServiceCIDRs are the networks of the Talos cluster, which must not be the host's; they are

@@ -41,6 +41,7 @@ type SettingsModel struct {
 	CNI          types.Object `tfsdk:"cni"`
 	KubeProxy    types.Bool   `tfsdk:"kube_proxy"`
 	Discovery    types.Bool   `tfsdk:"discovery"`
+	Isolated     types.Bool   `tfsdk:"isolated"`
 	AirGapped    types.Bool   `tfsdk:"air_gapped"`
 	ImageCache   types.Bool   `tfsdk:"image_cache"`
 	Registries   types.Object `tfsdk:"registries"`
@@ -95,7 +96,15 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"discovery": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether machines find each other through the public discovery service, which sees " +
-				"encrypted data only and which KubeSpan needs. Default: `true`, `false` with `air_gapped`." + AppliedLive,
+				"encrypted data only and which KubeSpan needs. Default: `true`, `false` with `air_gapped` or `isolated`." +
+				AppliedLive,
+		},
+		"isolated": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the cluster is kept apart from one that runs with the same secrets, as a restore " +
+				"rehearsal needs (default `false`). Its machines use no discovery, its `endpoint` is one that no other cluster " +
+				"has, and `restore_from` leaves out what would connect to the other cluster; in containers, pods reach only " +
+				"each other. Cannot be changed later: see the [guide](../guides/etcd-backups#rehearse-a-restore).",
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
@@ -257,7 +266,7 @@ func UnknownHandle() HandleModel {
 		SettingsModel: SettingsModel{
 			CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
 			CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
-			Discovery: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
+			Discovery: types.BoolUnknown(), Isolated: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
 			Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])),
 		},
 		ConfigPatches: text,

@@ -24,6 +24,7 @@ func (h HandleModel) Settings(ctx context.Context, r *tf.Reader) machineconfig.C
 		DNSDomain:         network.CanonicalDomain(r.Text(h.DNSDomain)),
 		CNI:               readCNI(ctx, r, h.CNI),
 		KubeProxyDisabled: !r.Truth(h.KubeProxy, true),
+		Isolated:          r.Truth(h.Isolated, false),
 		AirGapped:         r.Truth(h.AirGapped, false),
 		ImageCache:        r.Truth(h.ImageCache, false),
 		Registries:        readRegistries(ctx, r, h.Registries),

@@ -50,7 +50,7 @@ func (r run) warnOfRemoved() finding.List {
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,
 // whatever they call the cluster and wherever they reach it.
 func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
-	return api.Lock(kubernetes.LockOptions{Cluster: bundle.Mark(), Name: runName(p)})
+	return api.Lock(kubernetes.LockOptions{Cluster: p.Identity(bundle), Name: runName(p)})
 }
 
 // runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own,

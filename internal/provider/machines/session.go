@@ -52,7 +52,7 @@ func openSession(
 		return nil, err
 	}
 
-	replacement := m.Replacements.Of(bundle, runName(p))
+	replacement := m.Replacements.Of(p.Identity(bundle), runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
@@ -61,8 +61,8 @@ func openSession(
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
 		Claimed:  m.Owners.ClaimedByOthers(p),
 		Lock:     lockOf(p, bundle, c.API),
-		Founding: m.Founders.Of(bundle), Rejoining: replacement.Others,
-		Peers: m.Runs.Of(bundle),
+		Founding: m.Founders.Of(p.Identity(bundle)), Rejoining: replacement.Others,
+		Peers: m.Runs.Of(p.Identity(bundle)),
 	}
 
 	if !p.Changes.Window.IsZero() {

@@ -5,19 +5,18 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// founders are the machines on which runs of a process began the etcd of their cluster, by the mark of its secrets:
+// founders are the machines on which runs of a process began the etcd of their cluster, by its identity:
 // two resources of one apply that both say bootstrap = true must not make two. It is safe for concurrent use.
 type founders struct {
 	mu sync.Mutex
 	by map[string]cluster.Machine
 }
 
-// Of is what the runs on one cluster share.
-func (f *founders) Of(bundle *pki.Bundle) lifecycle.Founding {
-	return founding{f, bundle.Mark()}
+// Of is what the runs on one cluster share, see [machineset.Set.Identity].
+func (f *founders) Of(identity string) lifecycle.Founding {
+	return founding{f, identity}
 }
 
 type founding struct {

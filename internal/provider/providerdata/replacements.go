@@ -9,11 +9,10 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// replacements are the control planes that this process took out of their clusters to create them again, by the mark of
-// the secrets and the object. The CLIs destroy and create several objects side by side, and only the process knows that
+// replacements are the control planes that this process took out of their clusters to create them again, by the identity of
+// the cluster and the object. The CLIs destroy and create several objects side by side, and only the process knows that
 // a machine which left comes back. It is safe for concurrent use.
 type replacements struct {
 	mu sync.Mutex
@@ -25,8 +24,8 @@ func newReplacements() *replacements {
 }
 
 // Of is what the run of one object knows of the replacements of its cluster, and tells about its own.
-func (r *replacements) Of(bundle *pki.Bundle, object string) Replacement {
-	return Replacement{all: r, cluster: bundle.Mark(), object: object}
+func (r *replacements) Of(identity, object string) Replacement {
+	return Replacement{all: r, cluster: identity, object: object}
 }
 
 // Replacement is the part that one object has in the replacements of its cluster.

@@ -5,10 +5,9 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// runs are the runs of a process that are at work, by the mark of the secrets of their cluster. It is safe for concurrent
+// runs are the runs of a process that are at work, by the identity of their cluster. It is safe for concurrent
 // use.
 type runs struct {
 	mu sync.Mutex
@@ -17,8 +16,8 @@ type runs struct {
 
 func newRuns() *runs { return &runs{by: map[string]map[*runOf]cluster.Standing{}} }
 
-// Of are the runs on one cluster.
-func (r *runs) Of(bundle *pki.Bundle) lifecycle.Peers { return runsOf{r, bundle.Mark()} }
+// Of are the runs on the cluster with an identity.
+func (r *runs) Of(identity string) lifecycle.Peers { return runsOf{r, identity} }
 
 type runsOf struct {
 	all     *runs

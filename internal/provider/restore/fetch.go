@@ -35,6 +35,7 @@ type Restoration struct {
 
 	// Fetched is set by Fetch.
 	Fetched *backup.Snapshot
+	members []string
 }
 
 // Fetch gets the snapshot into a file without a name, and verifies that it is whole, sound,
@@ -69,9 +70,17 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 		}
 	}
 
-	if r.Fetched, err = archive.Fetch(ctx, key, keys); err != nil {
+	fetched, err := archive.Fetch(ctx, key, keys)
+	if err != nil {
 		return wait.Permanent(r.Because(err))
 	}
+
+	// A snapshot that could not be prepared must not be taken for one that was fetched.
+	if err := r.prepare(ctx, fetched); err != nil {
+		return wait.Permanent(errors.Join(err, fetched.Close()))
+	}
+
+	r.Fetched = fetched
 
 	if r.Fetched.RecordErr != nil {
 		tf.LogWarn(ctx, "the record of the snapshot may not be read, if there is one",
@@ -82,6 +91,34 @@ func (r *Restoration) Fetch(ctx context.Context) error {
 
 	return nil
 }
+
+// prepare finds out which cluster a fetched snapshot is of, and keeps an isolated one apart from that.
+func (r *Restoration) prepare(ctx context.Context, fetched *backup.Snapshot) (err error) {
+	if r.members, err = fetched.Members(); err != nil {
+		return r.Because(err)
+	}
+
+	if !r.Set.Settings.Isolated {
+		return nil
+	}
+
+	if conflict := r.Set.RefuseAddressesOf(r.members); conflict != nil {
+		return &Error{At: conflict.At, From: r.Set.Restore.From, cause: conflict, remedy: conflict.Remedy}
+	}
+
+	deleted, err := fetched.Isolate(ctx)
+	if err != nil {
+		return r.Because(err)
+	}
+
+	tf.LogInfo(ctx, "deleted from the snapshot, because it connects to the cluster that the snapshot is of",
+		map[string]any{"keys": deleted})
+
+	return nil
+}
+
+// Members are the hosts of the control planes that the snapshot was taken of.
+func (r *Restoration) Members() []string { return r.members }
 
 // Reader reads the fetched snapshot from its beginning.
 func (r *Restoration) Reader() io.Reader { return r.Fetched.Reader() }

@@ -100,7 +100,7 @@ func (s *Store) fill(tx *bolt.Tx) error {
 			return err
 		}
 
-		if err := putRevision(keys, version, objectPrefix+key, value); err != nil {
+		if err := putRevision(keys, version, objectPrefix+storageKey(key), value); err != nil {
 			return err
 		}
 	}
@@ -172,6 +172,16 @@ func (s *Store) take(revision, kv []byte) error {
 	key, value := string(fields[kvKey]), bytes.Clone(fields[kvValue])
 
 	name, object := strings.CutPrefix(key, objectPrefix)
+	name = storeKey(name)
+
+	// A revision that ends with this deletes the key (etcd 3.6, mvcc/revision.go).
+	if bytes.HasSuffix(revision, []byte("t")) && len(revision) == deletion {
+		delete(s.objects, name)
+		delete(s.plain, key)
+
+		return nil
+	}
+
 	if !object {
 		s.plain[key] = plainKey{version: version, value: value}
 
@@ -223,7 +233,10 @@ func putRevision(bucket *bolt.Bucket, version int, key string, value []byte) err
 	return bucket.Put(revision, kv)
 }
 
-const kvKey = 1
+const (
+	kvKey    = 1
+	deletion = 18 // bytes of a revision that deletes a key
+)
 
 const kvModRevision = 3
 

@@ -1,0 +1,68 @@
+package cluster_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// The control planes that a snapshot names are asked before a restore that nothing isolates, unless they are machines of
+// the resource or its etcd has begun; those that still run stop it.
+func TestLivingMembers_stopARestore(t *testing.T) {
+	t.Parallel()
+
+	const host = "10.0.0.11"
+
+	blank := cluster.MachineState{Access: cluster.Maintenance, UUID: "aaaa"}
+	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, UUID: "bbbb"}
+	want := cluster.Spec{RestoreFrom: "key", Machines: []cluster.Machine{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.9.11"}}}
+
+	for name, test := range map[string]struct {
+		change      func(*cluster.Spec)
+		own, found  cluster.MachineState
+		asks, stops bool
+	}{
+		"it runs":            {own: blank, found: runs, asks: true, stops: true},
+		"it is silent":       {own: blank, found: cluster.MachineState{Access: cluster.Unreachable}, asks: true},
+		"it was reset":       {own: blank, found: cluster.MachineState{Access: cluster.Maintenance}, asks: true},
+		"it has other keys":  {own: blank, found: cluster.MachineState{Access: cluster.Foreign}, asks: true},
+		"it waits for etcd":  {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing}, asks: true},
+		"its etcd is broken": {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: "Stopping"}, asks: true, stops: true},
+		"it is the same hardware": {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning,
+			UUID: "aaaa"}, asks: true},
+		"it is a machine of the resource": {own: blank, found: runs,
+			change: func(s *cluster.Spec) { s.Machines[0].Address = host }},
+		"the cluster is isolated": {own: blank, found: runs, change: func(s *cluster.Spec) { s.Isolated = true }},
+		"the cluster began":       {own: runs, found: runs},
+		"the cluster joins":       {own: blank, found: runs, change: func(s *cluster.Spec) { s.Joins = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := want
+			spec.Machines = slices.Clone(want.Machines)
+
+			if test.change != nil {
+				test.change(&spec)
+			}
+
+			have := cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": test.own}}
+			hosts := cluster.HostsToAsk(spec, have, []string{host})
+
+			if asks := len(hosts) > 0; asks != test.asks {
+				t.Fatalf("asks %v, want %t", hosts, test.asks)
+			}
+
+			found := map[string]cluster.MachineState{}
+			for _, h := range hosts {
+				found[h] = test.found
+			}
+
+			if stops := len(cluster.RefuseLivingMembers(spec, have, found)) > 0; stops != test.stops {
+				t.Errorf("it stops the restore: %t, want %t", stops, test.stops)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Machines that hold the same secrets find each other: through the discovery service, and through the Kubernetes API at
+// the endpoint of their configuration, whose EndpointSlice default/kubernetes lists the control planes. A control plane
+// without etcd data joins the etcd that it finds there as soon as it has its configuration (Talos 1.13,
+// services/etcd.go, buildInitialCluster; internal/pkg/etcd/endpoints.go). A resource that is to begin a cluster must
+// therefore find no other one before the first configuration is sent.
+
+// refuseLiving refuses to configure the first machine of a cluster, or of a restore, while another cluster with the
+// same secrets runs.
+func refuseLiving(want Spec, have Snapshot, d *Decision) {
+	if !begins(want, have) || !anyWaits(want, have) {
+		return
+	}
+
+	if living := livingNodes(want, have); len(living) > 0 {
+		d.refuse("", fmt.Sprintf("a cluster with these secrets already runs: the Kubernetes API at %s answers, and lists nodes "+
+			"that are not machines of this resource: %s", want.Endpoint, nodesNamed(living)), livingRemedy(want))
+	}
+}
+
+// begins reports whether the spec is about to begin an etcd: it never had one, or is to be restored, and no control
+// plane that it names holds etcd data. The data of one that it names is the cluster that the configuration means.
+func begins(want Spec, have Snapshot) bool {
+	if !want.OwnsBootstrap() || want.Bootstrapped && want.RestoreFrom == "" {
+		return false
+	}
+
+	// Another machine of the same apply begins etcd, and they are resources of their own: both are of one configuration.
+	if have.Founder != "" && want.Single && want.RestoreFrom == "" || len(have.Etcd.Members) > 0 {
+		return false
+	}
+
+	return !slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
+		s := have.Machines[m.Name]
+
+		return s.BootstrapSent || s.BootstrapRequested || s.Access == Member && holdsEtcd(s)
+	})
+}
+
+// holdsEtcd is true for a control plane whose etcd has data. That of a machine which runs and is ready is not asked for.
+func holdsEtcd(s MachineState) bool {
+	return s.EtcdService.ProvesData() || s.EtcdService == "" && s.Stage == StageRunning
+}
+
+// anyWaits reports whether a machine of the spec has no configuration yet. One that has it has joined whatever it finds.
+func anyWaits(want Spec, have Snapshot) bool {
+	return slices.ContainsFunc(want.Machines, func(m Machine) bool {
+		access := have.Machines[m.Name].Access
+
+		return access == Maintenance || access == Gone
+	})
+}
+
+// livingNodes are the nodes that prove another cluster: control planes that the spec does not name or, where Kubernetes
+// lists no control plane, all others.
+func livingNodes(want Spec, have Snapshot) []Node {
+	if !have.Kubernetes.Reachable {
+		return nil
+	}
+
+	own := nodesOf(named(want, have), have)
+	others := slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes), func(n Node) bool { return own[n.Name] })
+
+	planes := slices.DeleteFunc(slices.Clone(others), func(n Node) bool { return !n.ControlPlane })
+	if len(planes) > 0 || len(others) < len(have.Kubernetes.Nodes) {
+		return planes
+	}
+
+	return others
+}
+
+// named are the machines that the spec names. A machine that was never part of a cluster has no node, whatever the name
+// is that its configuration gives it: a rehearsal has the names of the running cluster.
+func named(want Spec, have Snapshot) []Machine {
+	machines := slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes)
+
+	for i, m := range machines {
+		if !want.Bootstrapped && have.Machines[m.Name].Access != Member {
+			machines[i].NodeName, machines[i].Container = "", false
+		}
+	}
+
+	return machines
+}
+
+// HostsToAsk are the hosts of control planes in a snapshot that may run another cluster: a restore elsewhere has another
+// endpoint, and through the discovery service its machines join that cluster all the same. An isolated cluster uses no
+// discovery, and does not ask.
+func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
+	if want.Isolated || !begins(want, have) {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool {
+		return slices.ContainsFunc(want.Known(), func(m Machine) bool { return sameHost(m.Address, host) })
+	})
+}
+
+// RefuseLivingMembers refuses a restore while a control plane that the snapshot was taken of still runs, by what was
+// found at its host. The same hardware as a machine of the spec is that machine, at another address.
+func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState) []Refusal {
+	var living []string
+
+	for _, host := range slices.Sorted(maps.Keys(found)) {
+		s := found[host]
+		own := slices.ContainsFunc(want.Known(),
+			func(m Machine) bool { return s.UUID != "" && have.Machines[m.Name].UUID == s.UUID })
+
+		if s.Access == Member && holdsEtcd(s) && !own {
+			living = append(living, host)
+		}
+	}
+
+	if len(living) == 0 {
+		return nil
+	}
+
+	return []Refusal{{Reason: "a cluster with these secrets already runs: " + strings.Join(living, ", ") +
+		" in the snapshot " + want.RestoreFrom + " still answer as control planes with etcd data, and are not machines of " +
+		"this resource", Remedy: livingRemedy(want)}}
+}
+
+// livingRemedy says what to do instead of beginning a cluster beside one that runs.
+func livingRemedy(want Spec) string {
+	if want.Isolated {
+		return "Nothing was sent to a machine. An isolated cluster needs an endpoint of its own, at which no other cluster " +
+			"answers: an address of one of its control planes, or a virtual IP or load balancer that only they have"
+	}
+
+	if want.RestoreFrom == "" {
+		return "Nothing was sent to a machine. To add machines to that cluster, list them in the resource that made it, or " +
+			"use talosop_worker or talosop_machine with its cluster handle. To make another cluster, give it secrets of its own"
+	}
+
+	return "Nothing was sent to a machine. To rehearse the restore beside that cluster, set isolated = true and an endpoint " +
+		"of its own: see the guide on etcd backups. To restore that cluster itself, which loses what was written since " +
+		"the snapshot, reset every control plane of it first"
+}
+
+// nodesNamed names nodes with their addresses, no more than three of them.
+func nodesNamed(nodes []Node) string {
+	const most = 3
+
+	var names []string
+
+	for _, n := range nodes[:min(most, len(nodes))] {
+		names = append(names, n.Name+Because(n.Address()))
+	}
+
+	if rest := len(nodes) - most; rest > 0 {
+		names = append(names, fmt.Sprintf("and %d more", rest))
+	}
+
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,68 @@
+package machineset
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// An isolated set has no address of a member that its snapshot names.
+func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
+	t.Parallel()
+
+	base := func() Set {
+		return Set{
+			Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", CertSANs: []string{"api.rehearsal"}, Isolated: true},
+			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Address: "10.0.9.11"}},
+		}
+	}
+
+	for name, test := range map[string]struct {
+		members []string
+		want    string
+	}{
+		"others":        {members: []string{"10.0.0.11", "10.0.0.12"}},
+		"none":          {},
+		"a machine":     {members: []string{"10.0.0.11", "10.0.9.11"}, want: "the address of cp-1 is 10.0.9.11"},
+		"the endpoint":  {members: []string{"10.0.9.10"}, want: "the host of endpoint is 10.0.9.10"},
+		"a certificate": {members: []string{"API.rehearsal"}, want: "cert_sans[0] is api.rehearsal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := ""
+			if found := base().RefuseAddressesOf(test.members); found != nil {
+				got = found.Reason
+			}
+
+			want := test.want
+			if want != "" {
+				want += ", and the snapshot says that a member of the cluster which it was taken of has that address"
+			}
+
+			if got != want {
+				t.Errorf("found %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Two clusters with the same secrets are two clusters to one process, where one of them is isolated.
+func TestIsolated_isAnotherCluster(t *testing.T) {
+	t.Parallel()
+
+	bundle, err := pki.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	running := Set{Settings: machineconfig.Cluster{Endpoint: "https://10.0.0.10:6443"}}
+	again := Set{Settings: machineconfig.Cluster{Endpoint: "https://api.prod:6443"}}
+	isolated := Set{Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", Isolated: true}}
+
+	if running.Identity(bundle) != again.Identity(bundle) || isolated.Identity(bundle) == running.Identity(bundle) {
+		t.Errorf("identities are %q, %q and isolated %q", running.Identity(bundle), again.Identity(bundle),
+			isolated.Identity(bundle))
+	}
+}
