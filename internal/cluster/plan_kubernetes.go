@@ -119,8 +119,13 @@ func (u kubernetesUpgrade) order() []Component {
 // mostPulls is how many machines fetch images at once, since they may all ask one registry.
 const mostPulls = 32
 
-// pull fetches images on all machines that get any. Nothing is changed before they have them.
+// pull fetches images on all machines that get any. Nothing is changed before they have them, and none is fetched for
+// what only stays behind.
 func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
+	if !u.anywhere(func(m Machine, c Component) bool { return u.changes(m, c) && !u.staysBehind(m, c) }) {
+		return false
+	}
+
 	pulling := 0
 
 	for _, m := range u.want.all() {
@@ -130,9 +135,7 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 			pulling++
 		}
 
-		gets := slices.ContainsFunc(u.order(), func(c Component) bool {
-			return c != KubeProxy && u.changes(m, c) && !u.staysBehind(m, c)
-		})
+		gets := slices.ContainsFunc(u.order(), func(c Component) bool { return c != KubeProxy && u.changes(m, c) })
 		if !gets || s.Pulled == u.target {
 			continue
 		}
