@@ -49,7 +49,8 @@ func Create(name string) (*Pending, error) {
 	return &Pending{File: file, path: name}, nil
 }
 
-// Replace gives the file its name in place of a regular file, and returns its mode. Anything else there is ErrIrregular.
+// Replace gives the file its name in place of a regular file, and returns its mode. Anything else at the name is
+// ErrIrregular.
 func (p *Pending) Replace() (fs.FileMode, error) {
 	mode, err := p.finish()
 	if err != nil {
@@ -122,8 +123,8 @@ func CheckAppend(name string) error {
 	return nil
 }
 
-// Append opens a file to add to its end, and makes it where it is missing. A link, a device or a folder is ErrIrregular.
-// A file that others may read or write is its owner's alone from then on.
+// Append opens a file to add to its end, and makes it where it is missing. A link, a device or a folder is
+// ErrIrregular. A file that others may read or write is its owner's alone from then on.
 func Append(name string) (_ *os.File, err error) {
 	if err := CheckAppend(name); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 )
 
-// folder reads the files of a chart as Helm's loader does (Helm 3.21, chart/loader/directory.go, LoadDir): without those
-// that .helmignore names, behind links too. Helm reads all of them before anybody could count.
+// folder reads the files of a chart as Helm's loader does (Helm 3.21, chart/loader/directory.go, LoadDir): behind links
+// too, without those that .helmignore names. Helm reads all of them before they can be counted.
 func (r *room) folder(name string) ([]*loader.BufferedFile, error) {
 	rules := ignore.Empty()
 	switch read, err := ignore.ParseFile(filepath.Join(name, ignore.HelmIgnore)); {

@@ -17,7 +17,7 @@ import (
 const LargestRecord = 64 << 20
 
 // boundedRecords are the Secrets of Helm's records. Helm decompresses each that it reads, however large it becomes
-// (Helm 3.21, storage/driver/util.go, decodeRelease): whoever may write Secrets of the namespace could take all memory.
+// (Helm 3.21, storage/driver/util.go, decodeRelease): a writer of Secrets in the namespace could take all memory.
 type boundedRecords struct{ corev1client.SecretInterface }
 
 // Get implements corev1client.SecretInterface.

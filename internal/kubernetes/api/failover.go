@@ -386,8 +386,8 @@ func (s *Server) exchange(
 	return response, answer, nil
 }
 
-// largestAnswer in bytes is what is read of one answer, decompressed: some ten thousand pods. net/http decompresses what
-// comes as gzip, a thousand times its size.
+// largestAnswer in bytes is what is read of one answer, decompressed: some ten thousand pods. What comes as gzip,
+// net/http decompresses to up to a thousand times its size.
 const largestAnswer = 256 << 20
 
 // noticed tells when something was read.

@@ -78,7 +78,8 @@ func parse(setting string, values, beside map[string]string) (map[uint8]string, 
 
 		if key == meta.MetalNetworkPlatformConfig {
 			var config map[string]any
-			if expansion.CheckYAML([]byte(values[name])) != nil || yaml.Unmarshal([]byte(values[name]), &config) != nil || len(config) == 0 {
+			text := []byte(values[name])
+			if expansion.CheckYAML(text) != nil || yaml.Unmarshal(text, &config) != nil || len(config) == 0 {
 				add(name, "a value that is not a network configuration", "YAML with addresses, links, routes and so on",
 					"see the META network configuration of Talos for metal")
 			}
