@@ -2,7 +2,9 @@ package clitest
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // Process is a command that runs.
@@ -87,7 +91,7 @@ func (p *Process) Output() string { return p.stdout.String() + p.stderr.String()
 // ignores it.)
 func (p *Process) Interrupt() { p.signal(os.Interrupt) }
 
-// KillCLI ends the CLI with SIGKILL: no state is written. The provider notices that nobody reads its answers; what
+// KillCLI ends the CLI with SIGKILL: no state is written. The provider ends some seconds later (AwaitProviderEnd); what
 // still runs when the test ends is killed.
 func (p *Process) KillCLI() {
 	p.t.Helper()
@@ -107,6 +111,20 @@ func (p *Process) CrashProvider() {
 	p.t.Helper()
 	p.signalProvider(syscall.SIGQUIT)
 }
+
+// AwaitProviderEnd waits until no provider process of the workspace runs. Linux only: elsewhere it returns at once.
+func (p *Process) AwaitProviderEnd(ctx context.Context) error {
+	return wait.Until(ctx, 100*time.Millisecond, func(context.Context) error {
+		if pids := p.providers(); len(pids) > 0 {
+			return fmt.Errorf("provider processes run: %v", pids)
+		}
+
+		return nil
+	})
+}
+
+// ProviderRuns is whether a provider process of the workspace runs.
+func (p *Process) ProviderRuns() bool { return len(p.providers()) > 0 }
 
 func (p *Process) signalProvider(s syscall.Signal) {
 	p.t.Helper()

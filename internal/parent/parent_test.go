@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "parent":
 		run("child")
-		select {}
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 	case "child":
 		fmt.Println("ready")
 		parent.Await(context.Background())
@@ -52,6 +52,10 @@ func TestAwait_parentIsKilled(t *testing.T) {
 	command := exec.CommandContext(t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), role+"=parent")
 	command.Stdout = write
+
+	if _, err := command.StdinPipe(); err != nil { // open until the process ends
+		t.Fatal(err)
+	}
 
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

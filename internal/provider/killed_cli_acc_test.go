@@ -1,0 +1,50 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// A provider whose CLI is killed in the middle of an apply ends within seconds, although a machine never comes back, and
+// the next apply goes on.
+func TestAccKilledCLI_providerEnds(t *testing.T) {
+	t.Parallel()
+
+	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		s := newSite(t, 1, 1)
+		w := s.quickstart(t, cli, nil)
+		s.controlPlane[0].HangNextReboot()
+
+		run := w.Start("apply", "-auto-approve")
+		must(t, wait.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
+			if len(s.CallsTo("ApplyConfiguration")) == 0 {
+				return errors.New("no machine is configured yet")
+			}
+
+			return nil
+		}))
+
+		if !run.ProviderRuns() {
+			t.Fatal("no provider runs")
+		}
+
+		run.KillCLI()
+		run.Wait()
+
+		// Ten seconds of grace, and what a busy machine takes.
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+
+		must(t, run.AwaitProviderEnd(ctx))
+
+		s.controlPlane[0].PowerOff()
+		s.controlPlane[0].PowerOn()
+		w.MustRun("apply", "-auto-approve")
+		says(t, w.MustRun("plan"), "No changes.")
+	})
+}
