@@ -24,7 +24,7 @@ func TestConverge_endsWithAnErrorWhileEtcdHasAnAlarm(t *testing.T) {
 	_, err := s.runner().Converge(bounded(t), s.want)
 
 	var refused *lifecycle.RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "NOSPACE on cp-1") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "etcd has an alarm: NOSPACE") {
 		t.Errorf("error %v, want a refusal that names the alarm", err)
 	}
 

@@ -288,6 +288,14 @@ func slowBoots() *timing.Delays {
 	return &delays
 }
 
+// slowPods are delays in which pods still start once a run that was killed has ended.
+func slowPods() *timing.Delays {
+	delays := slowBoots()
+	delays.Boot = 3 * time.Second
+
+	return delays
+}
+
 // killedOnHost lets processes end at a call to the host or to a machine in a pod.
 func (g *growth) killedOnHost(s *hostSite) {
 	g.simulator = s.Sim()
@@ -375,7 +383,7 @@ func TestReady_afterAKilledGrowthInPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: slowBoots()}))
+			s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: slowPods()}))
 			g := grow(t, s)
 			g.killedOnHost(s)
 			g.driven.ready(t, g.small)
@@ -404,10 +412,7 @@ func (s *hostSite) podsOfCluster(planes []string, workers ...string) func() (p, 
 func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 	t.Parallel()
 
-	delays := slowBoots()
-	delays.Boot = 3 * time.Second
-
-	s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: delays}))
+	s := siteOn(t, hosttest.New(t, hosttest.Options{Delays: slowPods()}))
 	secrets := newBundle(t)
 	small, large := s.cluster("dev", secrets, 1, 1), s.cluster("dev", secrets, 3, 2)
 	d := s.drive(t, "talosop_cluster")
