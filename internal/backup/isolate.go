@@ -111,7 +111,8 @@ func deleteConnecting(file *scratch) (deleted []string, size int64, err error) {
 	return deleted, size, err
 }
 
-// living are the keys that connect and were not deleted, in the order in which they were created, and the last revision.
+// living are the keys that connect and were not deleted, in the order in which they were created, and the last
+// revision.
 func living(keys *bbolt.Bucket) (found []string, last uint64, err error) {
 	lives := map[string]bool{}
 

@@ -179,7 +179,8 @@ func isolate(t *testing.T, m member, path string) []string {
 func (m member) keys(t *testing.T) []string {
 	t.Helper()
 
-	answer, err := m.call(t.Context(), "/v3/kv/range", map[string]any{"key": "AA==", "range_end": "AA==", "keys_only": true})
+	answer, err := m.call(t.Context(), "/v3/kv/range",
+		map[string]any{"key": "AA==", "range_end": "AA==", "keys_only": true})
 	if err != nil {
 		t.Fatal(err)
 	}

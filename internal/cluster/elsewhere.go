@@ -9,10 +9,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// The control planes of one cluster may belong to several resources, each with a run of its own. No kubelet may be newer
-// than any kube-apiserver of its cluster (Kubernetes version skew policy), and with KubePrism a kubelet talks to all of
-// them (Talos 1.13, secrets/root.go). So a kubelet waits for the API servers of other resources as long as their runs
-// are at work. Once none is, it stays behind, and the next apply goes on: under -parallelism=1, or with depends_on
+// The control planes of one cluster may belong to several resources, each with a run of its own. No kubelet may be
+// newer than any kube-apiserver of its cluster (Kubernetes version skew policy), and with KubePrism a kubelet talks to
+// all of them (Talos 1.13, secrets/root.go). So a kubelet waits for the API servers of other resources as long as their
+// runs are at work. Once none is, it stays behind, and the next apply goes on: under -parallelism=1, or with depends_on
 // between the resources, the run that it waits for begins only after this one ends.
 
 // Standing is what a run, or several runs together, still do to API servers and kubelets that other runs wait for.
@@ -88,7 +88,8 @@ func (d *Decision) holdForOthers(machine, format string, args ...any) {
 
 // onlyAwaits reports whether all that is left of a decision waits for other runs.
 func (d Decision) onlyAwaits() bool {
-	return len(d.Steps) == 0 && !slices.ContainsFunc(d.Holds, func(h Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
+	return len(d.Steps) == 0 &&
+		!slices.ContainsFunc(d.Holds, func(h Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
 }
 
 // APIServers are the versions of kube-apiserver on the control planes of a run, by machine: what their configurations
@@ -200,8 +201,8 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 	}
 
 	if versions.MinorsBetween(running, kubelet) > 0 {
-		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), and the oldest kube-apiserver of the cluster runs %s: "+
-			"no kubelet may be newer than an API server", kubelet, images[Kubelet], running),
+		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), and the oldest kube-apiserver of the cluster "+
+			"runs %s: no kubelet may be newer than an API server", kubelet, images[Kubelet], running),
 			"Upgrade the control planes first and add the machine then, or leave the image of its kubelet to kubernetes_version")
 
 		return true
@@ -224,8 +225,8 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 	return false
 }
 
-// markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, of which a plan
-// knows nothing.
+// markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, of which a
+// plan knows nothing.
 func markAwaiting(want Spec, steps []Step) []Step {
 	if !want.Shared {
 		return steps
@@ -242,7 +243,8 @@ func markAwaiting(want Spec, steps []Step) []Step {
 		minors := versions.MinorsBetween(from, to)
 		unknown := !known || !named
 
-		change.Awaits = change.Component == Kubelet && (minors > 0 || unknown) || change.Component == KubeAPIServer && minors < 0
+		change.Awaits = change.Component == Kubelet && (minors > 0 || unknown) ||
+			change.Component == KubeAPIServer && minors < 0
 		steps[i] = change
 	}
 

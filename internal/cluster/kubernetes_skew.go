@@ -54,8 +54,8 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 }
 
 // kubeletSkewed names an API server of the cluster that is older than what the kubelet of a machine is to become,
-// whichever resource has it. An image that does not tell its version, such as one that is pinned by its digest, is taken
-// to have the one that is being reached.
+// whichever resource has it. An image that does not tell its version, such as one that is pinned by its digest, is
+// taken to have the one that is being reached.
 func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 	if !u.changes(m, Kubelet) || u.kubeletGoesBack(m) {
 		return ""
@@ -92,9 +92,9 @@ func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
 	return known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
-// apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever resource
-// has it. A node still shows the former kubelet where the API server of its own machine does not run: that one is taken
-// back without seeing it.
+// apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever
+// resource has it. A node still shows the former kubelet where the API server of its own machine does not run: that one
+// is taken back without seeing it.
 func (u kubernetesUpgrade) apiServerSkewed(m Machine, c Component) string {
 	to, known := kubenames.ImageVersion(u.image(m, c))
 	if c != KubeAPIServer || !u.back || !known || !u.changes(m, c) {

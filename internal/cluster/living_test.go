@@ -7,8 +7,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// The control planes that a snapshot names are asked before a restore that nothing isolates, unless they are machines of
-// the resource or its etcd has begun; those that still run stop it.
+// The control planes that a snapshot names are asked before a restore that nothing isolates, unless they are machines
+// of the resource or its etcd has begun; those that still run stop it.
 func TestLivingMembers_stopARestore(t *testing.T) {
 	t.Parallel()
 
@@ -16,6 +16,12 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 
 	blank := cluster.MachineState{Access: cluster.Maintenance, UUID: "aaaa"}
 	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, UUID: "bbbb"}
+	boots := func(etcd cluster.ServiceState) cluster.MachineState {
+		return cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: etcd}
+	}
+	same := runs
+	same.UUID = blank.UUID
+
 	want := cluster.Spec{RestoreFrom: "key", Machines: []cluster.Machine{
 		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.9.11"}}}
 
@@ -24,14 +30,13 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 		own, found  cluster.MachineState
 		asks, stops bool
 	}{
-		"it runs":            {own: blank, found: runs, asks: true, stops: true},
-		"it is silent":       {own: blank, found: cluster.MachineState{Access: cluster.Unreachable}, asks: true},
-		"it was reset":       {own: blank, found: cluster.MachineState{Access: cluster.Maintenance}, asks: true},
-		"it has other keys":  {own: blank, found: cluster.MachineState{Access: cluster.Foreign}, asks: true},
-		"it waits for etcd":  {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing}, asks: true},
-		"its etcd is broken": {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: "Stopping"}, asks: true, stops: true},
-		"it is the same hardware": {own: blank, found: cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning,
-			UUID: "aaaa"}, asks: true},
+		"it runs":                 {own: blank, found: runs, asks: true, stops: true},
+		"it is silent":            {own: blank, found: cluster.MachineState{Access: cluster.Unreachable}, asks: true},
+		"it was reset":            {own: blank, found: cluster.MachineState{Access: cluster.Maintenance}, asks: true},
+		"it has other keys":       {own: blank, found: cluster.MachineState{Access: cluster.Foreign}, asks: true},
+		"it waits for etcd":       {own: blank, found: boots(cluster.ServicePreparing), asks: true},
+		"its etcd is broken":      {own: blank, found: boots("Stopping"), asks: true, stops: true},
+		"it is the same hardware": {own: blank, found: same, asks: true},
 		"it is a machine of the resource": {own: blank, found: runs,
 			change: func(s *cluster.Spec) { s.Machines[0].Address = host }},
 		"the cluster is isolated": {own: blank, found: runs, change: func(s *cluster.Spec) { s.Isolated = true }},

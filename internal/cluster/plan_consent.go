@@ -28,8 +28,8 @@ func refuseUnconsented(want Spec, have Snapshot, d *Decision) {
 const ConsentRemedy = "If a cluster runs with these secrets, start its control planes, or import it. To begin with a " +
 	"snapshot of it, set restore_from. If they have no cluster, set allow_bootstrap = true for this apply"
 
-// EtcdAnswers reports whether anything shows that the cluster has an etcd: its members, the nodes of its Kubernetes API,
-// a control plane that holds data, or another resource of this process that bootstraps it.
+// EtcdAnswers reports whether anything shows that the cluster has an etcd: its members, the nodes of its Kubernetes
+// API, a control plane that holds data, or another resource of this process that bootstraps it.
 func EtcdAnswers(want Spec, have Snapshot) bool {
 	if len(have.Etcd.Members) > 0 || etcdElsewhere(have) != "" {
 		return true

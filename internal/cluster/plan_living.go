@@ -21,8 +21,8 @@ func refuseLiving(want Spec, have Snapshot, d *Decision) {
 	}
 
 	if living := livingNodes(want, have); len(living) > 0 {
-		d.refuse("", fmt.Sprintf("a cluster with these secrets already runs: the Kubernetes API at %s answers, and lists nodes "+
-			"that are not machines of this resource: %s", want.Endpoint, nodesNamed(living)), livingRemedy(want))
+		d.refuse("", fmt.Sprintf("a cluster with these secrets already runs: the Kubernetes API at %s answers, and lists "+
+			"nodes that are not machines of this resource: %s", want.Endpoint, nodesNamed(living)), livingRemedy(want))
 	}
 }
 
@@ -45,12 +45,14 @@ func begins(want Spec, have Snapshot) bool {
 	})
 }
 
-// holdsEtcd is true for a control plane whose etcd has data. That of a machine which runs and is ready is not asked for.
+// holdsEtcd is true for a control plane whose etcd has data. That of a machine which runs and is ready is not asked
+// for.
 func holdsEtcd(s MachineState) bool {
 	return s.EtcdService.ProvesData() || s.EtcdService == "" && s.Stage == StageRunning
 }
 
-// anyWaits reports whether a machine of the spec has no configuration yet. One that has it has joined whatever it finds.
+// anyWaits reports whether a machine of the spec has no configuration yet. One that has it has joined whatever it
+// finds.
 func anyWaits(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(want.Machines, func(m Machine) bool {
 		access := have.Machines[m.Name].Access
@@ -91,9 +93,9 @@ func named(want Spec, have Snapshot) []Machine {
 	return machines
 }
 
-// HostsToAsk are the hosts of control planes in a snapshot that may run another cluster: a restore elsewhere has another
-// endpoint, and through the discovery service its machines join that cluster all the same. An isolated cluster uses no
-// discovery, and does not ask.
+// HostsToAsk are the hosts of control planes in a snapshot that may run another cluster: a restore elsewhere has
+// another endpoint, and through the discovery service its machines join that cluster all the same. An isolated cluster
+// uses no discovery, and does not ask.
 func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
 	if want.Isolated || !begins(want, have) {
 		return nil
@@ -140,9 +142,9 @@ func livingRemedy(want Spec) string {
 			"use talosop_worker or talosop_machine with its cluster handle. To make another cluster, give it secrets of its own"
 	}
 
-	return "Nothing was sent to a machine. To rehearse the restore beside that cluster, set isolated = true and an endpoint " +
-		"of its own: see the guide on etcd backups. To restore that cluster itself, which loses what was written since " +
-		"the snapshot, reset every control plane of it first"
+	return "Nothing was sent to a machine. To rehearse the restore beside that cluster, set isolated = true and an " +
+		"endpoint of its own: see the guide on etcd backups. To restore that cluster itself, which loses what was " +
+		"written since the snapshot, reset every control plane of it first"
 }
 
 // nodesNamed names nodes with their addresses, no more than three of them.

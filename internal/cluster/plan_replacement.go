@@ -18,8 +18,8 @@ type Rejoining struct {
 }
 
 // holdRemoval decides whether the control planes in want.Removed have to stay in etcd because of replacements. A
-// replacement shrinks etcd only until the machine joins again, so that each removal on its own keeps quorum while all of
-// them together end the cluster. The rule:
+// replacement shrinks etcd only until the machine joins again, so that each removal on its own keeps quorum while all
+// of them together end the cluster. The rule:
 //
 //   - While a control plane rejoins, no other one leaves.
 //   - A control plane that is replaced leaves only beside all the others that its cluster is known to have.
@@ -91,11 +91,13 @@ func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p P
 
 func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 	s := have.Machines[other.Name]
-	runs := s.Access == Member && s.Stage == StageRunning // its etcd is on its way, or did not answer just now
-	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed }) // which has its own limit
+	// The etcd of a machine that runs is on its way, or did not answer just now. A replacement has its own limit.
+	runs := s.Access == Member && s.Stage == StageRunning
+	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed })
 
 	if !runs && limited && !s.Since.IsZero() && have.Time.Sub(s.Since) > p.RejoinTimeout {
-		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s is no working member of etcd, and did not become one within %s",
+		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s is no working member of etcd, and did not become one "+
+			"within %s",
 			other.Name, short(p.RejoinTimeout)), replaceOneByOne)
 
 		return
@@ -105,12 +107,12 @@ func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 }
 
 const replaceOneByOne = "Control planes are replaced one at a time: each one joins before the next one leaves. With " +
-	"-parallelism=1 the CLIs may destroy the next one first: apply with a higher -parallelism, or replace one machine in " +
-	"each apply. Take control planes that are gone for good out of talos_endpoints"
+	"-parallelism=1 the CLIs may destroy the next one first: apply with a higher -parallelism, or replace one " +
+	"machine in each apply. Take control planes that are gone for good out of talos_endpoints"
 
-// missingOthers are the other control planes of a cluster, as its handle lists them, that are no working members of etcd
-// while one is replaced. An address that leads to no member is none of them where etcd has as many members without it:
-// it is another address of one.
+// missingOthers are the other control planes of a cluster, as its handle lists them, that are no working members of
+// etcd while one is replaced. An address that leads to no member is none of them where etcd has as many members without
+// it: it is another address of one.
 func missingOthers(want Spec, have Snapshot) []Machine {
 	if !want.Replaced {
 		return nil

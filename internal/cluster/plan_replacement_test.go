@@ -91,6 +91,10 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 			leftEtcd(s, "cp-2", late)
 			rejoining(cluster.Rejoining{Since: at(late), Joins: true})(w, s)
 		}, "waits"},
+		"one that is being wiped for long": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
+			leftEtcd(s, "cp-2", late)
+			rejoining(cluster.Rejoining{})(w, s)
+		}, "waits"},
 		"removed for good beside one that rejoins": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
 			w.Replaced = false
 			rejoining(cluster.Rejoining{Since: at(soon), Joins: true})(w, s)

@@ -112,12 +112,12 @@ const (
 func ProtectedEnd(object, operation, protected string) Finding {
 	next := "To give the cluster up, set deletion_protection = false on all of them and apply, then plan the removal again"
 	if operation == OperationReplace {
-		next = "Replace them one at a time, each in an apply of its own. Or set deletion_protection = false on all of them and " +
-			"apply: then one apply replaces them, each one after the one before has joined again"
+		next = "Replace one control plane in each apply"
 	}
 
 	return Finding{Error, Root("deletion_protection"), "Deletion protection is on", Sentences(
-		fmt.Sprintf("%s would be %s together with all other control planes of its cluster, and deletion_protection of %s is true",
+		fmt.Sprintf("%s would be %s together with all other control planes of its cluster, and deletion_protection of "+
+			"%s is true",
 			object, operation, protected),
 		"Nothing was changed", next)}
 }

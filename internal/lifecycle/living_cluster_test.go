@@ -79,8 +79,8 @@ func (s *site) expectRefused(says string) {
 	}
 }
 
-// TestRestore_nextToALivingCluster: a second state with the same secrets, name and endpoint restores a snapshot on three
-// spare machines. No machine gets a configuration, and the cluster keeps its members and nodes.
+// TestRestore_nextToALivingCluster: a second state with the same secrets, name and endpoint restores a snapshot on
+// three spare machines. No machine gets a configuration, and the cluster keeps its members and nodes.
 func TestRestore_nextToALivingCluster(t *testing.T) {
 	t.Parallel()
 
@@ -169,8 +169,8 @@ func TestRestore_isolatedAtTheEndpointOfALivingCluster(t *testing.T) {
 	rehearsal.expectRefused("an endpoint of its own")
 }
 
-// TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and through discovery
-// the machines would join it. The snapshot says where its control planes are.
+// TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun: another endpoint hides the running cluster, and through
+// discovery the machines would join it. The snapshot says where its control planes are.
 func TestRestore_elsewhereWhileTheMembersOfTheSnapshotRun(t *testing.T) {
 	t.Parallel()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 )
 
-// Refresh asks every machine of want, what etcd looks like from each of its control planes, and the Kubernetes API, once
-// and side by side. Unlike Examine it asks no machine of another resource. It changes nothing.
+// Refresh asks every machine of want, what etcd looks like from each of its control planes, and the Kubernetes API,
+// once and side by side. Unlike Examine it asks no machine of another resource. It changes nothing.
 //
 // A member without a leader answers for its own status and for nothing else, so its member list is not asked for: the
 // call would end with its deadline.

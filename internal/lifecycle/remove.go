@@ -22,7 +22,7 @@ func (r *Runner) Remove(ctx context.Context, want cluster.Spec) (Result, error) 
 		return result, err
 	}
 
-	r.leave(&result, want, want.Removed)
+	r.leave(&result, want.Removed)
 
 	if len(result.Left) > 0 && cluster.Ends(want, result.Snapshot, r.Policy) {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}

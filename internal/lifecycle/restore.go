@@ -38,8 +38,8 @@ func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snaps
 	return true, nil
 }
 
-// ask observes the control planes that the snapshot was taken of, by their hosts: another endpoint does not show whether
-// they still run. Machines of the run are observed already.
+// ask observes the control planes that the snapshot was taken of, by their hosts: another endpoint does not show
+// whether they still run. Machines of the run are observed already.
 func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]cluster.MachineState {
 	var (
 		mu    sync.Mutex

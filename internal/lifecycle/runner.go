@@ -95,7 +95,7 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 		return settled(want, have, cluster.Plan(want, have, r.Policy))
 	})
 	if err == nil {
-		r.leave(&result, want, want.Removed)
+		r.leave(&result, want.Removed)
 	}
 
 	return result, err
@@ -130,7 +130,7 @@ func (r *Runner) Teardown(ctx context.Context, want cluster.Spec) (Result, error
 		return result, err
 	}
 
-	r.leave(&result, going, want.Machines)
+	r.leave(&result, want.Machines)
 
 	if len(result.Left) > 0 {
 		return result, &IncompleteError{Phase: cluster.Degraded, Holds: result.Left, Done: result.Done, Err: ErrLeftBehind}
@@ -146,7 +146,7 @@ func (r *Runner) othersLive(ctx context.Context, going cluster.Spec) bool {
 }
 
 // leave notes in a result which machines were not reset, or are not back from it.
-func (r *Runner) leave(result *Result, want cluster.Spec, machines []cluster.Machine) {
+func (r *Runner) leave(result *Result, machines []cluster.Machine) {
 	have := result.Snapshot
 
 	for _, m := range machines {

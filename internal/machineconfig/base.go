@@ -34,17 +34,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, fmt.Errorf("generate %s configuration: it starts with a %T", m.Role, known[0])
 	}
 
-	if m.Mode == Container {
-		g.putContainer(known, main)
-
-		if m.PeerAddress.IsValid() && m.Role == ControlPlane {
-			g.putPeerAddress(known, main, m.PeerAddress)
-		}
-
-		if m.EndpointAddress.IsValid() {
-			known = g.putEndpointAddress(known, main, m.EndpointAddress)
-		}
-	} else if known, err = g.putInstall(known, main.MachineConfig, m.Install); err != nil {
+	if known, err = g.putPlatform(known, main, m); err != nil {
 		return nil, err
 	}
 
@@ -80,6 +70,25 @@ func (g *Generator) base(m Machine) (*documents, error) {
 	}
 
 	return &documents{known: provider, installOn: installDisk(provider)}, nil
+}
+
+// putPlatform puts in what depends on where a machine runs: as a pod, or on hardware that Talos is installed on.
+func (g *Generator) putPlatform(known []config.Document, main *v1alpha1.Config, m Machine) ([]config.Document, error) {
+	if m.Mode != Container {
+		return g.putInstall(known, main.MachineConfig, m.Install)
+	}
+
+	g.putContainer(known, main)
+
+	if m.PeerAddress.IsValid() && m.Role == ControlPlane {
+		g.putPeerAddress(known, main, m.PeerAddress)
+	}
+
+	if m.EndpointAddress.IsValid() {
+		known = g.putEndpointAddress(known, main, m.EndpointAddress)
+	}
+
+	return known, nil
 }
 
 // documentOf finds a document by its type.

@@ -11,9 +11,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 )
 
-// An isolated cluster has the secrets of another one that runs, as a restore rehearsal does. Machines of both would find
-// each other through discovery (by the cluster's id and secret, which are the same) or through an endpoint that they
-// share, and a control plane joins the etcd that it finds (Talos 1.13, cluster.DiscoveryServiceController and
+// An isolated cluster has the secrets of another one that runs, as a restore rehearsal does. Machines of both would
+// find each other through discovery (by the cluster's id and secret, which are the same) or through an endpoint that
+// they share, and a control plane joins the etcd that it finds (Talos 1.13, cluster.DiscoveryServiceController and
 // services/etcd.go). So an isolated cluster has no discovery, and the endpoint of its settings alone.
 
 // checkIsolated refuses settings that contradict isolation.

@@ -93,9 +93,10 @@ func TestIsolated_refusesTheArgumentDiscovery(t *testing.T) {
 
 	on := true
 
+	err := machineconfig.ValidateCluster(machineconfig.Cluster{Isolated: true, Discovery: &on})
+
 	var mistake *machineconfig.FieldError
-	if err := machineconfig.ValidateCluster(machineconfig.Cluster{Isolated: true, Discovery: &on}); !errors.As(err, &mistake) ||
-		mistake.Field != "discovery" {
+	if !errors.As(err, &mistake) || mistake.Field != "discovery" {
 		t.Errorf("error %v, want one about discovery", err)
 	}
 }

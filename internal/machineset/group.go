@@ -106,8 +106,8 @@ func (p Set) Guarded() bool {
 	return p.Single == nil || p.OwnsControlPlane() && p.Single.Beside != nil && len(p.Single.Beside) == 0
 }
 
-// EndsWith reports whether the cluster ends with the control planes of a set, given whether those of other resources go,
-// too. The end of a cluster that has none of other resources is guarded as a whole.
+// EndsWith reports whether the cluster ends with the control planes of a set, given whether those of other resources
+// go, too. The end of a cluster that has none of other resources is guarded as a whole.
 func (p Set) EndsWith(allGo func(others []cluster.Machine) bool) bool {
 	return p.OwnsControlPlane() && len(p.Beside()) > 0 && allGo(p.Beside())
 }

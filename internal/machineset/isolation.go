@@ -31,35 +31,35 @@ func refuseIsolation(p, prior Set, recorded PriorState) finding.List {
 		fmt.Sprintf("Set isolated = %t, or destroy this cluster and create another one", prior.Settings.Isolated))}
 }
 
-// refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle: without DNS it finds
-// the endpoint only where the resource that makes the control planes tells it the address.
+// refuseOutsideOfCluster refuses a pool in containers that joins an isolated cluster by its handle: without DNS it
+// finds the endpoint only where the resource that makes the control planes tells it the address.
 func (p Set) refuseOutsideOfCluster() finding.List {
 	if p.Host == nil || !p.InHandle || !p.Settings.Isolated {
 		return nil
 	}
 
-	return finding.List{finding.Refused(finding.Root("cluster").AtName("isolated"), "Unsupported pool of an isolated cluster",
+	return finding.List{finding.Refused(p.ClusterPath("isolated"), "Unsupported pool of an isolated cluster",
 		"the cluster is isolated, and its machines are in containers",
 		"Its pods reach no DNS server, so that workers learn the address of the endpoint from the resource that makes the "+
 			"control planes", "List the workers in the talosop_cluster that makes the cluster")}
 }
 
-// AddressConflict is an address of an isolated cluster that another cluster has.
-type AddressConflict struct {
+// AddressConflictError is an address of an isolated cluster that another cluster has.
+type AddressConflictError struct {
 	At             finding.Path
 	Reason, Remedy string
 }
 
-func (c *AddressConflict) Error() string { return c.Reason }
+func (c *AddressConflictError) Error() string { return c.Reason }
 
-// RefuseAddressesOf finds an address of an isolated set that a member of the cluster in its snapshot has; nil when there
-// is none. Machines would be configured to connect to it, or would answer in its place.
-func (p Set) RefuseAddressesOf(members []string) *AddressConflict {
-	conflict := func(at finding.Path, what, address string) *AddressConflict {
+// RefuseAddressesOf finds an address of an isolated set that a member of the cluster in its snapshot has; nil when
+// there is none. Machines would be configured to connect to it, or would answer in its place.
+func (p Set) RefuseAddressesOf(members []string) *AddressConflictError {
+	conflict := func(at finding.Path, what, address string) *AddressConflictError {
 		for _, member := range members {
 			if SameAddress(member, address) {
-				return &AddressConflict{At: at, Reason: fmt.Sprintf("%s is %s, and the snapshot says that a member of the cluster "+
-					"which it was taken of has that address", what, address),
+				return &AddressConflictError{At: at, Reason: fmt.Sprintf("%s is %s, and the snapshot says that a member of "+
+					"the cluster which it was taken of has that address", what, address),
 					Remedy: "Give the isolated cluster machines, an endpoint and cert_sans that the other cluster does not have."}
 			}
 		}

@@ -13,7 +13,8 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 
 	base := func() Set {
 		return Set{
-			Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", CertSANs: []string{"api.rehearsal"}, Isolated: true},
+			Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", CertSANs: []string{"api.rehearsal"},
+				Isolated: true},
 			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Address: "10.0.9.11"}},
 		}
 	}

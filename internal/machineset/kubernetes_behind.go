@@ -23,7 +23,8 @@ func awaited(steps []cluster.Step) []string {
 			continue
 		}
 
-		line := "kubelets change once no API server of the cluster is older, those of other resources included; else in a later apply"
+		line := "kubelets change once no API server of the cluster is older, those of other resources included; else in " +
+			"a later apply"
 		if change.Component == cluster.KubeAPIServer {
 			line = "API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a " +
 				"later apply"
@@ -56,7 +57,8 @@ func WarnOfBehind(behind []cluster.Kept) finding.List {
 	}
 
 	return finding.List{finding.Warn("Upgrade of Kubernetes not finished",
-		fmt.Sprintf("This apply leaves %s to a later one: no kubelet may be newer than any API server of its cluster, and no "+
+		fmt.Sprintf("This apply leaves %s to a later one: no kubelet may be newer than any API server of its cluster, "+
+			"and no "+
 			"other resource of this apply is at work on what they wait for. The cluster works as it is: API servers support "+
 			"older kubelets.\n  - %s\nApply again once the other control planes are upgraded. The next plan lists these steps.",
 			componentsBehind(behind), strings.Join(lines, "\n  - ")))}

@@ -113,8 +113,8 @@ func refuseTakenPlaces(p, prior Set, record Record, recorded PriorState) finding
 	return diags
 }
 
-// AnsweredAt are the machines that stay and that answered as themselves when machines were read last, with the addresses
-// at which they did.
+// AnsweredAt are the machines that stay and that answered as themselves when machines were read last, with the
+// addresses at which they did.
 func AnsweredAt(p, prior Set, record Record, recorded PriorState) []cluster.Machine {
 	var machines []cluster.Machine
 

@@ -88,7 +88,8 @@ func (p Set) ToReplace(others []string) Set {
 	p.Replaced = true
 
 	stay := func(all []cluster.Machine) []cluster.Machine {
-		left := slices.DeleteFunc(slices.Clone(all), func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
+		left := slices.DeleteFunc(slices.Clone(all),
+			func(m cluster.Machine) bool { return !slices.Contains(others, m.Address) })
 		if len(others) == 0 || len(left) != len(others) {
 			return all // their addresses are unknown, or change
 		}

@@ -162,7 +162,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Removed:          recorded.Removed,
 		Unmanaged:        recorded.Unmanaged,
 		Machines:         []cluster.Machine{}, // nil before there is a spec at all
-		Pools:            map[string]cluster.Budget{},
+		Pools:            p.budgets(),
 		Bootstrapped:     Bootstrapped(recorded.Phase),
 		NodesBecomeReady: p.Settings.CNI.Name != machineconfig.CNINone,
 		Kubernetes:       p.kubernetes(recorded),
@@ -170,12 +170,6 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		RestoredAt:       recorded.RestoredAt,
 		Rotates:          files.Rotates,
 		Shared:           len(p.OtherControlPlanes())+len(p.Others) > 0,
-	}
-
-	for _, g := range p.Groups {
-		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {
-			spec.Pools[g.Pool] = budget
-		}
 	}
 
 	for _, name := range p.Names() {
@@ -215,6 +209,19 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 	}
 
 	return spec
+}
+
+// budgets are how many workers of each pool may be out of service at once.
+func (p Set) budgets() map[string]cluster.Budget {
+	pools := map[string]cluster.Budget{}
+
+	for _, g := range p.Groups {
+		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {
+			pools[g.Pool] = budget
+		}
+	}
+
+	return pools
 }
 
 // reinstalls reports whether a machine was installed from another image than is wanted.

@@ -18,8 +18,10 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []cluster.N
 	if own := cluster.Strays(want, have); len(own) > 0 {
 		diags.Append(finding.Warn("Nodes of this resource are not in its state",
 			"These nodes have the mark of this resource, and state has no machines for them. An apply that was "+
-				"killed configured the machines, and could not store them. They stay in the cluster. To keep one, add its machine to "+
-				"this resource and apply. To remove one, add its machine, apply, and then take it out again, which resets it.\n  - "+
+				"killed configured the machines, and could not store them. They stay in the cluster. To keep one, add its "+
+				"machine to "+
+				"this resource and apply. To remove one, add its machine, apply, and then take it out again, which resets "+
+				"it.\n  - "+
 				strings.Join(nodeLines(own), "\n  - ")))
 	}
 
@@ -33,7 +35,8 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []cluster.N
 	if len(joined) > 0 {
 		diags.Append(finding.Warn("Nodes joined that no resource has",
 			"These nodes were not in the cluster when state was last written. That is as it should be for machines of an "+
-				"autoscaler or an instance group. The machine of an apply that was killed is not in state either: to keep one, add "+
+				"autoscaler or an instance group. The machine of an apply that was killed is not in state either: to keep "+
+				"one, add "+
 				"it to a resource and apply; to remove one, add it, apply, and then take it out again, which resets it.\n  - "+
 				strings.Join(nodeLines(joined), "\n  - ")))
 	}

@@ -136,7 +136,11 @@ func (p Set) validateEndpointElsewhere(name string, m Machine) finding.List {
 	for _, other := range p.Names() {
 		o := p.Machines[other]
 
-		if own, err := CanonicalHost(o.Address); other != name && o.Endpoint == "" && !o.Through && err == nil && own == reached {
+		if other == name || o.Endpoint != "" || o.Through {
+			continue
+		}
+
+		if own, err := CanonicalHost(o.Address); err == nil && own == reached {
 			return finding.List{finding.Invalid(p.machinePath(name).AtName("talos_endpoint"), "machine",
 				fmt.Sprintf("found %s where %s is, %s", name, other, reached),
 				"allowed is each machine once", "remove one of them, or correct talos_endpoint")}

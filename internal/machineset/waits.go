@@ -15,8 +15,8 @@ import (
 // that is made of the record waits for it. Machines that start after a run that was killed are among them.
 
 // WithTroubles adds to the drift of machines why they are not ready. The drift of a machine that did not answer is the
-// recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods as
-// such, and its next plan wants them.
+// recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods
+// as such, and its next plan wants them.
 func WithTroubles(
 	drift map[string]Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState, troubles []health.Trouble,
 ) map[string]Drift {

@@ -47,9 +47,9 @@ func TestBackup_modifiedInAFolderDoesNotCount(t *testing.T) {
 		t.Errorf("the apply keeps %s, and stored %s", kept, third)
 	}
 
-	// Two good ones are newer then.
+	// Two good ones are newer then, and everything older goes.
 	fourth := text(t, d.apply(t, config("3")).must(t).Value, "key")
-	for key, stays := range map[string]bool{first: false, second: true, third: true, fourth: true} {
+	for key, stays := range map[string]bool{first: false, second: false, third: true, fourth: true} {
 		if _, err := os.Stat(at(key)); (err == nil) != stays {
 			t.Errorf("%s: %v, want that it stays: %v", key, err, stays)
 		}

@@ -57,9 +57,9 @@ func (s *site) resetMachines() []string {
 }
 
 // A plan that replaces every control plane of a protected cluster is refused, however the replacement came about, and
-// no machine is reset. Without protection the apply replaces machines one at a time, and etcd keeps its data.
+// no machine is reset. Without protection machines are replaced one at a time, and etcd keeps its data.
 func TestAccReplace_everyMachine(t *testing.T) {
-	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestReplace_ofEveryMachineOneAtATime",
+	testenv.BeforeRelease(t, "TestReplace_ofAProtectedCluster", "TestReplace_ofEveryMachineOneAtATime", "TestReplace_ofSeveralMachinesByOption",
 		"TestPlan_replaceOptionOfEveryMachine")
 	t.Parallel()
 
@@ -77,38 +77,57 @@ func TestAccReplace_everyMachine(t *testing.T) {
 		must(t, s.controlPlane[0].PutEtcdKeys(t.Context(), kept))
 
 		for _, way := range forcedWays(addresses) {
-			s.refusedWay(t, w, way, addresses, config(way.revision, "true"))
+			s.refusedWay(t, w, way, addresses, config(way.revision, "true"), "Deletion protection is on")
 		}
 
 		w.Write("main.tf", config("1", "false"))
 		w.MustRun("apply", "-auto-approve")
 
 		for _, way := range forcedWays(addresses) {
-			for _, command := range way.commands {
-				w.MustRun(command...)
+			if len(way.commands) == 0 {
+				s.refusedWay(t, w, way, addresses, config(way.revision, "false"), "Several control planes replaced by one plan")
 			}
-
-			w.Write("main.tf", config(way.revision, "false"))
-			s.ForgetCalls()
-			w.MustRun(append([]string{"apply", "-auto-approve"}, way.options...)...)
-
-			if got := s.resetMachines(); !slices.Equal(got, []string{"cp-1", "cp-2", "cp-3"}) {
-				t.Errorf("%s: reset were %v", way.name, got)
-			}
-
-			if got, err := s.controlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) ||
-				s.EtcdClusters() != 1 {
-				t.Errorf("%s: etcd holds %v (%v), and there are %d of it", way.name, got, err, s.EtcdClusters())
-			}
-
-			s.expectMembers(t, 3)
-			expectNoChanges(t, w, "after "+way.name)
 		}
+
+		w.Write("main.tf", config("1", "false"))
+
+		for _, address := range addresses {
+			w.MustRun("taint", address)
+		}
+
+		says(t, w.MustRun("plan"), "Machines will be wiped", "reset control plane cp-2")
+		s.expectReplaced(t, w, kept, []string{"cp-1", "cp-2", "cp-3"})
+		s.expectReplaced(t, w, kept, []string{"cp-2"}, "-replace="+machineAt("cp-2"))
+
+		w.Write("main.tf", config("2", "false"))
+		s.expectReplaced(t, w, kept, []string{"cp-3"}, "-target=terraform_data.vm", "-target="+machineAt("cp-3"))
 	})
 }
 
+// expectReplaced applies with options, and checks which machines were reset, and that etcd is whole and has its data.
+func (s *site) expectReplaced(
+	t *testing.T, w *clitest.Workspace, kept map[string]string, machines []string, options ...string,
+) {
+	t.Helper()
+
+	s.ForgetCalls()
+	w.MustRun(append([]string{"apply", "-auto-approve"}, options...)...)
+
+	if got := s.resetMachines(); !slices.Equal(got, machines) {
+		t.Errorf("%v: reset were %v, want %v", options, got, machines)
+	}
+
+	if got, err := s.controlPlane[0].EtcdKeys(t.Context(), "/kept"); err != nil || !maps.Equal(got, kept) ||
+		s.EtcdClusters() != 1 {
+		t.Errorf("%v: etcd holds %v (%v), and there are %d of it", options, got, err, s.EtcdClusters())
+	}
+
+	s.expectMembers(t, 3)
+	expectNoChanges(t, w, "after the replacement")
+}
+
 // refusedWay checks that a plan and an apply refuse to replace, and that nothing was reset.
-func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, addresses []string, config string) {
+func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, addresses []string, config, summary string) {
 	t.Helper()
 
 	for _, command := range way.commands {
@@ -118,8 +137,8 @@ func (s *site) refusedWay(t *testing.T, w *clitest.Workspace, way forcedWay, add
 	w.Write("main.tf", config)
 	s.ForgetCalls()
 
-	says(t, fails(t, w, append([]string{"plan"}, way.options...)...), "Deletion protection is on")
-	says(t, fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), "Deletion protection is on")
+	says(t, fails(t, w, append([]string{"plan"}, way.options...)...), summary)
+	says(t, fails(t, w, append([]string{"apply", "-auto-approve"}, way.options...)...), summary)
 
 	if got := s.resetMachines(); len(got) > 0 {
 		t.Errorf("%s: reset were %v", way.name, got)
@@ -149,7 +168,7 @@ func TestAccReplace_protectedControlPlane(t *testing.T) {
 		w := applied(t, cli, config("1"))
 
 		for _, way := range forcedWays([]string{address}) {
-			s.refusedWay(t, w, way, []string{address}, config(way.revision))
+			s.refusedWay(t, w, way, []string{address}, config(way.revision), "Deletion protection is on")
 		}
 
 		w.MustRun("taint", address)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -178,53 +177,69 @@ func TestReplace_ofAProtectedCluster(t *testing.T) {
 	}
 }
 
-// Without protection an apply replaces control planes that are resources of their own one at a time: the next one
-// leaves once the one before is back in etcd.
+// An option that replaces several control planes is refused, also without protection: what triggers it may wait for all
+// removals.
+func TestReplace_ofSeveralMachinesByOption(t *testing.T) {
+	t.Parallel()
+
+	r := newReplaceLife(t, machinesLayout, 3, false)
+
+	p := r.planned(lifeOptions{Replace: r.planes()[:2]})
+	if said := show(p.Diagnostics); !p.Refused || !strings.Contains(said, "Several control planes replaced by one plan") {
+		t.Errorf("the plan was not refused: %s", said)
+	}
+
+	p = r.planned(lifeOptions{Replace: r.planes()[:1]})
+	if done, fewest := r.applied(p); p.Refused || done.failed() || fewest < 3 {
+		t.Errorf("one machine was not replaced: %s %s", show(p.Diagnostics), show(done.Diagnostics))
+	}
+
+	r.expectSameEtcd(3)
+}
+
+// Without protection an apply replaces control planes that are tainted one at a time: the next one leaves once the one
+// before is back in etcd.
 func TestReplace_ofEveryMachineOneAtATime(t *testing.T) {
 	t.Parallel()
 
-	for _, how := range []string{"-replace", "taint"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
+	r := newReplaceLife(t, machinesLayout, 3, false)
+	r.taint(r.planes()...)
 
-			r := newReplaceLife(t, machinesLayout, 3, false)
-			p := r.planned(forcedReplacements(r, r.planes())[how]())
+	p := r.planned(lifeOptions{})
+	if p.Refused {
+		t.Fatalf("the plan: %s", show(p.Diagnostics))
+	}
 
-			if p.Refused {
-				t.Fatalf("the plan: %s", show(p.Diagnostics))
-			}
+	done, fewest := r.applied(p)
+	if done.failed() {
+		t.Errorf("the apply: %s", show(done.Diagnostics))
+	}
 
-			done, fewest := r.applied(p)
-			if done.failed() {
-				t.Errorf("the apply: %s", show(done.Diagnostics))
-			}
+	if fewest < 3 {
+		t.Errorf("a member left an etcd of %d", fewest)
+	}
 
-			if fewest < 3 {
-				t.Errorf("a member left an etcd of %d", fewest)
-			}
+	if want := []string{"cp-1", "cp-2", "cp-3"}; !slices.Equal(r.resets(), want) {
+		t.Errorf("reset: %v, want %v", r.resets(), want)
+	}
 
-			if want := []string{"cp-1", "cp-2", "cp-3"}; !slices.Equal(r.resets(), want) {
-				t.Errorf("reset: %v, want %v", r.resets(), want)
-			}
+	r.expectSameEtcd(3)
 
-			r.expectSameEtcd(3)
-
-			if p := r.planned(lifeOptions{}); !p.empty() {
-				t.Errorf("the next plan has %v", p.Changes)
-			}
-		})
+	if p := r.planned(lifeOptions{}); !p.empty() {
+		t.Errorf("the next plan has %v", p.Changes)
 	}
 }
 
-// With one operation at a time nothing joins while a removal waits: the apply fails, and the cluster stays.
+// With one operation at a time nothing joins while a removal waits: the apply fails, and the cluster stays. So it is where
+// the creates wait for all removals.
 func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	t.Parallel()
 
 	r := newReplaceLife(t, machinesLayout, 3, false)
-	p := r.planned(lifeOptions{Replace: r.planes()})
-	p.Parallelism = 1
+	r.taint(r.planes()...)
 
-	begun := time.Now()
+	p := r.planned(lifeOptions{})
+	p.Parallelism = 1
 
 	done, fewest := r.applied(p)
 	if said := show(done.Diagnostics); !done.failed() || !strings.Contains(said, "-parallelism=1") {
@@ -236,8 +251,7 @@ func TestReplace_withoutParallelismKeepsTheCluster(t *testing.T) {
 	}
 
 	r.expectSameEtcd(3)
-	t.Logf("it took %s", time.Since(begun))
-
+	untainted(r.state)
 	r.settle()
 }
 

@@ -163,6 +163,7 @@ var changePhrases = []string{
 	"is made in place; pods stay",
 	"upgrades them, as that of the cluster does",
 	"is refused: make another pool with it",
+	"is refused: destroy the cluster and create another one",
 	"replaces the pods, each drained first",
 	"replaces the cluster: every machine is wiped, etcd included",
 	"replaces the resource: its workers are drained, wiped, and join anew",

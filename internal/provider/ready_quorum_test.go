@@ -60,16 +60,16 @@ func (s *site) awaitNoQuorum(t *testing.T) {
 		defer cancel()
 
 		if members, err := s.EtcdMembers(ctx); err == nil && len(members) > 0 {
-			return errStill(members)
+			return memberError(members)
 		}
 
 		return nil
 	}))
 }
 
-type errStill []string
+type memberError []string
 
-func (e errStill) Error() string { return "etcd still answers: " + strings.Join(e, ", ") }
+func (e memberError) Error() string { return "etcd still answers: " + strings.Join(e, ", ") }
 
 // The own control plane works, and the two other voters belong to other resources and are off: etcd has no leader. The
 // refresh says so, the plan waits for etcd, and the apply fails.

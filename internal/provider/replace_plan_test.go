@@ -178,28 +178,37 @@ func TestPlan_modeIsProtected(t *testing.T) {
 	}
 }
 
-// Control planes whose creates all wait for the machines of all of them cannot be replaced in turn.
+// Several control planes are replaced by one plan where the apply can do it in turn: nothing but taints forces it, and
+// their creates wait for no machines of the same plan.
 func TestPlan_replacementsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
 
 	const kind = "talosop_machine"
 
-	for _, unknown := range []bool{true, false} {
+	for _, test := range []struct{ option, unknown, refused bool }{
+		{true, true, true}, {true, false, true}, {false, true, true}, {false, false, false},
+	} {
 		r := replacing{t, providerServer(t)}
 
 		for i := 1; i <= 2; i++ {
-			plane := planeOf(i, false)
-			three := with(plane, []any{"10.0.0.11", "10.0.0.12", "10.0.0.13"}, "cluster", "talos_endpoints")
-			prior := settledState(t, kind, three)
+			endpoints := []any{"10.0.0.11", "10.0.0.12", "10.0.0.13"}
+			prior := settledState(t, kind, with(planeOf(i, false), endpoints, "cluster", "talos_endpoints"))
+			next := with(planeOf(i, false), endpoints, "cluster", "talos_endpoints")
 
-			next := three
-			if unknown {
+			if test.unknown {
 				next = with(planeOf(i, false), unknownValue{}, "cluster", "talos_endpoints")
 			}
 
-			said := r.byOption(kind, prior, next, nil)
-			if refused := strings.Contains(said, "Control planes cannot be replaced in turn"); refused != (unknown && i == 2) {
-				t.Errorf("endpoints unknown: %v, machine %d: %s", unknown, i, said)
+			said := ""
+			if test.option {
+				said = r.byOption(kind, prior, next, nil)
+			} else {
+				said = r.byTaint(kind, prior, next)
+			}
+
+			want := test.refused && i == 2
+			if refused := strings.Contains(said, "Several control planes replaced by one plan"); refused != want {
+				t.Errorf("%+v, machine %d: %s", test, i, said)
 			}
 		}
 	}

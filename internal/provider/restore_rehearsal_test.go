@@ -131,7 +131,7 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 
 	// Its isolation is for good.
 	joined := rehearsal.plan(t, with(isolated, nil, "isolated"))
-	if said := show(joined.diagnostics); !joined.failed() || !strings.Contains(said, "isolated would change from true to false") {
+	if said := show(joined.diagnostics); !joined.failed() || !strings.Contains(said, "would change from true to false") {
 		t.Errorf("the end of the isolation was not refused: %s", said)
 	}
 

@@ -221,7 +221,7 @@ func (s *site) applyVMs(
 	for i, change := range changes {
 		if change.refused != nil {
 			w.Write("main.tf", config(change.refused))
-			says(t, fails(t, w, "plan"), "Control planes cannot be replaced in turn")
+			says(t, fails(t, w, "plan"), "Several control planes replaced by one plan")
 		}
 
 		w.Write("main.tf", config(change.machines))

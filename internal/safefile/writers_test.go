@@ -16,6 +16,7 @@ var writers = []string{"Create", "CreateTemp", "WriteFile", "OpenFile", "Rename"
 
 // elsewhere are the files that write without this package, and why.
 var elsewhere = map[string]string{
+	"backup/again_windows.go":  "opens that temporary file once more",
 	"backup/stream.go":         "a temporary file that loses its name at once",
 	"helm/chart/index.go":      "in a new folder of os.MkdirTemp, which is its owner's alone",
 	"helm/chart/provenance.go": "in a new folder of os.MkdirTemp, which is its owner's alone",

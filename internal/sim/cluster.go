@@ -18,8 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
 
-// cluster is the set of machines that share an id and find each other: through discovery, or through the same endpoint of
-// the Kubernetes API. Two sets of one id that do neither are two clusters.
+// cluster is the set of machines that share an id and find each other: through discovery, or through the same endpoint
+// of the Kubernetes API. Two sets of one id that do neither are two clusters.
 type cluster struct {
 	sim     *Simulator
 	world   *world.World
@@ -68,8 +68,9 @@ func (b *boot) joinCluster() error {
 	return b.announce()
 }
 
-// findCluster is the cluster of that id that the machine finds, nil when it finds none; world is held. Its endpoint leads
-// to the control planes that the EndpointSlice default/kubernetes lists (Talos 1.13, internal/pkg/etcd/endpoints.go).
+// findCluster is the cluster of that id that the machine finds, nil when it finds none; world is held. Its endpoint
+// leads to the control planes that the EndpointSlice default/kubernetes lists (Talos 1.13,
+// internal/pkg/etcd/endpoints.go).
 func (b *boot) findCluster(id string) *cluster {
 	for _, c := range b.sim.clusters[id] {
 		if c.endpoints[b.endpointURL()] || c.discovers && b.Discovery() {

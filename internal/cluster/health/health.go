@@ -1,5 +1,5 @@
-// Package health judges a cluster and its etcd by what was observed: for people who watch them, and for the phase of the
-// resources that own its machines.
+// Package health judges a cluster and its etcd by what was observed: for people who watch them, and for the phase of
+// the resources that own its machines.
 package health
 
 import (

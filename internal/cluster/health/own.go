@@ -30,7 +30,8 @@ func (t Trouble) OfEtcd() bool {
 // broken machine of another resource is the trouble of that one, unless etcd loses its quorum. Two resources that wait
 // for each other's machines would never end.
 //
-// Nodes that people cordoned and certificates that are due do not count: the first is a decision, the second works today.
+// Nodes that people cordoned and certificates that are due do not count: the first is a decision, the second works
+// today.
 func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	var troubles []Trouble
 

@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,9 @@ import (
 func TestIsolation_ofAnIsolatedCluster(t *testing.T) {
 	t.Parallel()
 
+	in := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+	out := []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}
+	both := slices.Concat(in, out)
 	exposed := &workload.EndpointService{TalosAPI: true}
 
 	for name, test := range map[string]struct {
@@ -21,15 +25,15 @@ func TestIsolation_ofAnIsolatedCluster(t *testing.T) {
 		isolated bool
 		want     []networkingv1.PolicyType // nil for no policy
 	}{
-		"forwarded":                 {want: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}},
-		"forwarded, isolated":       {isolated: true, want: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}},
+		"forwarded":                 {want: in},
+		"forwarded, isolated":       {isolated: true, want: both},
 		"exposed":                   {endpoint: exposed},
-		"exposed, isolated":         {endpoint: exposed, isolated: true, want: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}},
-		"at node ports, isolated":   {access: workload.NodePort, isolated: true, want: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}},
+		"exposed, isolated":         {endpoint: exposed, isolated: true, want: out},
+		"at node ports, isolated":   {access: workload.NodePort, isolated: true, want: out},
 		"at node ports":             {access: workload.NodePort},
 		"at its pods' addresses":    {access: workload.Pod},
-		"at its pods', isolated":    {access: workload.Pod, isolated: true, want: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}},
-		"behind balancer, isolated": {access: workload.LoadBalancer, isolated: true, want: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}},
+		"at its pods', isolated":    {access: workload.Pod, isolated: true, want: out},
+		"behind balancer, isolated": {access: workload.LoadBalancer, isolated: true, want: out},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

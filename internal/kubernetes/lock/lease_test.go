@@ -41,13 +41,13 @@ func TestSighting_expires(t *testing.T) {
 					t.Error("it ends when it is first seen")
 				}
 
-				time.Sleep(test.want)
+				<-time.After(test.want)
 
 				if seen.expired(lease) {
 					t.Errorf("it ends within %s", test.want)
 				}
 
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 
 				if !seen.expired(lease) {
 					t.Errorf("it does not end after %s", test.want)
@@ -73,7 +73,7 @@ func TestSighting_namesTheHolder(t *testing.T) {
 		seen := sighting{longest: 2 * time.Minute}
 
 		seen.expired(lease)
-		time.Sleep(70 * time.Second)
+		<-time.After(70 * time.Second)
 
 		for _, text := range []string{
 			`"ci@host"`, "renewed at 2026-01-02T03:04:05Z", "no change seen for 1m10s", "after 2m0s",

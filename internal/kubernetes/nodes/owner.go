@@ -83,7 +83,7 @@ func ownerOf(node *corev1.Node, keys [][]byte) (owner string, proven bool) {
 func ownerProof(key []byte, node *corev1.Node, owner string) []byte {
 	mac := hmac.New(sha256.New, key)
 	// Neither the name nor the UID of an object has a zero byte.
-	fmt.Fprintf(mac, "%s\x00%s\x00%s", node.Name, node.UID, owner)
+	mac.Write(fmt.Appendf(nil, "%s\x00%s\x00%s", node.Name, node.UID, owner))
 
 	return mac.Sum(nil)
 }

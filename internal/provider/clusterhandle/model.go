@@ -104,7 +104,8 @@ func ClusterAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Whether the cluster is kept apart from one that runs with the same secrets, as a restore " +
 				"rehearsal needs (default `false`). Its machines use no discovery, its `endpoint` is one that no other cluster " +
 				"has, and `restore_from` leaves out what would connect to the other cluster; in containers, pods reach only " +
-				"each other. Cannot be changed later: see the [guide](../guides/etcd-backups#rehearse-a-restore).",
+				"each other. A change is refused: destroy the cluster and create another one. See the " +
+				"[guide](../guides/etcd-backups#rehearse-a-restore).",
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,
@@ -266,7 +267,8 @@ func UnknownHandle() HandleModel {
 		SettingsModel: SettingsModel{
 			CertSANs: text, PodCIDRs: text, ServiceCIDRs: text, DNSDomain: types.StringUnknown(),
 			CNI: types.ObjectUnknown(tf.AttributesOf(nested["cni"])), KubeProxy: types.BoolUnknown(),
-			Discovery: types.BoolUnknown(), Isolated: types.BoolUnknown(), AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
+			Discovery: types.BoolUnknown(), Isolated: types.BoolUnknown(),
+			AirGapped: types.BoolUnknown(), ImageCache: types.BoolUnknown(),
 			Registries: types.ObjectUnknown(tf.AttributesOf(nested["registries"])),
 		},
 		ConfigPatches: text,

@@ -23,8 +23,8 @@ func allowBootstrapAttribute() schema.BoolAttribute {
 		Optional: true,
 		MarkdownDescription: "Consent to bootstrap etcd with secrets that are older than the plan (default `false`), " +
 			"for one apply: they may have a cluster that is powered off " +
-			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed when the apply creates " +
-			"`talosop_secrets`, when an etcd answers, and with `restore_from`." + tf.TerraformOnly,
+			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed when the apply " +
+			"creates `talosop_secrets`, when an etcd answers, and with `restore_from`." + tf.TerraformOnly,
 	}
 }
 

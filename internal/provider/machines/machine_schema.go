@@ -18,9 +18,10 @@ import (
 )
 
 // protectsItsCluster is what deletion_protection guards where a resource is one machine.
-const protectsItsCluster = "Whether a removal or a replacement of this machine that ends its cluster is refused, until it is " +
-	"set to `false` and applied: that of the last control plane, of all control planes in one plan, or of one whose etcd and " +
-	"Kubernetes API have not answered for two minutes."
+const protectsItsCluster = "Whether a removal or a replacement of this machine that ends its cluster is refused, " +
+	"until it is " +
+	"set to `false` and applied: that of the last control plane, of all control planes in one plan, or of one whose " +
+	"etcd and Kubernetes API have not answered for two minutes."
 
 // oneMachineAttributes are those of OneMachineModel: what machines have in their maps,
 // what groups of them have in common, and what is only said of one.

@@ -520,7 +520,11 @@ func (r *machinesResource[M, P]) Update(
 	p.needsConsent = p.updatesWithoutConsent(ctx, req.Private, P(&state).life().recordedPhase())
 	result, reached := plan, p.Set
 
-	if !P(&plan).life().idle() {
+	if P(&plan).life().idle() {
+		if !r.confirm(ctx, &result, p, prior, &resp.Diagnostics) {
+			return
+		}
+	} else {
 		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
 			P(&state).life())
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
@@ -539,19 +543,6 @@ func (r *machinesResource[M, P]) Update(
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)
 		}
-	} else {
-		if !p.keepsConnection(prior) {
-			resp.Diagnostics.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
-		}
-
-		if resp.Diagnostics.HasError() {
-			return
-		}
-
-		life, found := P(&result).life(), finding.List{}
-		found.Append(life.confirmReady(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p.Set)...)
-		resp.Diagnostics.Append(tf.Diagnostics(found)...)
-		P(&result).setLife(life)
 	}
 
 	resp.Diagnostics.Append(P(&result).derive(ctx)...)
@@ -559,6 +550,27 @@ func (r *machinesResource[M, P]) Update(
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, reached)...)
 	resp.Diagnostics.Append(P(&result).life().protect(ctx, resp.Private, p.Set)...)
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
+}
+
+// confirm ends an update that touches no machine: it looks whether they are still Ready. It returns false where nothing
+// is to be stored, because the connection leads to another host cluster.
+func (r *machinesResource[M, P]) confirm(
+	ctx context.Context, result *M, p, prior writtenSet, diags *diag.Diagnostics,
+) bool {
+	if !p.keepsConnection(prior) {
+		diags.Append(tf.Diagnostics(r.RefuseOtherHost(ctx, p.Set))...)
+	}
+
+	if diags.HasError() {
+		return false
+	}
+
+	life := P(result).life()
+	found := life.confirmReady(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p.Set)
+	diags.Append(tf.Diagnostics(found)...)
+	P(result).setLife(life)
+
+	return true
 }
 
 func (r *machinesResource[M, P]) Delete(

@@ -46,13 +46,13 @@ func (r *machinesResource[M, P]) removal(
 
 			return append(found, set().RefuseReplace(r.kind, life.ID.ValueString(), record)...)
 		},
-		Plan: func(next machineset.Set) finding.List {
+		Plan: func(next machineset.Set, tainted bool) finding.List {
 			record, found := life.Recorded(ctx, set())
 			if found.HasError() {
 				return found
 			}
 
-			return r.planReset(set(), next, life, record)
+			return r.planReset(set(), next, life, record, tainted)
 		},
 	}
 }
@@ -69,10 +69,10 @@ func (r *machinesResource[M, P]) planReplaced(
 	return append(diags, tf.PlannedCreate(ctx, private, planned, p.AddressesBeside(), leaves)...)
 }
 
-// planReset notes which machines a replacement resets, warns of what they lose, and refuses it where a protected cluster
-// ends with the plan, or where control planes cannot be replaced in turn. next is what the object becomes.
+// planReset notes which machines a replacement resets, warns of what they lose, and refuses it where a protected
+// cluster ends with the plan, or where control planes cannot be replaced in turn. next is what the object becomes.
 func (r *machinesResource[M, P]) planReset(
-	p, next machineset.Set, life CommonModel, record machineset.Record,
+	p, next machineset.Set, life CommonModel, record machineset.Record, tainted bool,
 ) finding.List {
 	if p.Preserves || record.LeftToOthers() {
 		return nil
@@ -86,5 +86,5 @@ func (r *machinesResource[M, P]) planReset(
 		return found
 	}
 
-	return append(found, r.Owners.PlanInTurn(p, next, r.object(life))...)
+	return append(found, r.Owners.PlanInTurn(p, next, r.object(life), tainted)...)
 }

@@ -84,8 +84,8 @@ func (p *writtenSet) addProvided(
 	return tf.Diagnostics(found)
 }
 
-// takeSecrets gives a set of state that is secretless the secrets of the configuration: those of the provider block were
-// moved to the resource. Others than the recorded ones are refused.
+// takeSecrets gives a set of state that is secretless the secrets of the configuration: those of the provider block
+// were moved to the resource. Others than the recorded ones are refused.
 func (p *writtenSet) takeSecrets(now writtenSet) finding.List {
 	if !p.secretless || now.Sealed || now.Secrets == "" {
 		return nil
@@ -113,8 +113,8 @@ func (p writtenSet) refuseSecretless(m *providerdata.ProviderData) finding.List 
 	return finding.List{m.NoSecretsInState(p.clusterName)}
 }
 
-// refuseSecretlessReplacement refuses to replace an object while its secrets move from the provider to the resource: the
-// CLI destroys it with the state of before, which has none.
+// refuseSecretlessReplacement refuses to replace an object while its secrets move from the provider to the resource:
+// the CLI destroys it with the state of before, which has none.
 func (p writtenSet) refuseSecretlessReplacement(moved bool) finding.List {
 	if !moved {
 		return nil

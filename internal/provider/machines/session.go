@@ -53,6 +53,7 @@ func openSession(
 	}
 
 	replacement := m.Replacements.Of(p.Identity(bundle), runName(p))
+	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
@@ -65,11 +66,6 @@ func openSession(
 		Peers: m.Runs.Of(p.Identity(bundle)),
 	}
 
-	if !p.Changes.Window.IsZero() {
-		runner.Window = p.Changes.WindowAt
-	}
-
-	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner.Events = func(e lifecycle.Event) {
 		if p.Replaced {
 			replacement.Begun(e)
@@ -78,16 +74,25 @@ func openSession(
 		follow.Tell(e)
 	}
 
+	putChanges(runner, m, p, c.API)
+
+	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
+		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, replacement: replacement, Close: c.Close}, nil
+}
+
+// putChanges puts into a runner how machines that run are changed.
+func putChanges(runner *lifecycle.Runner, m *providerdata.ProviderData, p machineset.Set, api probe.Cluster) {
+	if !p.Changes.Window.IsZero() {
+		runner.Window = p.Changes.WindowAt
+	}
+
 	if p.Changes.Snapshots != "" {
 		runner.Snapshots = backup.Folder{Path: p.Changes.Snapshots, Cluster: p.Settings.Name}
 	}
 
 	if len(p.Changes.HealthChecks) > 0 {
-		runner.Checks = &probe.Prober{Checks: p.Changes.HealthChecks, Cluster: c.API, Interval: m.Interval}
+		runner.Checks = &probe.Prober{Checks: p.Changes.HealthChecks, Cluster: api, Interval: m.Interval}
 	}
-
-	return &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
-		recordKeys: bundle.RecordKeys(), Route: c.Route, follow: follow, replacement: replacement, Close: c.Close}, nil
 }
 
 // observe asks every machine once. It only reports, so a machine is taken for what its certificate says it is. The

@@ -151,8 +151,8 @@ func (m *ProviderData) StateLacksSecrets(ctx context.Context, cluster types.Obje
 // the provider has the secrets.
 func NotReadWithoutSecrets(name types.String) finding.Finding {
 	return finding.Warn("Cluster was not read", fmt.Sprintf("The secrets of cluster %s are neither in state nor in the "+
-		"provider's configuration. State keeps what was read before. Where they were moved to the resource, this apply stores "+
-		"them, and the next refresh reads the cluster.", finding.Quote(name.ValueString())))
+		"provider's configuration. State keeps what was read before. Where they were moved to the resource, this apply "+
+		"stores them, and the next refresh reads the cluster.", finding.Quote(name.ValueString())))
 }
 
 // Is reports whether secrets of a configuration may be those that were recorded; true where nothing was.
@@ -165,8 +165,8 @@ func (m *ProviderData) NoSecretsInState(name types.String) finding.Finding {
 	return finding.Invalid(finding.Path{}, "secrets", fmt.Sprintf("found none for cluster %s: state has none, and %s",
 		finding.Quote(name.ValueString()), m.providerHas(name.ValueString())),
 		"a machine can only be removed with the secrets that it joined with",
-		fmt.Sprintf("give `clusters = { %s = { secrets = … } }` to the provider; where the secrets were moved to the resource, "+
-			"apply that first", finding.Quote(name.ValueString())))
+		fmt.Sprintf("give `clusters = { %s = { secrets = … } }` to the provider; where the secrets were moved to the "+
+			"resource, apply that first", finding.Quote(name.ValueString())))
 }
 
 // KubeconfigOf is the kubeconfig of a cluster in the provider's configuration: unknown while that is, null for none.

@@ -17,7 +17,8 @@ type holder struct {
 	machine string
 }
 
-// same is whether two plans are of one object. One that is still to be created has no owner id, and is told by its name.
+// same is whether two plans are of one object. One that is still to be created has no owner id, and is told by its
+// name.
 func (h holder) same(other holder) bool {
 	if h.owner != "" || other.owner != "" {
 		return h.owner == other.owner
@@ -50,9 +51,9 @@ func (h heldMachines) of(keys []machineKey) (holder, bool) {
 	return holder{}, false
 }
 
-// PlanHeld notes the machines that an object lists by its plan, with the addresses at which those of its state answered,
-// and refuses those that another object of the same cluster has. Machines are compared as far as this process plans
-// them.
+// PlanHeld notes the machines that an object lists by its plan, with the addresses at which those of its state
+// answered, and refuses those that another object of the same cluster has. Machines are compared as far as this process
+// plans them.
 func (o *Owners) PlanHeld(p machineset.Set, object string, planned, answered []cluster.Machine) finding.List {
 	of := heldIn(p)
 	if of == "" || p.Host != nil {
@@ -94,7 +95,8 @@ func (o *Owners) PlanHeld(p machineset.Set, object string, planned, answered []c
 
 // listsItself is whether a machine is planned at the address at which it answered: then it was compared already.
 func listsItself(planned []cluster.Machine, m cluster.Machine) bool {
-	return slices.ContainsFunc(planned, func(now cluster.Machine) bool { return machineset.SameAddress(now.Address, m.Address) })
+	return slices.ContainsFunc(planned,
+		func(now cluster.Machine) bool { return machineset.SameAddress(now.Address, m.Address) })
 }
 
 // takenMachine is the error about a machine of p that is one of another object: it is what is has, and has is listed

@@ -17,10 +17,10 @@ type plannedEnd struct {
 	// one of them is created again; each is empty for none.
 	protected, joins string
 	replaced         bool
-	// inTurn are the single control planes that are created again, and blind is true where one of them does not know the
-	// endpoints of the others before the apply.
-	inTurn []string
-	blind  bool
+	// inTurn are the single control planes that are created again, and ordered is true where their creates may wait for
+	// the removal of all of them.
+	inTurn  []string
+	ordered bool
 }
 
 // PlanReplaced notes the machines that a plan resets to make the same object of them again.
@@ -35,8 +35,8 @@ func (o *Owners) PlanReplaced(p machineset.Set, object string, machines []cluste
 	}
 }
 
-// PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control plane of
-// the cluster where one of them is protected, or others join meanwhile.
+// PlanEnd notes that a plan resets the control planes of an object. It refuses a plan that resets every control plane
+// of the cluster where one of them is protected, or others join meanwhile.
 func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.List {
 	if !p.OwnsControlPlane() {
 		return nil
@@ -61,29 +61,34 @@ func (o *Owners) PlanEnd(p machineset.Set, object, operation string) finding.Lis
 	}
 }
 
-// PlanInTurn notes that a plan replaces a single control plane, and refuses to replace several of them that cannot be
-// replaced in turn. Endpoints that are unknown belong to machines that the same plan makes: the create of each control
-// plane then waits for all of these machines, and these wait for the removal of all control planes on them.
-func (o *Owners) PlanInTurn(p, next machineset.Set, object string) finding.List {
+// PlanInTurn notes that a plan replaces a single control plane by next. It refuses to replace several of them where the
+// apply may not be able to do it in turn:
+//
+//   - A plan that is forced by an option may come from replace_triggered_by. The CLIs change what triggers it once all
+//     removals are done, and create the machines after that (Terraform, docs/destroying.md), so that no machine joins
+//     before the last one has left. A provider cannot tell it from -replace.
+//   - Endpoints that are unknown come from machines that the same plan makes, and the creates wait for all of these.
+//
+// What is tainted waits for no such thing.
+func (o *Owners) PlanInTurn(p, next machineset.Set, object string, tainted bool) finding.List {
 	if p.Single == nil || !p.OwnsControlPlane() {
 		return nil
 	}
 
 	end := o.note(p, func(end *plannedEnd) {
 		end.inTurn = append(end.inTurn, object)
-		end.blind = end.blind || next.Single != nil && next.Single.Beside == nil
+		end.ordered = end.ordered || !tainted || next.Single != nil && next.Single.Beside == nil
 	})
-	if !end.blind || len(end.inTurn) < 2 {
+	if !end.ordered || len(end.inTurn) < 2 {
 		return nil
 	}
 
-	return finding.List{finding.Refused(finding.Root("cluster").AtName("talos_endpoints"),
-		"Control planes cannot be replaced in turn",
-		"this plan replaces "+finding.Describe(end.inTurn)+", and talos_endpoints of their cluster are unknown before the apply",
-		"A control plane leaves etcd once the one before has joined again. Here each of them is created after all machines "+
-			"that the endpoints come from, so that all would leave first",
-		"Nothing was changed. Replace one control plane, and its machine, in each apply. Or write the addresses down in "+
-			"talos_endpoints, where they stay the same")}
+	return finding.List{finding.Refused(finding.Path{}, "Several control planes replaced by one plan",
+		"this plan replaces "+finding.Describe(end.inTurn)+", control planes of one cluster",
+		"Each of them has to join etcd again before the next one leaves. With replace_triggered_by the CLIs create none of "+
+			"them before all are removed",
+		"Nothing was changed. Replace one control plane in each apply: with one -replace, or with -target for the machine and "+
+			"what triggers its replacement")}
 }
 
 // PlanJoins notes the control planes that join a cluster by a plan.

@@ -19,8 +19,8 @@ import (
 //
 //   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
 //     create, with the private state of the first. Of the latter they show errors, and no warnings. (Nor can it plan a
-//     value that tells: in the apply the CLIs plan the create once more, with neither state nor private state, and expect
-//     the same.)
+//     value that tells: in the apply the CLIs plan the create once more, with neither state nor private state, and
+//     expect the same.)
 //   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
 //
 // (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
@@ -39,7 +39,7 @@ type Removal struct {
 	Refuse func() finding.List
 	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a protected
 	// cluster.
-	Plan func(next machineset.Set) finding.List
+	Plan func(next machineset.Set, tainted bool) finding.List
 	// read is true until the object is planned: only one that is tainted is read and never planned itself.
 	read bool
 }
@@ -148,13 +148,13 @@ func (m *ProviderData) RefuseReplace(
 	}
 
 	if known && !found.HasError() {
-		found.Append(removal.Plan(next)...)
+		found.Append(removal.Plan(next, tainted)...)
 	}
 
 	if tainted && found.HasError() {
 		last := &found[len(found)-1]
-		last.Detail += " The resource is tainted: to keep it and its machines, run `terraform untaint` (or `tofu untaint`) with " +
-			"its address."
+		last.Detail += " The resource is tainted: to keep it and its machines, run `terraform untaint` (or `tofu " +
+			"untaint`) with its address."
 	}
 
 	return found

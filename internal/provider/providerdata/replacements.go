@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
-// replacements are the control planes that this process took out of their clusters to create them again, by the identity of
-// the cluster and the object. The CLIs destroy and create several objects side by side, and only the process knows that
-// a machine which left comes back. It is safe for concurrent use.
+// replacements are the control planes that this process took out of their clusters to create them again, by the
+// identity of the cluster and the object. The CLIs destroy and create several objects side by side, and only the
+// process knows that a machine which left comes back. It is safe for concurrent use.
 type replacements struct {
 	mu sync.Mutex
 	by map[string]map[string]cluster.Rejoining

@@ -3,8 +3,8 @@ package objects
 import "strings"
 
 // places are where Kubernetes keeps objects below its prefix whose keys clients of snapshots know: without the group,
-// and some under another name (Kubernetes 1.36, pkg/registry/core/rest and kubeapiserver/default_storage_factory_builder.go).
-// All other objects are kept under the store's own keys.
+// and some under another name (Kubernetes 1.36, pkg/registry/core/rest and
+// kubeapiserver/default_storage_factory_builder.go). All other objects are kept under the store's own keys.
 var places = []struct {
 	prefix, group, resource string
 	namespaced              bool
