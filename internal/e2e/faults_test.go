@@ -74,7 +74,7 @@ func killedAt(t *testing.T, cli clitest.CLI, n int, served bool) {
 	w := s.workspace(t, cli)
 
 	kill(t, simulator, w, n, served, "apply", "-auto-approve")
-	w.MustRun("apply", "-auto-approve")
+	applyAfterKill(t, w)
 
 	if etcds := simulator.EtcdClusters(); etcds != 1 {
 		t.Errorf("%d etcd clusters, want 1", etcds)
@@ -85,6 +85,33 @@ func killedAt(t *testing.T, cli clitest.CLI, n int, served bool) {
 
 	kill(t, simulator, w, min(n, len(s.machines())), served, "destroy", "-auto-approve")
 	s.destroy(t, w)
+}
+
+// consenting allows a bootstrap with the secrets that the apply which was killed has made.
+const consenting = `
+resource "talosop_control_plane" "this" {
+  allow_bootstrap = true
+}
+`
+
+// applyAfterKill applies again after a create that was killed. Its secrets are in state and its control plane is not, so
+// that the plan asks for consent until etcd has begun: the machines do not prove that the secrets have no other cluster.
+func applyAfterKill(t *testing.T, w *clitest.Workspace) {
+	t.Helper()
+
+	again := w.Run("apply", "-auto-approve")
+	if again.Exit == 0 {
+		return
+	}
+
+	if !strings.Contains(again.Output(), "allow_bootstrap = true") {
+		t.Fatalf("the apply after the kill fails, and does not ask for consent:\n%s", again.Output())
+	}
+
+	w.Write("consent_override.tf", consenting)
+	w.MustRun("apply", "-auto-approve")
+	w.Write("consent_override.tf", "")
+	w.MustRun("apply", "-auto-approve")
 }
 
 // kill runs a command and kills its provider at the n-th call that changes a machine.

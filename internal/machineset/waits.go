@@ -129,7 +129,7 @@ func (r PriorState) waitsFor(p Set, steps []cluster.Step) []string {
 		}
 	}
 
-	return waitLines(names, etcd)
+	return waitLines(names, etcd, steps)
 }
 
 // Waits is what the plan after a refresh will wait for that sees the same as a snapshot, besides its steps.
@@ -150,23 +150,33 @@ func Waits(want cluster.Spec, have cluster.Snapshot, steps []cluster.Step) []str
 
 	slices.Sort(names)
 
-	return waitLines(names, etcd)
+	return waitLines(names, etcd, steps)
 }
 
 func acts(steps []cluster.Step, machine string) bool {
 	return slices.ContainsFunc(steps, func(s cluster.Step) bool { return s.On() == machine })
 }
 
-func waitLines(machines []string, etcd string) []string {
+// waitLines leaves etcd out where a step begins one: the apply does not wait for the one that is lost.
+func waitLines(machines []string, etcd string, steps []cluster.Step) []string {
 	var lines []string
 
 	if len(machines) > 0 {
 		lines = append(lines, "wait for "+strings.Join(machines, ", "))
 	}
 
-	if etcd != "" {
+	if etcd != "" && !slices.ContainsFunc(steps, beginsEtcd) {
 		lines = append(lines, "wait for etcd: "+etcd)
 	}
 
 	return lines
+}
+
+func beginsEtcd(s cluster.Step) bool {
+	switch s.(type) {
+	case cluster.Bootstrap, cluster.Restore:
+		return true
+	default:
+		return false
+	}
 }

@@ -119,7 +119,7 @@ func (w *lifeWorld) rehearseOn(op lifeOperation, spare *sim.Machine, isolated bo
 	spare.Wipe()
 	spare.PowerOn()
 	must(w.t, spare.AwaitStage(w.t.Context(), sim.StageMaintenance))
-	w.check(map[string]bool{}, false)
+	w.check(map[string]bool{spare.Address().String(): true}, false)
 
 	return true
 }

@@ -224,7 +224,12 @@ func (s *lifeSite) handleWritten(c lifeConfig) lifeHandle {
 func (c lifeConfig) common(into configuration) configuration {
 	into["talos_version"] = "v1.13.0"
 	into["deletion_protection"] = c.Protected
-	into["timeouts"] = configuration{"create": "1m", "update": "1m", "delete": "1m"}
+	limit := "1m"
+	if c.Kubernetes != "" {
+		limit = "5m" // an upgrade of Kubernetes has more to do, on machines that do much else
+	}
+
+	into["timeouts"] = configuration{"create": limit, "update": limit, "delete": limit}
 
 	if c.Preserve {
 		into["on_destroy"] = "preserve"

@@ -67,7 +67,7 @@ func (s *site) scanHCL(server *httptest.Server, secrets, settings string) string
 			settings == "" || strings.Contains("s3_secret passphrase chart_password chart_value addon_token identity", name))
 	}
 
-	return text + s.controlPlaneHCL(secrets+settings) + s.workersHCL(`  timeouts = { create = "`+hanging+`" }`) + fmt.Sprintf(`
+	return text + s.controlPlaneHCL(secrets+settings+"\n  allow_bootstrap = true\n") + s.workersHCL(`  timeouts = { create = "`+hanging+`" }`) + fmt.Sprintf(`
 variable "failing" {
   default = 1
 }

@@ -356,6 +356,7 @@ func HandleOf(ctx context.Context, c machineconfig.Cluster) (clusterhandle.Handl
 	h.PodCIDRs, h.ServiceCIDRs = tf.ListOrNull(c.PodCIDRs), tf.ListOrNull(c.ServiceCIDRs)
 	h.DNSDomain = tf.TextOrNull(c.DNSDomain)
 	h.KubeProxy, h.Discovery = tf.FalseOrNull(!c.KubeProxyDisabled), types.BoolPointerValue(c.Discovery)
+	h.Isolated = types.BoolNull() // machines that answer tell nothing of it
 	h.AirGapped, h.ImageCache = tf.TrueOrNull(c.AirGapped), tf.TrueOrNull(c.ImageCache)
 	h.Registries = types.ObjectNull(tf.AttributesOf(nested["registries"]))
 	h.CNI = types.ObjectNull(tf.AttributesOf(nested["cni"]))

@@ -42,8 +42,12 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 		}
 	}
 
+	have := snapshotOf(states)
+	have.Kubernetes = cluster.KubernetesState{Reachable: true,
+		Nodes: []cluster.Node{{Name: "batch/w-1", Ready: true}, {Name: "batch/w-2", Ready: true}}}
+
 	m := providerdata.NewProviderData()
-	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: snapshotOf(states)}}
+	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: have}}
 	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()),
 		Operations: tf.TextList([]string{"old"})}
 

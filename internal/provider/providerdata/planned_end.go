@@ -87,8 +87,8 @@ func (o *Owners) PlanInTurn(p, next machineset.Set, object string, tainted bool)
 		"this plan replaces "+finding.Describe(end.inTurn)+", control planes of one cluster",
 		"Each of them has to join etcd again before the next one leaves. With replace_triggered_by the CLIs create none of "+
 			"them before all are removed",
-		"Nothing was changed. Replace one control plane in each apply: with one -replace, or with -target for the machine and "+
-			"what triggers its replacement")}
+		"Nothing was changed. Replace one control plane in each apply: with one -replace, or with -target for the "+
+			"machine and what triggers its replacement")}
 }
 
 // PlanJoins notes the control planes that join a cluster by a plan.
