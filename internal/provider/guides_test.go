@@ -31,7 +31,8 @@ var (
 
 // notOurs are names in the pages that belong to others, keys of maps, and values.
 var notOurs = strings.Fields(`
-	create_before_destroy depends_on error_message for_each ignore_changes policy_check terraform_data terraform_remote_state
+	create_before_destroy depends_on error_message for_each ignore_changes policy_check replace_triggered_by
+	terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
 	https_proxy through_control_plane

@@ -44,6 +44,8 @@ func TestAccKilledCLI_providerEnds(t *testing.T) {
 
 		s.controlPlane[0].PowerOff()
 		s.controlPlane[0].PowerOn()
+		// Its secrets are in state, and etcd had not begun.
+		w.Write("consent_override.tf", "resource \"talosop_control_plane\" \"this\" {\n  allow_bootstrap = true\n}\n")
 		w.MustRun("apply", "-auto-approve")
 		says(t, w.MustRun("plan"), "No changes.")
 	})

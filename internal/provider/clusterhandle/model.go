@@ -101,11 +101,10 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"isolated": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the cluster is kept apart from one that runs with the same secrets, as a restore " +
-				"rehearsal needs (default `false`). Its machines use no discovery, its `endpoint` is one that no other cluster " +
-				"has, and `restore_from` leaves out what would connect to the other cluster; in containers, pods reach only " +
-				"each other. A change is refused: destroy the cluster and create another one. See the " +
-				"[guide](../guides/etcd-backups#rehearse-a-restore).",
+			MarkdownDescription: "Whether this is a restore rehearsal, kept apart from the cluster that runs with the same " +
+				"secrets (default `false`): no discovery, an `endpoint` of its own, pods that reach only each other " +
+				"([guide](../guides/etcd-backups.md#rehearse-a-restore)). A change is refused: destroy the cluster and create " +
+				"another one.",
 		},
 		"air_gapped": schema.BoolAttribute{
 			Optional: true,

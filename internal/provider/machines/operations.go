@@ -75,6 +75,10 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	m.restored = done.restored(restored{})
 	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
 
+	if m.Impact.IsUnknown() { // the plan took it for a replacement
+		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
+	}
+
 	switch {
 	case done.err == nil:
 		return slices.Concat(done.tellOfRestore(), done.warnOfRestore(), machineset.WarnOfBehind(done.result.Behind)), true
