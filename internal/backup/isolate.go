@@ -200,7 +200,7 @@ func keyOf(entry []byte) (string, error) {
 	return "", damaged("an entry of etcd has no key")
 }
 
-// seal verifies the database anew, and puts its sum behind it.
+// seal verifies the database again, and appends its sum.
 func (s *Snapshot) seal(ctx context.Context) (err error) {
 	info, err := s.file.Stat()
 	if err != nil {

@@ -40,7 +40,7 @@ func (s Standing) And(other Standing) Standing {
 type Elsewhere struct {
 	Standing
 
-	// QuietSince is since when none of them moves anything; zero while one does, and where nobody knows.
+	// QuietSince is since when none of them moves anything; zero while one does, and where it is unknown.
 	QuietSince time.Time
 }
 

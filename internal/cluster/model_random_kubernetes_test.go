@@ -225,7 +225,7 @@ func (t *trial) setKubernetes(b *box, images cluster.Images) {
 func (t *trial) othersMove() bool { return t.othersFollow() && t.waitsForOthers() }
 
 // othersFollow is whether other resources get the same version at the same time. Where nothing goes wrong a run still
-// comes to its end when they do not, unless a lock lets it go on to the next version with a kubelet that stays.
+// ends when they do not, unless a lock lets it go on to the next version with a kubelet that stays.
 func (t *trial) othersFollow() bool {
 	locked := slices.ContainsFunc(t.want.Machines, func(m cluster.Machine) bool { return m.Locked })
 	stay := t.kube.others == "behind" && t.want.Shared && !(locked && t.policy.DrainForKubelet)

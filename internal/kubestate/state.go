@@ -79,11 +79,11 @@ type State struct {
 	Since time.Time
 	Nodes []Node
 	// Owners are the ids of resources that marked nodes as those of machines of their own, by the
-	// names of the nodes, as last seen by this run; nil when nobody listed the nodes. A key of the cluster authenticates
+	// names of the nodes, as last seen by this run; nil when the nodes were not listed. A key of the cluster authenticates
 	// each of these marks.
 	Owners map[string]string
 	// Unproven are the owners that other marks name: a kubelet wrote or copied one, or an object with the mark was
-	// deleted and created again. Such a mark gives nobody a machine.
+	// deleted and created again. Such a mark does not count.
 	Unproven map[string]string
 	// Manifests is the version of Kubernetes whose bootstrap manifests this run synced last; empty when it did not.
 	Manifests string

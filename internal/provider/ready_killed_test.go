@@ -280,7 +280,7 @@ func siteMachines(machines []*sim.Machine) configuration {
 	return out
 }
 
-// slowBoots are delays in which whoever looks right after a kill sees machines that still start.
+// slowBoots are delays in which a look right after a kill sees machines that still start.
 func slowBoots() *timing.Delays {
 	delays := timing.TestDelays()
 	delays.Boot, delays.EtcdJoin, delays.NodeReady = 300*time.Millisecond, 400*time.Millisecond, 300*time.Millisecond

@@ -79,7 +79,7 @@ func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 
 	conditions := []Condition{etcdQuorum(h, etcd)}
 
-	// Without any view nobody can say anything about these.
+	// Without any view these are unknown.
 	if following(etcd) > 0 {
 		conditions = append(conditions, etcdAgreement(etcd), etcdNoAlarms(h, etcd))
 	}
