@@ -21,8 +21,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
 )
 
-// growth is a resource that grows, in processes of the provider that are killed. The CLI stores the attributes of before
-// and no private state then (lossOfPrivate).
+// growth is a resource that grows, in processes of the provider that are killed. The CLI stores the attributes of
+// before and no private state then (lossOfPrivate).
 type growth struct {
 	driven       *driven
 	small, large configuration // small is nil for a resource that does not exist before
