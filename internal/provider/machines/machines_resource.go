@@ -432,6 +432,7 @@ func (r *machinesResource[M, P]) Create(
 	}
 
 	P(&plan).setLife(life)
+	r.Owners.Created(r.object(life))
 	resp.Diagnostics.Append(P(&plan).derive(ctx)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	resp.Diagnostics.Append(clusterimport.SetIdentity(ctx, resp.Identity, r.imports, p.Set)...)

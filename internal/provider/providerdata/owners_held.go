@@ -93,6 +93,14 @@ func (o *Owners) PlanHeld(p machineset.Set, object string, planned, answered []c
 	return found
 }
 
+// Created notes that an object exists, which this process planned to create: its next plan has an owner id.
+func (o *Owners) Created(object string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.held.forget(holder{plannedObject: plannedObject{name: object}})
+}
+
 // listsItself is whether a machine is planned at the address at which it answered: then it was compared already.
 func listsItself(planned []cluster.Machine, m cluster.Machine) bool {
 	return slices.ContainsFunc(planned,
