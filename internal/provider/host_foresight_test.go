@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,12 +91,12 @@ func TestContainerPlan_ofReplacements(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	d := s.drive(t, "talosop_control_plane")
 	config := with(s.container("dev", newBundle(t)), 1, "replicas")
+	renewed := with(maps.Clone(config), newBundle(t), "secrets")
+	d := s.drive(t, "talosop_control_plane")
 	d.ready(t, config)
 
 	successor := s.drive(t, "talosop_control_plane")
-	renewed := with(config, newBundle(t), "secrets")
 
 	planned := successor.plan(t, renewed)
 	if said := show(planned.diagnostics); planned.failed() || !strings.Contains(said, "is not this cluster's") {
@@ -159,7 +160,6 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	t.Parallel()
 
 	s := newHostSite(t)
-	d := s.drive(t, "talosop_control_plane")
 
 	content, err := os.ReadFile(s.Kubeconfig())
 	must(t, err)
@@ -167,6 +167,7 @@ func TestContainer_warnsOfAWriteOnlyKubeconfig(t *testing.T) {
 	config := with(s.container("dev", newBundle(t)), 1, "replicas")
 	config["host"] = configuration{"kubeconfig_wo": string(content), "namespace": s.namespace}
 
+	d := s.drive(t, "talosop_control_plane")
 	planned := d.plan(t, config).must(t)
 	if said := show(planned.diagnostics); !strings.Contains(said, "write-only") {
 		t.Errorf("the plan says: %s", said)

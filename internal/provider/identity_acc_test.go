@@ -51,9 +51,9 @@ func TestAccHardware_unexpectedMachinesAreRefused(t *testing.T) {
 		waiting.UUID())
 	areRecorded("after a refresh")
 
-	if empty, output := w.PlanIsEmpty(); !empty {
-		t.Errorf("the plan is not empty:\n%s", output)
-	}
+	plan := w.MustRun("plan")
+	says(t, plan, `+ "wait for w-2",`)
+	says(t, plan, "0 to add, 1 to change, 0 to destroy")
 
 	w.Write("override.tf", `resource "talosop_worker" "this" {
   config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]

@@ -271,7 +271,7 @@ func importsByIdentity(t *testing.T, cli clitest.CLI) {
 	s := newSite(t, 1, 2)
 	w := clitest.NewWorkspace(t, cli)
 	w.Write("secrets.yaml", bundleOnce())
-	w.Write("main.tf", fromProvider+strings.Replace(s.clusterHCL(poolHCL("batch", s.workers, ""), ""),
+	w.Write("main.tf", fromProvider+strings.Replace(s.clusterHCL(poolHCL("batch", s.workers, ""), "  allow_bootstrap = true"),
 		"secrets             = talosop_secrets.this.bundle", "provider = talosop.prod", 1))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")

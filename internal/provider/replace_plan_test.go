@@ -138,9 +138,9 @@ func TestPlan_taintOfProtectedResources(t *testing.T) {
 func TestPlan_createBesideAnObjectOfTheSameName(t *testing.T) {
 	t.Parallel()
 
-	other := with(with(baseControlPlane(), otherSecrets(t), "secrets"), configuration{
+	other := allowing(with(with(baseControlPlane(), otherSecrets(t), "secrets"), configuration{
 		"cp-1": configuration{"address": "10.0.9.11"},
-	}, "machines")
+	}, "machines"))
 
 	said := replacing{t, providerServer(t)}.byTaint("talosop_control_plane",
 		settledState(t, "talosop_control_plane", baseControlPlane()), other)

@@ -84,7 +84,7 @@ func TestRehearsal_besideTheCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 6, 2)
-	server := serve(t, providerdata.NewProviderData(), nil)
+	server := serve(t, newProviderData(), nil)
 	clusterOn := func() *driven {
 		d := drive(t, "talosop_cluster", nil)
 		d.Server = server

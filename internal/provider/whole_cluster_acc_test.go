@@ -82,8 +82,8 @@ func (s *site) expectBlank(t *testing.T) {
 	}
 }
 
-// One resource makes control plane and workers in one run, is content with what it
-// made while machines are down, changes single pools, and puts all machines back.
+// One resource makes control plane and workers in one run, plans nothing but to wait for machines that are down, changes
+// single pools, and puts all machines back.
 func TestAccWholeCluster_lifecycle(t *testing.T) {
 	t.Parallel()
 
@@ -125,16 +125,20 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 						s.controlPlane[2].PowerOff()
 						s.workers[1].PowerOff()
 					},
-					Config: config,
+					Config:             config,
+					PlanOnly:           true,
+					ExpectNonEmptyPlan: true,
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
-						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+						PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectKnownValue(theCluster,
+							tfjsonpath.New("operations"), knownvalue.ListExact([]knownvalue.Check{
+								knownvalue.StringRegexp(regexp.MustCompile("^wait for cp-3"))}))},
 					},
 				},
 				{
 					PreConfig: func() {
 						s.controlPlane[2].PowerOn()
 						s.workers[1].PowerOn()
+						s.awaitReady(t)
 					},
 					Config: secretsHCL + s.clusterHCL(
 						s.twoPools(`config_patches = [yamlencode({ machine = { nodeLabels = { rack = "b2" } } })]`), ""),
