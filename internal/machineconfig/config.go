@@ -14,8 +14,8 @@ type Config struct {
 	Digest string
 	// Warnings are what Talos would warn about when the configuration is applied. They contain no secrets.
 	Warnings []string
-	// NodeName is the name that the Kubernetes node of the machine gets; empty when Talos or the platform makes it.
-	NodeName string
+	// Facts are what the configuration says that decisions read.
+	Facts Facts
 }
 
 // String describes the configuration without its contents.

@@ -9,8 +9,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
-
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // settle lets generated defaults give way to what the patches set. It runs after the patches, because a
@@ -91,18 +89,6 @@ func settledHostname(document *network.HostnameConfigV1Alpha1, setting string) *
 	}
 
 	return settled
-}
-
-// nodeName is the name of the Kubernetes node of a machine with a static host name (Talos 1.13, controllers/k8s,
-// nodename.go); empty when Talos or the platform makes it.
-func nodeName(machine coreconfig.Provider) string {
-	hostname := machine.NetworkHostnameConfig()
-	node := machine.K8sNodeConfig()
-	if hostname == nil || node == nil {
-		return ""
-	}
-
-	return kubenames.NodeName(hostname.Hostname(), node.RegisterWithFQDN())
 }
 
 // settleTime switches time synchronisation off where no patch has configured it.

@@ -3,7 +3,6 @@ package machineset
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
 // otherFirmware warns of machines whose firmware does not do what secure_boot says. No apply can put that right: it is
@@ -45,12 +44,12 @@ func otherFirmware(p Set, want cluster.Spec, have cluster.Snapshot) finding.List
 // signed is whether the installer image of a machine is signed for Secure Boot; known is false for one that does not
 // say.
 func (m Machine) signed() (signed, known bool) {
-	if m.Group.SecureBoot || !m.OwnImage {
+	if _, own := m.installImage(); m.Group.SecureBoot || !own {
 		return m.Group.SecureBoot, true
 	}
 
-	reference, err := image.ParseReference(m.Config.Install.Image)
-	if err != nil {
+	reference, ok := m.ownInstaller()
+	if !ok {
 		return false, false
 	}
 

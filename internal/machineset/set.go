@@ -84,6 +84,9 @@ type Set struct {
 	// are, where they answer, what is installed on them. Unlisted is true when it is more than
 	// where they answer.
 	Unnamed, Unlisted bool
+
+	// cni is the pod network that Talos installs, of the facts; empty while they are not known.
+	cni string
 }
 
 // Machine is one machine of a set.
@@ -115,6 +118,8 @@ type Machine struct {
 	OwnImage bool
 	Meta     Meta
 	Config   machineconfig.Machine
+	// Facts are what the finished configuration says; nil while it is not known.
+	Facts *machineconfig.Facts
 	// Ordinal, image and pod are those of a machine in a container. The image has its tag.
 	Ordinal int
 	Image   string
@@ -164,7 +169,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Machines:         []cluster.Machine{}, // nil before there is a spec at all
 		Pools:            p.budgets(),
 		Bootstrapped:     Bootstrapped(recorded.Phase),
-		NodesBecomeReady: p.Settings.CNI.Name != machineconfig.CNINone,
+		NodesBecomeReady: p.nodesBecomeReady(),
 		Kubernetes:       p.kubernetes(recorded),
 		RestoreFrom:      p.Restore.Asked(recorded.RestoredFrom),
 		RestoredAt:       recorded.RestoredAt,
@@ -199,7 +204,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			Reinstall: reinstalls(m, known),
 			Container: p.Host != nil, Replace: recorded.Replace[name], Ephemeral: m.Pod.Storage.Ephemeral,
 			Via: p.Via(m), AllowDowngrade: p.Changes.AllowDowngrade,
-			InstallTarget: installTarget(m.Config.Install),
+			InstallTarget: m.installTarget(),
 			WantedNode:    files.Nodes[name],
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
@@ -228,10 +233,11 @@ func (p Set) budgets() map[string]cluster.Budget {
 // Without an image and a schematic of one's own any is right. The tag is left out of it:
 // versions are compared with what runs.
 func reinstalls(m Machine, known cluster.MachineState) bool {
-	wanted, err := image.ParseReference(m.Config.Install.Image)
+	given, own := m.installImage()
+	wanted, err := image.ParseReference(given)
 	installed, unknown := image.ParseReference(known.Installer)
 
-	if known.Installer == "" || !m.OwnImage && m.schematic() == "" || err != nil || unknown != nil ||
+	if known.Installer == "" || !own && m.schematic() == "" || err != nil || unknown != nil ||
 		known.Platform == cluster.PlatformContainer {
 		return false
 	}
@@ -254,15 +260,11 @@ func lostMember(known cluster.MachineState, member string) string {
 // schematic is the one that is wanted of a machine; empty when any is right. The image
 // that a user names has the last word, as it has in the installation.
 func (m Machine) schematic() string {
-	if !m.OwnImage {
+	if _, own := m.installImage(); !own {
 		return m.Group.Schematic
 	}
 
-	reference, err := image.ParseReference(m.Config.Install.Image)
-	if err != nil {
-		return ""
-	}
-
+	reference, _ := m.ownInstaller()
 	installer, _ := reference.Installer()
 
 	return installer.Schematic
@@ -288,7 +290,11 @@ func (p Set) Via(m Machine) []cluster.Release {
 }
 
 // installer is the image of the wanted Talos: what installs it, or what a container is made of.
-func (m Machine) installer() string { return cmp.Or(m.Image, m.Config.Install.Image) }
+func (m Machine) installer() string {
+	reference, _ := m.installImage()
+
+	return cmp.Or(m.Image, reference)
+}
 
 // installerOf is the image that installs another version on a machine than the one that
 // is wanted; empty when it cannot be named.
@@ -297,9 +303,9 @@ func (m Machine) installerOf(version string) string {
 		return reference.WithTag(version).String()
 	}
 
-	if m.OwnImage {
-		reference, err := image.ParseReference(m.Config.Install.Image)
-		if err != nil {
+	if _, own := m.installImage(); own {
+		reference, ok := m.ownInstaller()
+		if !ok {
 			return ""
 		}
 
@@ -339,7 +345,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 
 	return out, p.renderMachines(bundle, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
-		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.NodeName, config.Keys, config.Etcd
+		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.Facts.NodeName, config.Keys, config.Etcd
 	})
 }
 
@@ -376,11 +382,12 @@ func (p Set) check() error {
 	)
 
 	err := p.renderMachines(nil, func(name string, m renderedMachine) {
-		if other, taken := nodes[m.NodeName]; taken && m.NodeName != "" {
-			problems = append(problems, p.sameNode(name, other, m.NodeName))
+		node := m.Facts.NodeName
+		if other, taken := nodes[node]; taken && node != "" {
+			problems = append(problems, p.sameNode(name, other, node))
 		}
 
-		nodes[m.NodeName] = name
+		nodes[node] = name
 	})
 
 	return errors.Join(append(problems, err)...)

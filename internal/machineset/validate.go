@@ -24,6 +24,8 @@ var NewestTalos = talosversion.Newest().String()
 // Validate checks the machines against each other, their versions and their configurations, as far as they are known
 // and without a machine. All mistakes are reported at once.
 func (p Set) Validate() finding.List {
+	p = p.WithFacts()
+
 	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), p.refuseOutsideOfCluster())
 }
 

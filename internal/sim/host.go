@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,13 @@ func (h host) ServeKubernetes(ctx context.Context, version string) error {
 
 func (h host) LaterRuns() bool {
 	return h.b.m.boot != nil && h.b.m.boot.kubelet.Starts > 0
+}
+
+// Networked asks the control planes: their configuration alone decides on the pod network (Talos 1.14,
+// controllers/k8s/control_plane.go).
+func (h host) Networked() bool {
+	return slices.ContainsFunc(h.b.cluster.boots,
+		func(other *boot) bool { return other.ControlPlane() && other.CNIReadies() })
 }
 
 func (h host) TellVersions() { h.b.sim.tellVersions() }

@@ -168,6 +168,7 @@ func (r *machinesResource[M, P]) set(ctx context.Context, model *M) (writtenSet,
 	p.Gateway = r.Gateway
 	diags.Append(p.addProvided(ctx, r.ProviderData, providerdata.RecordedSecrets{})...)
 	diags.Append(tf.Diagnostics(machineset.FieldDiagnostics(p.Set, p.CheckProvidedMeta()))...)
+	p.Set = p.WithFacts()
 
 	return p, diags
 }
@@ -179,6 +180,7 @@ func (r *machinesResource[M, P]) recordedSet(
 	p, diags := P(model).MachineSet(ctx)
 	P(model).life().own(&p)
 	diags.Append(p.recallSecrets(ctx, r.ProviderData, private)...)
+	p.Set = p.WithFacts()
 
 	return p, diags
 }

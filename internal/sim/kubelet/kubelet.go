@@ -39,6 +39,8 @@ type Host interface {
 	EtcdUp() bool
 	Signed() bool
 	LaterRuns() bool
+	// Networked says whether a control plane of the cluster installs a CNI; the world is held.
+	Networked() bool
 	// Signer is the authority that it signs with.
 	Signer() []byte
 	// Outlive runs something that the end of the boot does not end.
@@ -207,7 +209,7 @@ func (kl *Kubelet) networked() bool {
 	kl.World.Lock()
 	defer kl.World.Unlock()
 
-	return kl.CNIReadies() || kl.Disk.CNI
+	return kl.host.Networked() || kl.Disk.CNI
 }
 
 // reportNode updates the machine's node until it succeeds or ctx ends; a kubelet that begins creates one that is

@@ -35,16 +35,15 @@ func (b *Boot) Discovery() bool {
 	return len(b.Config().DiscoveryServiceConfigs()) > 0 || b.Config().Cluster().Discovery().Enabled()
 }
 
-// CNIReadies says whether the cluster gets a CNI by itself; without one nodes stay NotReady.
+// CNIReadies says whether a control plane installs a CNI; without one nodes stay NotReady.
 func (b *Boot) CNIReadies() bool {
 	cfg := b.Config()
 
-	// With documents for the network a worker does not know: it has none of those of the control plane.
 	if main := cfg.RawV1Alpha1().ClusterConfig; main != nil && main.ClusterNetwork != nil {
 		return main.CNI().CNIName != constants.NoneCNI
 	}
 
-	return !b.ControlPlane() || cfg.K8sFlannelCNIConfig() != nil || len(cfg.K8sExternalManifestConfigs()) > 0
+	return cfg.K8sFlannelCNIConfig() != nil || len(cfg.K8sExternalManifestConfigs()) > 0
 }
 
 // Config is the active configuration, nil when there is none.
