@@ -186,6 +186,8 @@ type MachineState struct {
 	// use again, by the word of the host cluster: its data is lost.
 	VolumesLost bool
 	Schematic   string
+	// Extensions are the names of the system extensions in the image that runs, in order; nil when it has none.
+	Extensions []string
 	SecureBoot  *bool // whether the firmware verified what it started; nil when nobody asked
 	// Installer is the image that an earlier run installed on the machine, as recorded;
 	// empty when none is known. No machine tells.

@@ -97,7 +97,7 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 		f.Texts = maps.Clone(f.Texts)
 		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys,
 			FieldNodeName, FieldMemberID, FieldKubeletVersion, FieldKubernetes, FieldImages, FieldDrift, FieldTalosVersion,
-			FieldSchematic, FieldInstaller, FieldAddress, FieldRestoredAt)
+			FieldSchematic, FieldExtensions, FieldInstaller, FieldAddress, FieldRestoredAt)
 
 		for _, field := range f.Open {
 			delete(f.Texts, field)

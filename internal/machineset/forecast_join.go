@@ -26,7 +26,7 @@ func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != nam
 // the name that its configuration gives to its node.
 func (f *MachineForecast) join(p Set, m Machine, known cluster.MachineState, node string, other bool) {
 	f.Open = append(f.Open, FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys, FieldNodeName,
-		FieldKubeletVersion, FieldImages, FieldKubernetes, FieldDrift, FieldSchematic)
+		FieldKubeletVersion, FieldImages, FieldKubernetes, FieldDrift, FieldSchematic, FieldExtensions)
 
 	if known.NodeName != "" && known.NodeName == node {
 		f.Texts[FieldNodeName] = node // a node that is deleted comes back under its name

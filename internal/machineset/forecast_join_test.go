@@ -30,7 +30,7 @@ func wiped(name string) cluster.MachineState {
 
 // everything is the fields of a record that has nothing to say of the machine that joins.
 var everything = []Field{FieldStage, FieldReady, FieldBootID, FieldKeys, FieldKubeletVersion, FieldImages,
-	FieldKubernetes, FieldDrift, FieldSchematic}
+	FieldKubernetes, FieldDrift, FieldSchematic, FieldExtensions}
 
 // What tells a machine from others stays in a plan by which it joins, whatever happened to it; what is not recorded of
 // it, or may become another, is open.

@@ -21,6 +21,7 @@ const (
 	FieldReady          Field = "ready"
 	FieldTalosVersion   Field = "talos_version"
 	FieldSchematic      Field = "schematic"
+	FieldExtensions     Field = "extensions"
 	FieldInstaller      Field = "installer"
 	FieldUUID           Field = "uuid"
 	FieldPlatform       Field = "platform"
@@ -233,12 +234,12 @@ func (f *MachineForecast) upgrade(s cluster.Upgrade) {
 	f.Texts[FieldTalosVersion] = s.To
 
 	if s.Container {
-		f.Open = append(f.Open, FieldUUID, FieldPodDigest, FieldAddress, FieldSchematic, FieldInstaller)
+		f.Open = append(f.Open, FieldUUID, FieldPodDigest, FieldAddress, FieldSchematic, FieldExtensions, FieldInstaller)
 
 		return
 	}
 
-	f.Open = append(f.Open, FieldSchematic)
+	f.Open = append(f.Open, FieldSchematic, FieldExtensions)
 	f.Texts[FieldInstaller] = s.Installer
 
 	if s.Schematic != "" {

@@ -29,6 +29,8 @@ type Group struct {
 	// Schematic and Platform are those of the installer image, and SecureBoot is whether it is signed for it.
 	Schematic, Platform string
 	SecureBoot          bool
+	// Extensions are the system extensions of the schematic, by their official names; nil where its content is not known.
+	Extensions []string
 	// OwnPod is true when the group describes its pods itself.
 	OwnPod bool
 }

@@ -91,7 +91,7 @@ func (s *Simulator) newMachine(opts MachineOptions) (*Machine, error) {
 	m := &Machine{
 		Hardware: machined.NewHardware(s.world, machined.Description{
 			Name: opts.Name, UUID: opts.UUID, Address: addr, Port: s.opts.Port, Platform: opts.Platform, Delays: *opts.Delays,
-			Disks: opts.Disks, Advertise: s.advertised, Config: opts.Config,
+			Disks: opts.Disks, Extensions: s.opts.Extensions, Advertise: s.advertised, Config: opts.Config,
 		}),
 		sim: s, opts: opts, off: true,
 	}

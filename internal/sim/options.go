@@ -21,6 +21,8 @@ type Options struct {
 	// Network is the /21 of loopback addresses machines get. When it is not set, a
 	// free one is claimed, so that test binaries running side by side never collide.
 	Network netip.Prefix
+	// Extensions are the system extensions in the images of schematics, by their ids.
+	Extensions map[string][]string
 	// Advertised is the address by which machines know each other in etcd and in Kubernetes, where
 	// that is not the one that they listen on; nil when it is.
 	Advertised func(netip.Addr) netip.Addr

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -130,6 +131,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	var (
 		section *machineSection
 		raw     []byte
+		image   *bootedImage
 	)
 
 	calls, callCtx := panics.WithContext(ctx)
@@ -149,13 +151,17 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
 	calls.Go(func() (err error) {
-		out.Schematic, err = bounded(callCtx, m, s.schematic)
+		image, err = bounded(callCtx, m, s.booted)
 
 		return err
 	})
 
 	if err := calls.Wait(); err != nil {
 		return out, err
+	}
+
+	if image != nil {
+		out.Schematic, out.Extensions = image.schematic, image.extensions
 	}
 
 	if err := m.observeInstallation(ctx, s, &out); err != nil {
@@ -179,7 +185,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	}
 
 	if settled(&out) { // so what it said is all that there is
-		s.known.schematic.keep(s, out.Schematic)
+		s.known.image.keep(s, cmp.Or(image, &bootedImage{}))
 	}
 
 	return out, m.observeEtcd(ctx, s, &out)

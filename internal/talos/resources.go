@@ -169,12 +169,36 @@ func (s *session) nodename(ctx context.Context) (string, error) {
 // schematic's id as its version.
 const schematicName = "schematic"
 
-// schematic is the one that the booted image was made from; empty for an image that no factory made.
-func (s *session) schematic(ctx context.Context) (string, error) {
-	return once(ctx, s, &s.known.schematic, func(ctx context.Context) (string, error) {
-		_, schematic, err := s.extensions(ctx)
+// kernelModules is the extension that the imager makes of the kernel modules of all others (Talos 1.13,
+// internal/pkg/extensions/kernel_modules.go).
+const kernelModules = "modules.dep"
 
-		return schematic, err
+// bootedImage is what the image that was booted was made of.
+type bootedImage struct {
+	// schematic is empty for an image that no factory made.
+	schematic string
+	// extensions are the names of the system extensions, in order.
+	extensions []string
+}
+
+// booted is the image that was booted. One without anything in it is not kept: early in a boot Talos has not listed it.
+func (s *session) booted(ctx context.Context) (*bootedImage, error) {
+	return once(ctx, s, &s.known.image, func(ctx context.Context) (*bootedImage, error) {
+		all, schematic, err := s.extensions(ctx)
+		if err != nil || len(all) == 0 && schematic == "" {
+			return nil, err
+		}
+
+		image := &bootedImage{schematic: schematic}
+		for _, extension := range all {
+			if extension.Name != kernelModules {
+				image.extensions = append(image.extensions, extension.Name)
+			}
+		}
+
+		slices.Sort(image.extensions)
+
+		return image, nil
 	})
 }
 

@@ -47,8 +47,9 @@ type session struct {
 // known is what the machine said that cannot change before its next boot, which no connection to the machine itself
 // outlives. The UUID is none of it: META overrides it at once.
 type known struct {
-	boot, schematic kept[string]
-	version         kept[*machineapi.Version]
+	boot    kept[string]
+	image   kept[*bootedImage]
+	version kept[*machineapi.Version]
 }
 
 // kept is an answer that holds for as long as a connection does.

@@ -101,6 +101,12 @@ func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cl
 		RestoredAt:   tf.TimeIn(o.RestoredAt),
 	}
 
+	for _, element := range o.Extensions.Elements() {
+		if name, ok := element.(types.String); ok {
+			state.Extensions = append(state.Extensions, name.ValueString())
+		}
+	}
+
 	// A pod that is missing is made before anything else happens, and waits for its configuration.
 	if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
 		state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
@@ -168,6 +174,7 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
 		"talos_version":   tf.TextOrNull(s.TalosVersion),
 		"schematic":       tf.TextOrNull(s.Schematic),
+		"extensions":      tf.ListOrNull(s.Extensions),
 		"uuid":            tf.TextOrNull(s.UUID),
 		"boot_id":         tf.TextOrNull(s.BootID),
 		"config_digest":   tf.TextOrNull(s.ConfigDigest),

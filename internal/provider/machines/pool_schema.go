@@ -91,6 +91,7 @@ type observedModel struct {
 	Ready          types.Bool   `tfsdk:"ready"`
 	TalosVersion   types.String `tfsdk:"talos_version"`
 	Schematic      types.String `tfsdk:"schematic"`
+	Extensions     types.List   `tfsdk:"extensions"`
 	Installer      types.String `tfsdk:"installer"`
 	UUID           types.String `tfsdk:"uuid"`
 	BootID         types.String `tfsdk:"boot_id"`
@@ -279,8 +280,13 @@ func observationAttributes() map[string]schema.Attribute {
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reports it ready.",
 				},
-				"talos_version":   tf.ToldByResource("Talos version that runs."),
-				"schematic":       tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
+				"talos_version": tf.ToldByResource("Talos version that runs."),
+				"schematic":     tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
+				"extensions": schema.ListAttribute{
+					Computed:            true,
+					ElementType:         types.StringType,
+					MarkdownDescription: "Names of the system extensions in the Talos image that runs.",
+				},
 				"installer":       tf.ToldByResource("Image that talosop installed last; null where somebody else did."),
 				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
 				"uuid":            tf.ToldByResource("Hardware UUID (SMBIOS)."),

@@ -56,6 +56,7 @@ func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUna
 	talosVersion = tf.Version(talosVersion)
 	g.TalosVersion, g.MaxUnavailable = talosVersion.ValueString(), maxUnavailable.ValueString()
 	g.Schematic, g.Platform = schematicOf(machines.Schematic.ValueString()), machines.Platform.ValueString()
+	g.Extensions = extensionsOf(machines.Schematic.ValueString())
 	g.OwnPod, g.SecureBoot = !machines.Pod.IsNull(), machines.SecureBoot.ValueBool()
 
 	return &writtenGroup{Group: &g, machines: machines, talosVersion: talosVersion, maxUnavailable: maxUnavailable}
@@ -74,6 +75,16 @@ func schematicOf(text string) string {
 	}
 
 	return id
+}
+
+// extensionsOf are the system extensions of a schematic that is given by its content; nil of one that is not.
+func extensionsOf(text string) []string {
+	parsed, err := schematic.Parse(text)
+	if text == "" || err != nil {
+		return nil
+	}
+
+	return append([]string{}, parsed.Customization.SystemExtensions.OfficialExtensions...)
 }
 
 func plainGroups(written []*writtenGroup) []*machineset.Group {

@@ -20,6 +20,8 @@ type Hardware struct {
 	Platform Platform
 	Delays   timing.Delays
 	Disks    []Disk
+	// extensions are those in the images of schematics.
+	extensions map[string][]string
 	// advertise tells the address by which others know one.
 	advertise func(netip.Addr) netip.Addr
 
@@ -42,6 +44,8 @@ type Description struct {
 	Platform   Platform
 	Delays     timing.Delays
 	Disks      []Disk
+	// Extensions are the system extensions in the images of schematics, by their ids.
+	Extensions map[string][]string
 	// Advertise tells the address by which others know one.
 	Advertise func(netip.Addr) netip.Addr
 	// Config is on its STATE partition from the beginning.
@@ -52,7 +56,7 @@ type Description struct {
 func NewHardware(w *world.World, d Description) *Hardware {
 	h := &Hardware{
 		World: w, name: d.Name, uuid: d.UUID, Platform: d.Platform, Delays: d.Delays,
-		Disks: d.Disks, port: d.Port, advertise: d.Advertise,
+		Disks: d.Disks, extensions: d.Extensions, port: d.Port, advertise: d.Advertise,
 		Disk: Storage{Installed: d.Platform == Container || len(d.Config) > 0, Config: d.Config},
 	}
 	h.addr.Store(&d.Address)

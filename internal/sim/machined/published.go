@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -131,6 +132,14 @@ func (b *Boot) publishMetal() {
 				Name: "schematic", Version: b.System.Schematic, Author: "Image Factory",
 				Description: "Virtual extension which specifies the schematic of the image built with Image Factory.",
 			}
+		})
+	}
+
+	for i, name := range m.extensions[b.System.Schematic] {
+		id := strconv.Itoa(i + 1)
+		Modify(b, runtime.NewExtensionStatus(runtime.NamespaceName, id), func(r *runtime.ExtensionStatus) {
+			r.TypedSpec().Image = id + ".sqsh"
+			r.TypedSpec().Metadata = extensions.Metadata{Name: name, Version: b.System.Version, Author: "Sidero Labs"}
 		})
 	}
 

@@ -1,0 +1,72 @@
+package machineset
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/image"
+)
+
+// warnOfLostExtensions warns of upgrades to an image that lacks system extensions of the image that runs. It says
+// nothing of an image whose content is not known: that of another publisher, or of a schematic that is given by its id.
+func (r PriorState) warnOfLostExtensions(p Set, steps []cluster.Step) finding.List {
+	installers := map[string]string{} // of the last upgrade of each machine
+
+	for _, step := range steps {
+		if upgrade, ok := step.(cluster.Upgrade); ok && !upgrade.Container {
+			installers[upgrade.Machine] = upgrade.Installer
+		}
+	}
+
+	machines := map[string][]string{} // by what they lose
+	for _, name := range p.Names() {
+		if lost := p.Machines[name].lostExtensions(r.Machines[name].Extensions, installers[name]); len(lost) > 0 {
+			text := strings.Join(lost, ", ")
+			machines[text] = append(machines[text], name)
+		}
+	}
+
+	var lines []string
+	for _, name := range p.Names() {
+		for lost, names := range machines {
+			if names[0] == name {
+				lines = append(lines, finding.Describe(names)+": "+lost)
+			}
+		}
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return finding.List{finding.Warn("System extensions will be removed", fmt.Sprintf("The upgrade installs images without "+
+		"system extensions that run now: %s. Workloads that need them stop working. To keep them, set schematic or the "+
+		"installer image to one that has them.", strings.Join(lines, "; ")))}
+}
+
+// lostExtensions are the running extensions that an installer image does not have.
+func (m Machine) lostExtensions(running []string, installer string) []string {
+	reference, err := image.ParseReference(installer)
+	if installer == "" || err != nil {
+		return nil
+	}
+
+	target, known := reference.Installer()
+
+	switch {
+	case !known:
+		return nil
+	case target.Schematic == "":
+		return running
+	case target.Schematic != m.Group.Schematic || m.Group.Extensions == nil:
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(running), func(name string) bool {
+		return slices.ContainsFunc(m.Group.Extensions, func(official string) bool { return path.Base(official) == name })
+	})
+}
