@@ -9,7 +9,7 @@ import (
 
 // blame finds the patch that made the configuration invalid, by leaving out patches from the end until it is
 // valid, and reports problem there.
-func (g *Generator) blame(m Machine, problem string) error {
+func (g *Generator) blame(m Machine, problem string) *FieldError {
 	mistake := &FieldError{
 		Found:   "settings that make an invalid configuration (" + problem + ")",
 		Allowed: "what Talos accepts for a " + string(m.Role) + " machine", Err: ErrInvalidConfig,
@@ -50,7 +50,7 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	if shorter.contradiction(documents, m) != "" {
+	if shorter.contradiction(documents, m) != "" || len(addressesInNetworks(documents.known)) > 0 {
 		return false
 	}
 

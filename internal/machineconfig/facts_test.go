@@ -101,3 +101,48 @@ func hasNetworks(f Facts) bool {
 func hasVirtualIP(f Facts) bool {
 	return slices.Equal(f.VirtualIPs, []netip.Addr{netip.MustParseAddr("10.0.0.5")})
 }
+
+// The endpoint, virtual IPs and SANs are outside of the networks of pods and services, however those are written.
+func TestGenerate_refusesAddressesInNetworks(t *testing.T) {
+	t.Parallel()
+
+	const (
+		fieldNetworks    = "cluster: {network: {podSubnets: [10.0.0.0/16]}}\n"
+		documentNetworks = "apiVersion: v1alpha1\nkind: KubeNetworkConfig\npodSubnets: [10.0.0.0/16]\n"
+		fieldVIP         = "machine: {network: {interfaces: [{interface: eth0, dhcp: true, vip: {ip: 10.96.0.5}}]}}\n"
+		documentVIP      = "apiVersion: v1alpha1\nkind: Layer2VIPConfig\nname: 10.96.0.5\nlink: eth0\n"
+		san              = "machine: {certSANs: [10.244.3.3]}\n"
+	)
+
+	for name, test := range map[string]struct {
+		contract string
+		change   func(*Cluster, *Machine)
+		fields   []string
+	}{
+		"networks by a patch":    {"v1.13", func(c *Cluster, _ *Machine) { c.Patches = []string{"machine: {sysctls: {a: b}}\n", fieldNetworks} }, []string{"patches[1]"}},
+		"networks by a document": {"v1.14", func(_ *Cluster, m *Machine) { m.PoolPatches = []string{documentNetworks} }, []string{"pool.patches[0]"}},
+		"virtual IP by a patch":  {"v1.13", func(_ *Cluster, m *Machine) { m.Patches = []string{fieldVIP} }, []string{"machine.patches[0]"}},
+		"virtual IP by a document": {"v1.14", func(_ *Cluster, m *Machine) { m.Patches = []string{documentVIP} },
+			[]string{"machine.patches[0]"}},
+		"SAN by a patch":   {"v1.13", func(_ *Cluster, m *Machine) { m.Patches = []string{san} }, []string{"machine.patches[0]"}},
+		"SAN by attribute": {"v1.14", func(c *Cluster, _ *Machine) { c.CertSANs = []string{"10.244.3.3"} }, []string{"pod_cidrs", "pod_cidrs"}},
+		"endpoint":         {"v1.14", func(c *Cluster, _ *Machine) { c.PodCIDRs = []string{"10.0.0.0/16"} }, []string{"pod_cidrs[0]"}},
+		"moved out by patch": {"v1.13", func(c *Cluster, _ *Machine) {
+			c.Endpoint, c.Patches = "https://10.244.0.1:6443", []string{fieldNetworks}
+		}, nil},
+	} {
+		c, m := testCluster(test.contract), testMachine(ControlPlane)
+		test.change(&c, &m)
+
+		var fields []string
+
+		_, err := Generate(c, m, testBundle(t))
+		for _, mistake := range FieldErrors(err) {
+			fields = append(fields, mistake.Field)
+		}
+
+		if !slices.Equal(fields, test.fields) || (err == nil) != (test.fields == nil) {
+			t.Errorf("%s: %v at %v", name, err, fields)
+		}
+	}
+}

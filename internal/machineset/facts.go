@@ -1,9 +1,12 @@
 package machineset
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
+	"net/netip"
+	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -32,35 +35,79 @@ func (p Set) WithFacts() Set {
 	})
 
 	p.Machines = machines
-	p.cni = p.podNetwork()
+	p.plane = p.planeFacts()
 
 	return p
 }
 
-// podNetwork is the pod network that Talos installs: what the control planes of the set say, or a control plane that the
-// settings of the cluster make. It is empty where those have a mistake.
-func (p Set) podNetwork() string {
+// planeFacts are what the control planes say of the cluster: those of the set, or one that the settings of the cluster
+// make. They are nil where there is a mistake in those.
+func (p Set) planeFacts() *machineconfig.Facts {
 	for _, name := range p.controlPlanes() {
 		if facts := p.Machines[name].Facts; facts != nil {
-			return facts.CNI
+			return facts
 		}
 	}
 
-	// Neither the disk nor the secrets of a control plane say anything of its pod network.
+	// Neither the disk nor the secrets of a control plane say anything of the cluster.
 	p.Machines = map[string]Machine{"": {Config: machineconfig.Machine{
 		Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"},
 	}}}
 
-	var name string
+	var facts *machineconfig.Facts
 
-	_ = p.renderMachines(nil, func(_ string, plane renderedMachine) { name = plane.Facts.CNI })
+	_ = p.renderMachines(nil, func(_ string, plane renderedMachine) { facts = &plane.Facts })
 
-	return name
+	return facts
 }
 
 // nodesBecomeReady is whether Talos installs a pod network, without which no node becomes Ready.
 func (p Set) nodesBecomeReady() bool {
-	return cmp.Or(p.cni, p.Settings.CNI.Name) != machineconfig.CNINone
+	if p.plane != nil {
+		return p.plane.CNI != machineconfig.CNINone
+	}
+
+	return p.Settings.CNI.Name != machineconfig.CNINone
+}
+
+// OtherPatchedNetworks is whether patches alone give a cluster other networks, or another domain, than it was made with.
+func (p Set) OtherPatchedNetworks(prior Set) bool {
+	now, before := p.plane, prior.plane
+
+	return now != nil && before != nil && !p.otherWrittenNetworks(prior) && (!slices.Equal(now.PodCIDRs, before.PodCIDRs) ||
+		!slices.Equal(now.ServiceCIDRs, before.ServiceCIDRs) || now.DNSDomain != before.DNSDomain)
+}
+
+// outsideOfNetworks checks that a machine has an address of its own: Talos takes none of the networks of pods and
+// services for that of a machine (Talos 1.13, controllers/k8s/address_filter.go), and a virtual IP moves between
+// control planes.
+func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
+	address, err := netip.ParseAddr(host)
+	if err != nil || p.plane == nil || p.Host != nil {
+		return nil
+	}
+
+	address = address.Unmap()
+
+	for _, network := range []struct {
+		name     string
+		prefixes []netip.Prefix
+	}{{"pod", p.plane.PodCIDRs}, {"service", p.plane.ServiceCIDRs}} {
+		for _, prefix := range network.prefixes {
+			if prefix.Contains(address) {
+				return finding.List{finding.Invalid(at, "address", fmt.Sprintf("found %s, which is in the %s network %s",
+					host, network.name, prefix), "allowed is an address outside of the pod and service networks: Talos uses no "+
+					"other for a machine", "give the machine another address, or the cluster another network before it is created")}
+			}
+		}
+	}
+
+	if slices.Contains(p.plane.VirtualIPs, address) {
+		return finding.List{finding.Invalid(at, "address", "found "+host+", which is the virtual IP of the control planes",
+			"allowed is an address that only this machine has", "write the machine's own address")}
+	}
+
+	return nil
 }
 
 // installImage is the installer image of a machine, and own is true where an attribute or a patch gives it.

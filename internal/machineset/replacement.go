@@ -46,9 +46,13 @@ func (p Set) otherRole(prior Set) bool {
 	return p.Single != nil && role != "" && role != prior.Groups[0].Role
 }
 
-// otherNetworks is whether the networks or the domain of a cluster become others. Those that are empty may just not be
-// known yet.
+// otherNetworks is whether the networks or the domain of a cluster become others, by attributes or by patches.
 func (p Set) otherNetworks(prior Set) bool {
+	return p.otherWrittenNetworks(prior) || p.OtherPatchedNetworks(prior)
+}
+
+// otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.
+func (p Set) otherWrittenNetworks(prior Set) bool {
 	now, before := p.Settings, prior.Settings
 	pods, services := p.defaultNetworks()
 

@@ -85,8 +85,8 @@ type Set struct {
 	// where they answer.
 	Unnamed, Unlisted bool
 
-	// cni is the pod network that Talos installs, of the facts; empty while they are not known.
-	cni string
+	// plane is what a control plane of the cluster says; nil while it is not known.
+	plane *machineconfig.Facts
 }
 
 // Machine is one machine of a set.

@@ -196,6 +196,10 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 
 	seen[host] = name
 
+	if inside := p.outsideOfNetworks(at, host); len(inside) > 0 {
+		return inside
+	}
+
 	// A control plane that joins by itself is one of those that the handle lists.
 	if !p.InHandle || p.Machines[name].Group.Role != cluster.Worker {
 		return nil

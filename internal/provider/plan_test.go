@@ -373,9 +373,18 @@ func TestPlan_replacements(t *testing.T) {
 		"pod network":             {with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), true},
 		"default pod network":     {with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs"), false},
 		"default service network": {with(baseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs"), false},
-		"DNS domain":              {with(baseControlPlane(), "other.local", "dns_domain"), true},
-		"default DNS domain":      {with(baseControlPlane(), "cluster.local", "dns_domain"), false},
-		"certificate names":       {with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans"), false},
+		"pod network by patch": {with(baseControlPlane(),
+			[]any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "cluster_config_patches"), true},
+		"service network by patch": {with(baseControlPlane(),
+			[]any{"cluster: {network: {serviceSubnets: [10.50.0.0/16]}}\n"}, "config_patches"), true},
+		"domain by patch of a machine": {with(baseControlPlane(), configuration{"cp-1": configuration{
+			"address":        "10.0.0.11",
+			"config_patches": []any{"cluster: {network: {dnsDomain: other.local}}\n"}}}, "machines"), true},
+		"default networks by patch": {with(baseControlPlane(),
+			[]any{"cluster: {network: {podSubnets: [10.244.0.0/16], serviceSubnets: [10.96.0.0/12]}}\n"}, "config_patches"), false},
+		"DNS domain":         {with(baseControlPlane(), "other.local", "dns_domain"), true},
+		"default DNS domain": {with(baseControlPlane(), "cluster.local", "dns_domain"), false},
+		"certificate names":  {with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans"), false},
 	} {
 		// With protection the plan refuses it: TestPlan_modeIsProtected.
 		prior := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))

@@ -143,7 +143,7 @@ func (r *machinesResource[M, P]) ModifyPlan(
 		resp.Diagnostics.Append(r.planCreate(ctx, &plan, config, req)...)
 	} else {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req, resp.Private)...)
+		resp.Diagnostics.Append(r.planUpdate(ctx, &plan, state, config, change, req, resp)...)
 		resp.Diagnostics.Append(tf.ForgetLeft(ctx, resp.Private)...)
 		resp.Diagnostics.Append(r.RememberRemoval(ctx, resp.Private, P(&state).life().OwnerID,
 			r.removal(ctx, state, req.Private))...)
@@ -308,8 +308,11 @@ func (r *machinesResource[M, P]) planCreate(
 // planUpdate forecasts an update. It keeps in private what protects the machines, for the create leg of a replacement:
 // a provider that was killed has left no private state.
 func (r *machinesResource[M, P]) planUpdate(
-	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest, private tf.PrivateStore,
+	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest,
+	resp *resource.ModifyPlanResponse,
 ) diag.Diagnostics {
+	private := resp.Private
+
 	P(plan).align(config, &state)
 
 	p, diags := r.set(ctx, plan)
@@ -324,6 +327,10 @@ func (r *machinesResource[M, P]) planUpdate(
 
 	leaves := p.Replaces(prior.Set)
 	diags.Append(tf.PlannedUpdate(ctx, private, leaves)...)
+
+	if !diags.HasError() && p.OtherPatchedNetworks(prior.Set) {
+		diags.Append(replaceForPatches(ctx, p.Set, req, resp)...)
+	}
 
 	if !diags.HasError() && leaves {
 		// The create leg is planned by a call of its own, which says what stands in its way.
