@@ -87,7 +87,8 @@ func TestMerge_numbersAsHelm(t *testing.T) {
 	t.Parallel()
 
 	for _, number := range writtenNumbers {
-		for _, text := range []string{"n: " + number, "n: [" + number + "]", "{n: {n: " + number + "}}", "n: '" + number + "'"} {
+		for _, format := range []string{"n: %s", "n: [%s]", "{n: {n: %s}}", "n: '%s'"} {
+			text := fmt.Sprintf(format, number)
 			if got, want := merge(t, text), helmMerge(t, []string{text}, helmvalues.Options{}); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %#v, Helm has %#v", text, got, want)
 			}
@@ -155,7 +156,8 @@ spec:
   has: {{ has 80.0 .Values.ports }}
   hasDefault: {{ has .Values.known .Values.ports }}
   eq: {{ eq .Values.replicas .Values.default }}
-  kinds: {{ kindOf .Values.replicas }} {{ typeOf .Values.port }} {{ kindOf (index .Values.ports 0) }} {{ kindOf .Values.big }}
+  kinds: {{ kindOf .Values.replicas }} {{ typeOf .Values.port }} {{ kindOf (index .Values.ports 0) }}
+  kind: {{ kindOf .Values.big }}
   plain: "{{ .Values.big }} {{ .Values.million }} {{ .Values.million | int }} {{ .Values.ratio }}"
   json: '{{ .Values | toJson }}'
 `
@@ -302,7 +304,9 @@ func TestMerge_hidesSecretNumbersAsRendered(t *testing.T) {
 	const template = `{{ .Values.pin }} {{ .Values.pin | toJson }} {{ printf "%.0f" .Values.pin }} {{ int64 .Values.pin }}
 {{ toYaml .Values.pin }} {{ .Values.pin | quote }} {{ .Values.pin | toString }}`
 
-	for _, number := range []string{"12345678", "1000000", "4711", "9007199254740993", "9223372036854775807", "1234.5678"} {
+	for _, number := range []string{
+		"12345678", "1000000", "4711", "9007199254740993", "9223372036854775807", "1234.5678",
+	} {
 		for _, given := range []values.Given{
 			{Secret: []string{"pin: " + number}},
 			{Settings: []values.Setting{{Name: "pin", Value: number, Type: values.JSON, Sensitive: true}}},

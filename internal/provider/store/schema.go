@@ -30,8 +30,8 @@ func KeepsBackups() map[string]schema.Attribute {
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3; " +
-				"`checksums` and `conditional_writes` are for servers that lack them, and the [guide to backups](../guides/etcd-backups.md) has the " +
-				"permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
+				"`checksums` and `conditional_writes` are for servers that lack them, and the " +
+				"[guide to backups](../guides/etcd-backups.md) has the permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
@@ -161,8 +161,8 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 		},
 		"checksums": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; without them " +
-				"a stored object is read back and compared. Default: `true`." + reached,
+			MarkdownDescription: "Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; without " +
+				"them a stored object is read back and compared. Default: `true`." + reached,
 		},
 		"profile": schema.StringAttribute{
 			Optional: true,
