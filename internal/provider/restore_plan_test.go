@@ -280,7 +280,7 @@ func restoreArguments() configuration {
 	return configuration{
 		"s3": configuration{
 			"bucket": "backups", "key": "talos/prod/older.db", "endpoint": "https://s3.example.org", "region": "eu-central-1",
-			"path_style":               true,
+			"path_style": true, "checksums": false,
 			"insecure_skip_tls_verify": true, "access_key_id_wo": "AKIAEXAMPLE", "secret_access_key_wo": "correct horse battery",
 			"session_token_wo": "staple",
 			"role":             configuration{"arn": "arn:aws:iam::123456789012:role/backups"},

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
@@ -154,7 +156,54 @@ func TestStoreDiagnosis_ofBuckets(t *testing.T) {
 		}
 	}
 
-	if _, next := at.Diagnosis(store.ErrNoRegion); !strings.Contains(next, "Set region") {
-		t.Errorf("without a region: %s", next)
+	answer := errors.New("no")
+	header := func(name, setting string) s3.Header { return s3.Header{Name: name, Setting: setting} }
+
+	for next, err := range map[string]error{
+		"Set region in s3, or AWS_REGION in the environment.": store.ErrNoRegion,
+		`Set region = "eu-central-1" in s3.`: fmt.Errorf("list: %w",
+			&s3.RegionError{Bucket: "prod-backup", Region: "eu-central-1", Err: answer}),
+		"If the server does not support them, set conditional_writes = false in s3.": &s3.HeaderError{Err: answer,
+			Headers: []s3.Header{header("If-None-Match", s3.ConditionalWrites)}},
+		"If the server does not support them, set checksums = false and conditional_writes = false in s3.": &s3.HeaderError{
+			Err: answer, Headers: []s3.Header{header("If-None-Match", s3.ConditionalWrites),
+				header("x-amz-checksum-crc32c", s3.Checksums), header("x-amz-sdk-checksum-algorithm", s3.Checksums)}},
+	} {
+		if _, got := at.Diagnosis(err); got != next {
+			t.Errorf("%v: %q, want %q", err, got, next)
+		}
+	}
+}
+
+// The settings of s3 that leave headers out, and their defaults.
+func TestPlaceOf_headers(t *testing.T) {
+	t.Parallel()
+
+	typed := map[string]attr.Type{"bucket": types.StringType, "checksums": types.BoolType,
+		"conditional_writes": types.BoolType}
+
+	for name, test := range map[string]struct {
+		checksums, conditional types.Bool
+		want                   s3.Config
+	}{
+		"default":      {types.BoolNull(), types.BoolNull(), s3.Config{Bucket: "b"}},
+		"true":         {types.BoolValue(true), types.BoolValue(true), s3.Config{Bucket: "b"}},
+		"no checksums": {types.BoolValue(false), types.BoolNull(), s3.Config{Bucket: "b", NoChecksums: true}},
+		"no conditions": {types.BoolNull(), types.BoolValue(false),
+			s3.Config{Bucket: "b", NoConditionalWrites: true}},
+	} {
+		bucket := types.ObjectValueMust(typed, map[string]attr.Value{"bucket": types.StringValue("b"),
+			"checksums": test.checksums, "conditional_writes": test.conditional})
+		folder := types.ObjectNull(map[string]attr.Type{"path": types.StringType})
+
+		if got := store.PlaceOf(bucket, folder); got.Bucket != test.want || got.Unknown {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+
+	unknown := types.ObjectValueMust(typed, map[string]attr.Value{"bucket": types.StringValue("b"),
+		"checksums": types.BoolUnknown(), "conditional_writes": types.BoolNull()})
+	if !store.PlaceOf(unknown, types.ObjectNull(nil)).Unknown {
+		t.Error("unknown checksums are known")
 	}
 }

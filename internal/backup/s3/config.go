@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,6 +39,11 @@ type Config struct {
 	CA string
 	// InsecureSkipTLSVerify trusts any certificate.
 	InsecureSkipTLSVerify bool
+	// NoChecksums leaves out the headers of checksums (X-Amz-Checksum-…): what was stored is read back
+	// and compared.
+	NoChecksums bool
+	// NoConditionalWrites leaves out If-None-Match: whether an object exists is asked before it is stored.
+	NoConditionalWrites bool
 
 	Credentials Credentials
 	Encryption  Encryption
@@ -100,7 +106,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 
-	loaded, err := config.LoadDefaultConfig(ctx, c.options(client)...)
+	loaded, err := c.load(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("load the configuration for S3: %w", err)
 	}
@@ -120,7 +126,40 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		if c.Endpoint != "" {
 			o.BaseEndpoint = &c.Endpoint
 		}
+
+		if c.NoChecksums {
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		}
 	})}, nil
+}
+
+// load reads environment and profile. A key of its own needs no profile, so that one of the environment
+// (AWS_PROFILE) that is missing or cannot be read says nothing then.
+func (c Config) load(ctx context.Context, client *awshttp.BuildableClient) (aws.Config, error) {
+	loaded, err := config.LoadDefaultConfig(ctx, c.options(client)...)
+	if err == nil || c.Credentials.AccessKeyID == "" || c.Credentials.Profile != "" {
+		return loaded, err
+	}
+
+	env, err := config.NewEnvConfig()
+	if err != nil {
+		return aws.Config{}, err
+	}
+
+	if env.CustomCABundle != "" {
+		bundle, err := os.ReadFile(env.CustomCABundle)
+		if err != nil {
+			return aws.Config{}, fmt.Errorf("read AWS_CA_BUNDLE: %w", err)
+		}
+
+		client = client.WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig.RootCAs.AppendCertsFromPEM(bundle) })
+	}
+
+	return aws.Config{
+		Region: cmp.Or(c.Region, env.Region), Credentials: c.Credentials.static(), HTTPClient: client,
+		Logger: logging.Nop{}, Retryer: newRetryer, ConfigSources: []any{env},
+	}, nil
 }
 
 func (c Config) options(client *awshttp.BuildableClient) []func(*config.LoadOptions) error {
@@ -128,7 +167,7 @@ func (c Config) options(client *awshttp.BuildableClient) []func(*config.LoadOpti
 		config.WithHTTPClient(client),
 		// The SDK would write to standard error, which Terraform records.
 		config.WithLogger(logging.Nop{}),
-		config.WithRetryer(func() aws.Retryer { return newRetryer() }),
+		config.WithRetryer(newRetryer),
 	}
 
 	if c.Region != "" {
@@ -140,31 +179,52 @@ func (c Config) options(client *awshttp.BuildableClient) []func(*config.LoadOpti
 	}
 
 	if key := c.Credentials; key.AccessKeyID != "" || key.SecretAccessKey != "" {
-		options = append(options, config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider(key.AccessKeyID, key.SecretAccessKey, key.SessionToken)))
+		options = append(options, config.WithCredentialsProvider(key.static()))
 	}
 
 	return options
 }
 
-// newRetryer repeats what a server or a network may do better the next time: answers of 5xx
-// and cut connections. The SDK's own list has more, such as expired credentials.
+// static are the credentials of a key.
+func (c Credentials) static() aws.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
+}
+
+// newRetryer is the SDK's own, with a few more attempts. It has 429 beside the SDK's list, and a clock that
+// is wrong where the answer has no code for it.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
 		o.MaxBackoff = 5 * time.Second
-		o.Retryables = []retry.IsErrorRetryable{
-			retry.NoRetryCanceledError{},
-			retry.IsErrorRetryableFunc(distrusted),
-			retry.RetryableConnectionError{},
-			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{
-				http.StatusInternalServerError: {}, http.StatusBadGateway: {}, http.StatusServiceUnavailable: {},
-				http.StatusGatewayTimeout: {},
-			}},
-			// CompleteMultipartUpload reports these in the body of an answer of 200.
-			retry.RetryableErrorCode{Codes: map[string]struct{}{"InternalError": {}, "SlowDown": {}, "ServiceUnavailable": {}}},
-		}
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(distrusted)}, o.Retryables...)
+		o.Retryables = append(o.Retryables,
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}},
+			retry.IsErrorRetryableFunc(skewed))
 	})
+}
+
+// mostSkew is from when on the SDK takes a clock for wrong (aws-sdk-go-v2 1.47, aws/retry, skewThreshold).
+const mostSkew = 4 * time.Minute
+
+// skewed repeats a request whose signature has another time than the answer: the SDK signs the next one with
+// the time of the server. It does so by itself where the answer has a code, which that to HEAD has not.
+func skewed(err error) aws.Ternary {
+	answer := answerOf(err)
+	if answer == nil || answer.StatusCode != http.StatusForbidden || answer.Request.Method != http.MethodHead {
+		return aws.UnknownTernary
+	}
+
+	signed, err := time.Parse("20060102T150405Z", answer.Request.Header.Get("X-Amz-Date"))
+	if err != nil {
+		return aws.UnknownTernary
+	}
+
+	date, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil || date.Sub(signed).Abs() <= mostSkew {
+		return aws.UnknownTernary
+	}
+
+	return aws.TrueTernary
 }
 
 // distrusted keeps a certificate that is not trusted from being asked for again; to the SDK

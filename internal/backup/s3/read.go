@@ -53,7 +53,7 @@ func (r *reading) open() error {
 		cancel(nil)
 
 		// The one condition of a reading is that the object is the one that was opened.
-		if err = classified("read", r.key, err); errors.Is(err, store.ErrExists) {
+		if err = r.store.classified("read", r.key, err); errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("read %s: %w: another one came in its place", r.key, store.ErrDiffers)
 		}
 

@@ -4,17 +4,13 @@ package s3
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
@@ -61,10 +57,14 @@ func described(key string, head *s3.HeadObjectOutput) store.Object {
 }
 
 func (s *Store) head(ctx context.Context, key string) (*s3.HeadObjectOutput, error) {
-	head, err := s.client.HeadObject(ctx,
-		&s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
+	in := &s3.HeadObjectInput{Bucket: &s.config.Bucket, Key: &key}
+	if !s.config.NoChecksums {
+		in.ChecksumMode = types.ChecksumModeEnabled
+	}
 
-	return head, classified("ask for", key, err)
+	head, err := s.client.HeadObject(ctx, in)
+
+	return head, s.classified("ask for", key, err)
 }
 
 // List tells of all objects below a prefix, a page of the server's after the other.
@@ -74,12 +74,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.config.Bucket, Prefix: &prefix})
 	for count := 0; pages.HasMorePages(); count++ {
 		if err := errors.Join(store.Full(prefix, len(objects)), endless(count)); err != nil {
-			return nil, classified("list", prefix, err)
+			return nil, s.classified("list", prefix, err)
 		}
 
 		page, err := pages.NextPage(ctx, boundedAnswers)
 		if err != nil {
-			return nil, classified("list", prefix, err)
+			return nil, s.classified("list", prefix, err)
 		}
 
 		for _, o := range page.Contents {
@@ -94,7 +94,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 // Delete removes an object. A bucket with versions keeps it as a former one.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.config.Bucket, Key: &key})
-	if err = classified("delete", key, err); errors.Is(err, store.ErrNotFound) {
+	if err = s.classified("delete", key, err); errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 
@@ -119,12 +119,12 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 		&s3.ListMultipartUploadsInput{Bucket: &s.config.Bucket, Prefix: &prefix})
 	for count := 0; pages.HasMorePages(); count++ {
 		if err := endless(count); err != nil {
-			return aborted, errors.Join(append(errs, classified("list uploads of", prefix, err))...)
+			return aborted, errors.Join(append(errs, s.classified("list uploads of", prefix, err))...)
 		}
 
 		page, err := pages.NextPage(ctx, boundedAnswers)
 		if err != nil {
-			return aborted, errors.Join(append(errs, classified("list uploads of", prefix, err))...)
+			return aborted, errors.Join(append(errs, s.classified("list uploads of", prefix, err))...)
 		}
 
 		for _, u := range page.Uploads {
@@ -134,7 +134,7 @@ func (s *Store) abort(ctx context.Context, prefix string, meant func(types.Multi
 
 			_, err := s.client.AbortMultipartUpload(ctx,
 				&s3.AbortMultipartUploadInput{Bucket: &s.config.Bucket, Key: u.Key, UploadId: u.UploadId})
-			if err = classified("abort the upload of", aws.ToString(u.Key), err); err != nil &&
+			if err = s.classified("abort the upload of", aws.ToString(u.Key), err); err != nil &&
 				!errors.Is(err, store.ErrNotFound) {
 				errs = append(errs, err)
 				continue
@@ -159,29 +159,4 @@ func (s *Store) Open(ctx context.Context, key string, part store.Range) (io.Read
 	}
 
 	return r, nil
-}
-
-// classified gives an error its verb and object, and what the other stores call it.
-func classified(verb, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		switch api.ErrorCode() {
-		case "NoSuchKey", "NotFound", "NoSuchUpload":
-			return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrNotFound, err)
-		// 409 is what AWS answers when two conditional writes of a key meet.
-		case "PreconditionFailed", "ConditionalRequestConflict":
-			return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrExists, err)
-		}
-	}
-
-	var answer *awshttp.ResponseError
-	if errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusForbidden {
-		return fmt.Errorf("%s %s: %w: %w", verb, key, store.ErrDenied, err)
-	}
-
-	return fmt.Errorf("%s %s: %w", verb, key, err)
 }

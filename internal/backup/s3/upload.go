@@ -32,12 +32,18 @@ const (
 
 // Put uploads an object, in parts when it is larger than one.
 func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Object, error) {
+	if s.config.NoConditionalWrites {
+		if err := s.free(ctx, key); err != nil {
+			return store.Object{}, err
+		}
+	}
+
 	sent := &upload{ctx: ctx, from: body, nonce: rand.Text()}
-	client := &sender{Client: s.client, unsigned: s.config.secure()}
+	client := &sender{Client: s.client, bare: s.config.NoChecksums, unsigned: s.config.secure()}
 
 	_, err := transfer(client).UploadObject(ctx, s.input(key, sent))
 
-	object, err := s.settled(ctx, key, sent, client, classified("store", key, err))
+	object, err := s.settled(ctx, key, sent, client, s.classified("store", key, err))
 	if err == nil && client.again.Load() {
 		_, err = s.abort(ctx, key, func(u types.MultipartUpload) bool { return aws.ToString(u.Key) == key })
 	}
@@ -49,19 +55,41 @@ func (s *Store) Put(ctx context.Context, key string, body io.Reader) (store.Obje
 	return object, nil
 }
 
-func transfer(client transfermanager.S3APIClient) *transfermanager.Client {
+// free is nil when there is no object of a key: what a server without conditional writes can say.
+func (s *Store) free(ctx context.Context, key string) error {
+	_, err := s.head(ctx, key)
+
+	switch {
+	case err == nil:
+		return fmt.Errorf("store %s: %w", key, store.ErrExists)
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	default:
+		return err
+	}
+}
+
+func transfer(client *sender) *transfermanager.Client {
 	return transfermanager.New(client, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold = partSize, partSize
 		o.Concurrency = concurrency
 		o.FailTimeout = cleanup
-		o.ChecksumAlgorithm = tmtypes.ChecksumAlgorithmCrc32c
+
+		if client.bare {
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		} else {
+			o.ChecksumAlgorithm = tmtypes.ChecksumAlgorithmCrc32c
+		}
 	})
 }
 
 func (s *Store) input(key string, body *upload) *transfermanager.UploadObjectInput {
 	in := &transfermanager.UploadObjectInput{
-		Bucket: &s.config.Bucket, Key: &key, Body: body, IfNoneMatch: aws.String("*"),
-		Metadata: map[string]string{mark: body.nonce},
+		Bucket: &s.config.Bucket, Key: &key, Body: body, Metadata: map[string]string{mark: body.nonce},
+	}
+
+	if !s.config.NoConditionalWrites {
+		in.IfNoneMatch = aws.String("*")
 	}
 
 	if e := s.config.Encryption; e.Algorithm != "" {

@@ -23,6 +23,8 @@ import (
 // not know, or reads each body for a SHA-256 as well.
 type sender struct {
 	*s3.Client
+	// bare sends no sums; those of the parts are kept to compare what is read back.
+	bare bool
 	// unsigned leaves the body out of the signature, which has the sum in it.
 	unsigned bool
 	// again is true when an upload was begun more than once: an answer that was lost took
@@ -57,7 +59,7 @@ func (s *sender) UploadPart(
 
 	s.sums.add(aws.ToInt32(in.PartNumber), sum)
 
-	in.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(sum))
+	in.ChecksumCRC32C = s.header(sum)
 
 	return s.Client.UploadPart(ctx, in, s.signed(options)...)
 }
@@ -74,13 +76,23 @@ func (s *sender) PutObject(
 	s.sums.single = true
 	s.sums.add(1, sum)
 
-	in.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(sum))
+	in.ChecksumCRC32C = s.header(sum)
 
 	return s.Client.PutObject(ctx, in, s.signed(options)...)
 }
 
+// header is a sum as a request carries it, or nil.
+func (s *sender) header(sum []byte) *string {
+	if s.bare {
+		return nil
+	}
+
+	return aws.String(base64.StdEncoding.EncodeToString(sum))
+}
+
+// signed has the body in the signature where no sum is in it, or where nothing else protects it.
 func (s *sender) signed(options []func(*s3.Options)) []func(*s3.Options) {
-	if !s.unsigned {
+	if s.bare || !s.unsigned {
 		return options
 	}
 

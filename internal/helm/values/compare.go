@@ -14,11 +14,52 @@ import (
 	"strings"
 )
 
-// Equal says whether two releases have the same values. Numbers are compared as float64, which is what
-// Helm's record of a release gives back.
-func Equal(a, b map[string]any) bool { return reflect.DeepEqual(recorded(a), recorded(b)) }
+// Equal says whether two releases have the same values. Integers are compared exactly, and as float64
+// with other numbers, which is what Helm's record of a release gives back.
+func Equal(a, b map[string]any) bool { return same(recorded(a), recorded(b)) }
 
-// Digest is 64 hex digits of a SHA-256 over the values. Values that are [Equal] have the same one.
+// Restored are the values of Helm's record of a release with the integers of known ones that the record
+// rounds.
+func Restored(record, known map[string]any) map[string]any {
+	restored, _ := restore(record, recorded(known)).(map[string]any)
+
+	return restored
+}
+
+func restore(value, known any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		others, _ := known.(map[string]any)
+		inner := make(map[string]any, len(value))
+
+		for key := range value {
+			inner[key] = restore(value[key], others[key])
+		}
+
+		return inner
+	case []any:
+		others, _ := known.([]any)
+		inner := make([]any, len(value))
+
+		for i := range value {
+			inner[i] = restore(value[i], item(others, i))
+		}
+
+		return inner
+	case float64:
+		switch known.(type) {
+		case int64, uint64:
+			if rounded(known) == any(value) {
+				return known
+			}
+		}
+	}
+
+	return value
+}
+
+// Digest is 64 hex digits of a SHA-256 over the values. Values that are [Equal] have the same one, but for
+// integers beyond 2^53 and the float64 that they round to.
 func Digest(values map[string]any) string {
 	sum := sha256.Sum256([]byte(encode(recorded(values))))
 
@@ -44,7 +85,7 @@ type differences struct {
 type absent struct{}
 
 func (d *differences) compare(path string, before, after any) {
-	if reflect.DeepEqual(before, after) {
+	if same(before, after) {
 		return
 	}
 
@@ -120,7 +161,7 @@ func (d *differences) show(value any) string {
 		if slices.Contains(d.secrets, value) {
 			return hidden
 		}
-	case float64:
+	case float64, int64, uint64:
 		if slices.Contains(d.secrets, encode(value)) {
 			return hidden
 		}
@@ -170,7 +211,34 @@ func join(path, key string) string {
 	}
 }
 
-// recorded is a value as Helm's record of a release gives it back: all numbers are float64.
+// same compares values that are recorded.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, isMap := b.(map[string]any)
+
+		return isMap && maps.EqualFunc(a, other, same)
+	case []any:
+		other, isList := b.([]any)
+
+		return isList && slices.EqualFunc(a, other, same)
+	}
+
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+
+	_, float := a.(float64)
+	if _, other := b.(float64); float != other {
+		return rounded(a) == rounded(b)
+	}
+
+	return a == b
+}
+
+// recorded is a value as Helm's record of a release gives it back, in which all numbers are float64; but
+// integers that a float64 may round are kept.
 func recorded(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -192,7 +260,11 @@ func recorded(value any) any {
 	case float64:
 		return value + 0 // -0 is 0
 	case int64:
-		return float64(value)
+		return signed(value)
+	case uint64:
+		return unsigned(value)
+	case json.Number:
+		return recordedNumber(value)
 	default:
 		return recordedOther(value)
 	}
@@ -202,9 +274,9 @@ func recorded(value any) any {
 func recordedOther(value any) any {
 	switch reflected := reflect.ValueOf(value); {
 	case reflected.CanInt():
-		return float64(reflected.Int())
+		return signed(reflected.Int())
 	case reflected.CanUint():
-		return float64(reflected.Uint())
+		return unsigned(reflected.Uint())
 	case reflected.CanFloat():
 		return reflected.Float() + 0
 	}
@@ -215,6 +287,15 @@ func recordedOther(value any) any {
 	}
 
 	return plain
+}
+
+func recordedNumber(number json.Number) any {
+	exact, err := exactNumber(number.String())
+	if err != nil {
+		return number.String()
+	}
+
+	return recorded(exact)
 }
 
 // encode is JSON, in which the keys are sorted.

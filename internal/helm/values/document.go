@@ -1,7 +1,6 @@
 package values
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 
 // parseDocument reads one YAML mapping. What a text means is decided by the parser that Helm has
 // (YAML 1.1); the nodes of another one tell what that one passes over in silence: keys that are there
-// twice, and further documents.
+// twice, and further documents. Numbers are [json.Number].
 func parseDocument(text string) (map[string]any, error) {
 	if err := expansion.CheckYAML([]byte(text)); err != nil {
 		return nil, &Error{Reason: "aliases that multiply the document: write out what they stand for"}
@@ -28,11 +27,11 @@ func parseDocument(text string) (map[string]any, error) {
 	}
 
 	var value any
-	if err := yaml.Unmarshal([]byte(text), &value, exactNumbers); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &value, keepNumbers); err != nil {
 		return nil, documentError(err)
 	}
 
-	switch value := plainNumbers(value).(type) {
+	switch value := value.(type) {
 	case nil:
 		return map[string]any{}, nil
 	case map[string]any:
@@ -112,49 +111,6 @@ func checkKeys(node *nodes.Node) error {
 	}
 
 	return nil
-}
-
-// exactNumbers keeps the text of a number.
-func exactNumbers(decoder *json.Decoder) *json.Decoder {
-	decoder.UseNumber()
-
-	return decoder
-}
-
-// plainNumbers changes the numbers of a tree from their texts into what templates work with.
-func plainNumbers(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key := range value {
-			value[key] = plainNumbers(value[key])
-		}
-	case []any:
-		for i := range value {
-			value[i] = plainNumbers(value[i])
-		}
-	case json.Number:
-		return number(value.String())
-	}
-
-	return value
-}
-
-func number(text string) any {
-	if signed, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return signed
-	}
-
-	if unsigned, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return unsigned
-	}
-
-	float, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		// a number of JSON that no float64 holds, such as 1e999
-		return text
-	}
-
-	return float
 }
 
 // linePattern finds the last line that a text names: the one before it is where the construct began.

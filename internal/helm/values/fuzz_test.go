@@ -146,7 +146,7 @@ func randomValue(random *rand.Rand, depth int) any {
 	}
 }
 
-// TestMerge_asHelm compares texts of which the helm command loses nothing: it takes numbers for float64.
+// TestMerge_asHelm compares what templates see with the helm command.
 func TestMerge_asHelm(t *testing.T) {
 	t.Parallel()
 

@@ -46,19 +46,13 @@ func (e *Error) Error() string {
 // Merge puts together what a user gives, as Helm does with its -f and --set options: documents in
 // their order, then settings in theirs, then the secret documents. Mappings are merged, anything else
 // replaces what was there. Null stays, since that is how Helm is told to leave out a default of the
-// chart. Integers are int64, uint64 beyond that and float64 beyond that, other numbers float64.
+// chart. Numbers have Helm's types: float64 in documents and [JSON], and int64 in settings of [Auto].
 //
 // The secrets are all texts of secret documents and sensitive settings. Errors are [*Error].
 func Merge(g Given) (map[string]any, Secrets, error) {
-	merged := map[string]any{}
-
-	for i, text := range g.Documents {
-		document, err := parseDocument(text)
-		if err != nil {
-			return nil, nil, at(PartDocuments, i, err)
-		}
-
-		merged = mergeMaps(merged, document)
+	merged, err := mergeDocuments(g.Documents, helmNumber)
+	if err != nil {
+		return nil, nil, err
 	}
 
 	var secrets Secrets
@@ -81,10 +75,57 @@ func Merge(g Given) (map[string]any, Secrets, error) {
 		}
 
 		secrets = leaves(secrets, document)
-		merged = mergeMaps(merged, document)
+
+		if merged, err = mergeDocument(merged, document, helmNumber); err != nil {
+			return nil, nil, at(PartSecret, i, err)
+		}
 	}
 
 	return merged, secrets.compact(), nil
+}
+
+// Same says whether documents, merged in their order, have the same values as others. Integers of up to
+// 64 bits are compared as they are written: Helm rounds those beyond 2^53 to the same float64, so that
+// templates see no difference. Documents that cannot be read are never the same.
+func Same(documents, others []string) bool {
+	a, err := mergeDocuments(documents, exactNumber)
+	if err != nil {
+		return false
+	}
+
+	b, err := mergeDocuments(others, exactNumber)
+
+	return err == nil && Equal(a, b)
+}
+
+func mergeDocuments(texts []string, number func(string) (any, error)) (map[string]any, error) {
+	merged := map[string]any{}
+
+	for i, text := range texts {
+		document, err := parseDocument(text)
+		if err != nil {
+			return nil, at(PartDocuments, i, err)
+		}
+
+		if merged, err = mergeDocument(merged, document, number); err != nil {
+			return nil, at(PartDocuments, i, err)
+		}
+	}
+
+	return merged, nil
+}
+
+func mergeDocument(
+	below, document map[string]any, number func(string) (any, error),
+) (map[string]any, error) {
+	read, err := withNumbers(document, number)
+	if err != nil {
+		return nil, err
+	}
+
+	above, _ := read.(map[string]any)
+
+	return mergeMaps(below, above), nil
 }
 
 // at completes an error with its place.
@@ -114,4 +155,12 @@ func mergeMaps(below, above map[string]any) map[string]any {
 	}
 
 	return merged
+}
+
+// reasonOf is the reason of an [Error] alone.
+func reasonOf(err error) string {
+	found := &Error{Reason: "something that cannot be read"}
+	errors.As(err, &found)
+
+	return found.Reason
 }

@@ -19,7 +19,6 @@ const (
 	chartFile    = "apiVersion: v2\nname: echo\nversion: 1.0.0\n"
 	chartDefault = "kept: 1\ndropped: {a: 1, b: 2}\nreplaced: [1, 2, 3]\n"
 	echoTemplate = "apiVersion: v1\nkind: Echo\nmetadata: {name: echo}\nspec:\n  {{- toYaml .Values | nindent 2 }}\n"
-	textTemplate = "apiVersion: v1\nkind: Text\nmetadata: {name: text}\nspec: {{ .Values.number }}\n"
 )
 
 // echoChart shows the values that its templates see.

@@ -177,7 +177,7 @@ func trivial(text string) bool {
 	return utf8.RuneCountInString(text) <= 3
 }
 
-// leaves appends the texts in a value.
+// leaves appends the texts in a value whose numbers are as they were written.
 func leaves(found Secrets, value any) Secrets {
 	switch value := value.(type) {
 	case map[string]any:
@@ -191,8 +191,15 @@ func leaves(found Secrets, value any) Secrets {
 	case nil, bool:
 	case string:
 		found = append(found, value)
+	case json.Number:
+		found = append(found, value.String())
+
+		// What no float64 holds is in no values.
+		if exact, err := exactNumber(value.String()); err == nil {
+			found = append(found, textsOf(exact)...)
+		}
 	default:
-		found = append(found, encode(value))
+		found = append(found, textsOf(value)...)
 	}
 
 	return found

@@ -11,7 +11,8 @@ import (
 	"helm.sh/helm/v3/pkg/strvals"
 )
 
-// apply sets the value at its path, and returns it. Both are read by Helm's own parser.
+// apply sets the value at its path, and returns it with its numbers as they are written. Both are read by
+// Helm's own parser.
 func (s Setting) apply(merged map[string]any) (any, error) {
 	if s.Name == "" {
 		return nil, s.wrong("the name is empty")
@@ -26,12 +27,17 @@ func (s Setting) apply(merged map[string]any) (any, error) {
 		return nil, err
 	}
 
+	read, err := withNumbers(value, helmNumber)
+	if err != nil {
+		return nil, s.wrong("the value has " + reasonOf(err))
+	}
+
 	// the reader of --set-file hands over whatever it is told to
 	times := 0
 	reader := func([]rune) (any, error) {
 		times++
 
-		return value, nil
+		return read, nil
 	}
 
 	if err := strvals.ParseIntoFile(s.Name+"=.", merged, reader); err != nil {
@@ -89,8 +95,7 @@ func (s Setting) parseJSON() (any, error) {
 		return nil, nil
 	}
 
-	decoder := json.NewDecoder(bytes.NewBufferString(s.Value))
-	decoder.UseNumber()
+	decoder := keepNumbers(json.NewDecoder(bytes.NewBufferString(s.Value)))
 
 	var value any
 
@@ -107,7 +112,7 @@ func (s Setting) parseJSON() (any, error) {
 		return nil, s.wrong(fmt.Sprintf("something behind the JSON, at byte %d", decoder.InputOffset()))
 	}
 
-	return plainNumbers(value), nil
+	return value, nil
 }
 
 func (s Setting) wrong(reason string) error { return &Error{Name: s.Name, Reason: reason} }

@@ -41,11 +41,11 @@ func TestSettings_kinds(t *testing.T) {
 			`{a,b\,=.[0]}`},
 		"JSON object": {
 			values.Setting{Name: "a", Value: `{"x": [1, 1.5, null, {}]}`, Type: values.JSON},
-			[]any{"a", "x"}, []any{int64(1), 1.5, nil, map[string]any{}},
+			[]any{"a", "x"}, []any{1.0, 1.5, nil, map[string]any{}},
 		},
 		"JSON number": {
 			values.Setting{Name: "list[0].n", Value: "18446744073709551615", Type: values.JSON},
-			[]any{"list", 0, "n"}, uint64(math.MaxUint64),
+			[]any{"list", 0, "n"}, float64(math.MaxUint64),
 		},
 		"JSON text":    {values.Setting{Name: "a", Value: `"x,y={}\\"`, Type: values.JSON}, []any{"a"}, `x,y={}\`},
 		"JSON nothing": {values.Setting{Name: "a", Value: " ", Type: values.JSON}, []any{"a"}, nil},
@@ -114,6 +114,7 @@ func TestSettings_nameWhatIsWrong(t *testing.T) {
 		"not JSON":        {values.Setting{Name: "a", Value: `hunter2`, Type: values.JSON}, "not JSON, at byte 1"},
 		"incomplete JSON": {values.Setting{Name: "a", Value: `{"hunter2":`, Type: values.JSON}, "JSON"},
 		"two of JSON":     {values.Setting{Name: "a", Value: `1 "hunter2"`, Type: values.JSON}, "behind the JSON"},
+		"huge number":     {values.Setting{Name: "a", Value: `["hunter2", 1e999]`, Type: values.JSON}, "too large"},
 		"literal equals":  {values.Setting{Name: "a=b", Value: "hunter2", Type: values.Literal}, "equals"},
 		"unknown type":    {values.Setting{Name: "a", Value: "hunter2", Type: "number"}, "unknown type"},
 	} {

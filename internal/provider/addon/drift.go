@@ -216,7 +216,7 @@ func (m addonModel) otherValues(
 	}
 
 	// What was write-only is known by the mark alone.
-	spec.Values = last.Values
+	spec.Values = values.Restored(last.Values, spec.Values)
 	if release.Inputs(spec, applied.Digest) != applied.Inputs {
 		return []string{"values are not those that were applied"}
 	}

@@ -253,14 +253,7 @@ func (m *addonModel) keepSpelling(state addonModel) {
 	now, known := tf.KnownStrings(m.Values)
 	before, _ := tf.KnownStrings(state.Values)
 
-	if !known {
-		return
-	}
-
-	a, _, err := values.Merge(values.Given{Documents: now})
-	b, _, unread := values.Merge(values.Given{Documents: before})
-
-	if err == nil && unread == nil && values.Equal(a, b) {
+	if known && values.Same(now, before) {
 		m.Values = state.Values
 	}
 }

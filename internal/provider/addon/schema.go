@@ -198,7 +198,8 @@ func addonValues() map[string]schema.Attribute {
 		"values": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … " +
-				"})`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away. " +
+				"})`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away; " +
+				"numbers are float64 in templates, as with `-f` of `helm`. " +
 				"They are shown in plans, and stored; comments, order and format may change without a plan." +
 				upgradesRelease,
 		},

@@ -25,7 +25,7 @@ func Attribute() schema.SingleNestedAttribute {
 		Optional: true,
 		MarkdownDescription: "Snapshot of etcd that the cluster begins with, of `talosop_etcd_backup` or `talosctl " +
 			"etcd snapshot`, taken with the same secrets and no newer Kubernetes; it lies in `TMPDIR` in clear text while it is " +
-			"restored. It counts when the cluster is made, and when every control plane was reset since: see the " +
+			"restored. It counts at the create, and when every control plane was reset since: see the " +
 			"[guide](../guides/etcd-backups)." + tf.TerraformOnly,
 		Attributes: attributes(),
 	}
@@ -37,7 +37,7 @@ func attributes() map[string]schema.Attribute {
 
 	if bucket, ok := all["s3"].(schema.SingleNestedAttribute); ok {
 		key := bucket.Attributes["key"]
-		bucket.MarkdownDescription = "The object that holds the snapshot, unless `file` is given; all but `key` is as in " +
+		bucket.MarkdownDescription = "Object of the snapshot, unless `file` is given; all but `key` is as in " +
 			"`s3` of `talosop_etcd_backup`."
 		bucket.Attributes = tf.AsIn("s3", bucket.Attributes)
 		bucket.Attributes["key"] = key

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -27,11 +29,33 @@ func (p Place) Diagnosis(err error) (cause []string, next string) {
 		next = p.remedy(api.ErrorCode())
 	}
 
-	if errors.Is(err, ErrNoRegion) {
+	var (
+		elsewhere *s3.RegionError
+		headers   *s3.HeaderError
+	)
+
+	switch {
+	case errors.Is(err, ErrNoRegion):
 		next = "Set region in s3, or AWS_REGION in the environment."
+	case errors.As(err, &elsewhere):
+		next = fmt.Sprintf("Set region = %q in s3.", elsewhere.Region)
+	case errors.As(err, &headers):
+		next = "If the server does not support them, set " + settings(headers.Headers) + " in s3."
 	}
 
 	return strings.Split(withoutTrace(err), "\n"), next
+}
+
+// settings that leave out headers.
+func settings(headers []s3.Header) string {
+	var named []string
+	for _, h := range headers {
+		named = append(named, h.Setting+" = false")
+	}
+
+	slices.Sort(named)
+
+	return strings.Join(slices.Compact(named), " and ")
 }
 
 // remedy is what to do about an error code of S3 (Amazon S3 API Reference, Error responses).

@@ -29,9 +29,9 @@ func KeepsBackups() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"s3": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3 with " +
-				"conditional writes (`If-None-Match`); the [guide to backups](../guides/etcd-backups.md) has the " +
-				"permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
+			MarkdownDescription: "The bucket that keeps the snapshots, on AWS or any server that speaks S3; " +
+				"`checksums` and `conditional_writes` are for servers that lack them, and the " +
+				"[guide to backups](../guides/etcd-backups.md) has the permissions that it takes. Exactly one of `s3` and `file` is given." + movesBackups,
 			Attributes: bucket,
 		},
 		"file": schema.SingleNestedAttribute{
@@ -159,6 +159,11 @@ func BucketAttributes(moved, reached string) map[string]schema.Attribute {
 			MarkdownDescription: "Whether any certificate of the server is trusted, so that anybody on the way may read and " +
 				"change what is sent. Default: `false`." + reached,
 		},
+		"checksums": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether requests carry checksums (`x-amz-checksum-…`), which some servers refuse; without " +
+				"them a stored object is read back and compared. Default: `true`." + reached,
+		},
 		"profile": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Profile of the shared AWS configuration files whose credentials are used. Default: those of " +
@@ -225,6 +230,11 @@ func keyAttributes() map[string]schema.Attribute {
 // storingAttributes say how a server stores objects.
 func storingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
+		"conditional_writes": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether the server is asked to replace no object (`If-None-Match`), which some servers " +
+				"refuse; without it, each object is looked for before it is stored. Default: `true`." + nextBackups,
+		},
 		"sse": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "How the server encrypts the objects on its disks: `AES256`, `aws:kms` or " +

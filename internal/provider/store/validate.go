@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -202,6 +203,12 @@ func (c storeChecks) encryption() {
 func (c storeChecks) lock() {
 	lock := c.Bucket.Nested("object_lock")
 	at := c.At.AtName("object_lock")
+
+	// Amazon S3 API Reference, PutObject: an upload with a retention period needs a checksum.
+	if !c.Bucket.Absent("object_lock") && !c.Bucket.Truth(s3.Checksums, true) {
+		c.Diags.Append(tf.Invalid(c.At.AtName(s3.Checksums), s3.Checksums, "found false with object_lock",
+			"allowed is true: S3 locks only objects that are uploaded with a checksum", "remove checksums or object_lock"))
+	}
 
 	if mode, ok := lock.Value("retention"); ok && mode != "GOVERNANCE" && mode != "COMPLIANCE" {
 		c.Diags.Append(tf.Invalid(at.AtName("retention"), "retention", "found "+finding.Quote(mode),
