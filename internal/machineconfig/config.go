@@ -14,6 +14,8 @@ type Config struct {
 	Digest string
 	// Warnings are what Talos would warn about when the configuration is applied. They contain no secrets.
 	Warnings []string
+	// Ineffective is what patches say without effect. It is shared, and not to be changed.
+	Ineffective []*FieldError
 	// NodeName is the name that the Kubernetes node of the machine gets; empty when Talos or the platform makes it.
 	NodeName string
 }
