@@ -11,8 +11,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
-// ValidatePatchFor is ValidatePatch for machines of a Talos version, which also have to know the documents and fields of
-// the patch; nil stands for any version that is supported, and for all forms of patches.
+// ValidatePatchFor is ValidatePatch for machines of a Talos version, which also have to know the documents and fields
+// of the patch; nil stands for any version that is supported, and for all forms of patches.
 func ValidatePatchFor(text string, talos *TalosVersion) error {
 	contract, version := fmt.Sprintf("v1.%d", minTalosMinor), TalosVersion{}
 	version.Major, version.Minor = 1, maxTalosMinor

@@ -100,7 +100,7 @@ func TestValidatePatchFor_unknownKinds(t *testing.T) {
 func TestValidatePatch_suggestsFields(t *testing.T) {
 	for patch, want := range map[string]string{
 		"machine: {instal: {disk: /dev/sda}}":                                             "did you mean machine.install?",
-		"machine: {network: {interfaces: [{interfce: a}]}}":                               "did you mean machine.network.interfaces[0].interface?",
+		"machine: {network: {interfaces: [{interfac: a}]}}":                               "did you mean machine.network.interfaces[0].interface?",
 		"apiVersion: v1alpha1\nkind: HostnameConfig\nhostnam: a":                          "did you mean hostname?",
 		"apiVersion: v1alpha1\nkind: VethConfig\nname: a\nupp: true\npeer: {name: b}":     "did you mean up?",
 		"apiVersion: v1alpha1\nkind: VethConfig\nname: a\nquantum: true":                  "check spelling and indentation",

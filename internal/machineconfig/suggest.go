@@ -40,7 +40,7 @@ func unknownKind(field string, id identity) *FieldError {
 // decodedDocument is how the loader (machinery 1.14, configloader) names the document that an error is about.
 var decodedDocument = regexp.MustCompile(`error decoding document [^/]*/([^/]*)/`)
 
-// suggestions are what was probably meant by paths of unknown fields, of the document that an error of the loader names.
+// suggestions are what was probably meant by unknown fields of the document that an error of the loader names.
 func suggestions(loader string, paths []fieldpath.Path) []string {
 	match := decodedDocument.FindStringSubmatch(loader)
 	if match == nil {

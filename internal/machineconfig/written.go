@@ -10,8 +10,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
-// writtenFields is what the sources of a configuration write of its documents, as mappings, lists and scalar nodes; null
-// is nil. The machinery library writes some fields that have no value (machinery 1.14, config/types: those without
+// writtenFields is what the sources of a configuration write of its documents, as mappings, lists and scalar nodes;
+// null is nil. The machinery library writes some fields that have no value (machinery 1.14, config/types: those without
 // omitempty), and such a field would change what it is merged into.
 type writtenFields map[identity]map[string]any
 

@@ -390,7 +390,9 @@ func (p Set) check() (warnings finding.List, err error) {
 }
 
 // withIneffective adds warnings of what patches say without effect. A patch of several machines has one.
-func (p Set) withIneffective(warnings finding.List, machine string, ineffective []*machineconfig.FieldError) finding.List {
+func (p Set) withIneffective(
+	warnings finding.List, machine string, ineffective []*machineconfig.FieldError,
+) finding.List {
 	for _, field := range ineffective {
 		found := *field
 		at := p.locate(&found, p.groupOf(machine), machine)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	_ "embed"
 )
 
 // releases are the machinery releases that are read, by minor version. The older ones bring their own dependencies, the
@@ -72,7 +71,8 @@ func generate(ctx context.Context) ([]byte, error) {
 
 	table := &bytes.Buffer{}
 
-	fmt.Fprint(table, "# Kinds and fields by the minor version of Talos 1 that introduced them; written by make generate from machinery")
+	fmt.Fprint(table, "# Kinds and fields by the minor version of Talos 1 that introduced them; ",
+		"written by make generate from machinery")
 
 	for _, minor := range minors {
 		fmt.Fprint(table, " ", releases[minor])

@@ -1,14 +1,13 @@
-// Package fields knows the kinds of documents of machine configurations, and which version of Talos introduced each kind
-// and field: a machine refuses a configuration with a kind or key that its Talos does not know. Pure.
+// Package fields knows the kinds of documents of machine configurations, and which version of Talos introduced each
+// kind and field: a machine refuses a configuration with a kind or key that its Talos does not know. Pure.
 package fields
 
 import (
+	_ "embed"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	_ "embed"
 )
 
 //go:embed table.txt

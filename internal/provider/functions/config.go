@@ -26,7 +26,8 @@ func mergePatches() pure {
 			Summary: "Merge configuration patches as Talos does",
 			MarkdownDescription: "Merges patches into a machine configuration, or several patches into one, in their order " +
 				"and by the rules of Talos: maps merge, lists append or merge by name, single values replace. Deletions " +
-				"(`$patch: delete`) and JSON 6902 patches need a whole machine configuration as `base`.",
+				"(`$patch: delete`) and JSON 6902 patches need a whole machine configuration as `base`, with its role and token. The " +
+				"result has no field that none of the arguments has.",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "base",
 				MarkdownDescription: "Machine configuration or patch that the others are merged into, as YAML with one or many " +
