@@ -41,16 +41,24 @@ func sampleDocuments(t *testing.T, kind string) []map[string]any {
 
 	samples, together := []map[string]any{plain}, plain
 
-	for _, path := range leafPaths(nil, reflect.TypeOf(document), nil) {
-		for _, value := range sampleValues {
-			sample := with1(plain, path, value)
+	fitting := map[reflect.Type]any{}
+
+	for _, leaf := range leavesOf(nil, reflect.TypeOf(document), nil) {
+		values := sampleValues
+		if known, ok := fitting[leaf.of]; ok {
+			values = append([]any{known}, values...)
+		}
+
+		for _, value := range values {
+			sample := with1(plain, leaf.path, value)
 			if _, err := configloader.NewFromBytes(yamlOf(t, sample), configloader.WithNoValidation()); err != nil {
 				continue
 			}
 
 			samples = append(samples, sample)
+			fitting[leaf.of] = value
 
-			if both := with1(together, path, value); loads(yamlOf(t, both)) {
+			if both := with1(together, leaf.path, value); loads(yamlOf(t, both)) {
 				together = both
 			}
 
@@ -117,8 +125,13 @@ func put(content any, path []string, value any) any {
 	return made
 }
 
-// leafPaths are the fields of a type that have no fields themselves.
-func leafPaths(at []string, of reflect.Type, outer []reflect.Type) (paths [][]string) {
+// sampleField is a field that has no fields itself.
+type sampleField struct {
+	path []string
+	of   reflect.Type
+}
+
+func leavesOf(at []string, of reflect.Type, outer []reflect.Type) (leaves []sampleField) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
@@ -131,16 +144,16 @@ func leafPaths(at []string, of reflect.Type, outer []reflect.Type) (paths [][]st
 	case slices.Contains(outer, of):
 		return nil
 	case isValue || of.Kind() != reflect.Struct && of.Kind() != reflect.Map && of.Kind() != reflect.Slice:
-		return [][]string{at}
+		return []sampleField{{at, of}}
 	}
 
 	outer = append(slices.Clip(outer), of)
 
 	switch of.Kind() {
 	case reflect.Map:
-		return leafPaths(append(slices.Clip(at), "*"), of.Elem(), outer)
+		return leavesOf(append(slices.Clip(at), "*"), of.Elem(), outer)
 	case reflect.Slice:
-		return leafPaths(append(slices.Clip(at), "[]"), of.Elem(), outer)
+		return leavesOf(append(slices.Clip(at), "[]"), of.Elem(), outer)
 	}
 
 	for _, field := range reflect.VisibleFields(of) {
@@ -149,13 +162,13 @@ func leafPaths(at []string, of reflect.Type, outer []reflect.Type) (paths [][]st
 		switch {
 		case !field.IsExported() || name == "-" || name == "kind" || name == "apiVersion" || name == "name" && len(at) == 0:
 		case strings.Contains(options, "inline") && field.Type.Kind() == reflect.Map:
-			paths = append(paths, leafPaths(append(slices.Clip(at), "*"), field.Type.Elem(), outer)...)
+			leaves = append(leaves, leavesOf(append(slices.Clip(at), "*"), field.Type.Elem(), outer)...)
 		case name != "":
-			paths = append(paths, leafPaths(append(slices.Clip(at), name), field.Type, outer)...)
+			leaves = append(leaves, leavesOf(append(slices.Clip(at), name), field.Type, outer)...)
 		}
 	}
 
-	return paths
+	return leaves
 }
 
 // TestMerge_addsNothing merges documents of every kind: merging is idempotent, keeps identity, adds no field, and the

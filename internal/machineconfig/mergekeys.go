@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -13,10 +14,17 @@ const mergeTag = "!!merge"
 
 // withoutMergeKeys writes out the documents that have merge keys: the loader of Talos takes them for unknown fields
 // (machinery 1.14, xyaml.CheckUnknownKeys), and machines get none of them.
-func withoutMergeKeys(chunks []chunk) ([]chunk, error) {
+func withoutMergeKeys(field string, chunks []chunk) ([]chunk, error) {
 	for i, c := range chunks {
 		if c.node == nil || !hasMergeKey(c.node) {
 			continue
+		}
+
+		if !mergesMappings(c.node) {
+			return nil, &FieldError{
+				Field: field, Found: "a merge key (<<) of something else than mappings",
+				Allowed: "a mapping, or a list of mappings", Fix: "name an anchor of a mapping", Err: ErrNotPatch,
+			}
 		}
 
 		c.node = writtenOut(c.node)
@@ -31,6 +39,30 @@ func withoutMergeKeys(chunks []chunk) ([]chunk, error) {
 	}
 
 	return chunks, nil
+}
+
+// mergesMappings is whether all merge keys have mappings, or lists of mappings.
+func mergesMappings(node *yaml.Node) bool {
+	for i, inner := range node.Content {
+		merged := node.Kind == yaml.MappingNode && i%2 == 1 && node.Content[i-1].ShortTag() == mergeTag
+
+		if merged && !isMergeable(inner, true) || !mergesMappings(inner) {
+			return false
+		}
+	}
+
+	return true
+}
+
+func isMergeable(node *yaml.Node, orList bool) bool {
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return isMergeable(node.Alias, orList)
+	case node.Kind == yaml.SequenceNode && orList:
+		return !slices.ContainsFunc(node.Content, func(one *yaml.Node) bool { return !isMergeable(one, false) })
+	default:
+		return node.Kind == yaml.MappingNode
+	}
 }
 
 func hasMergeKey(node *yaml.Node) bool {

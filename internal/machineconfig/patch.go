@@ -116,7 +116,7 @@ func parsePatch(field, text string) (*patch, error) {
 		}
 	}
 
-	if chunks, err = withoutMergeKeys(chunks); err != nil {
+	if chunks, err = withoutMergeKeys(field, chunks); err != nil {
 		return nil, err
 	}
 
