@@ -188,7 +188,7 @@ type MachineState struct {
 	Schematic   string
 	// Extensions are the names of the system extensions in the image that runs, in order; nil when it has none.
 	Extensions []string
-	SecureBoot  *bool // whether the firmware verified what it started; nil when nobody asked
+	SecureBoot *bool // whether the firmware verified what it started; nil when nobody asked
 	// Installer is the image that an earlier run installed on the machine, as recorded;
 	// empty when none is known. No machine tells.
 	Installer string

@@ -16,6 +16,8 @@ type Config struct {
 	Warnings []string
 	// Facts are what the configuration says that decisions read.
 	Facts Facts
+	// Ineffective is what patches say without effect. It is shared, and not to be changed.
+	Ineffective []*FieldError
 }
 
 // String describes the configuration without its contents.

@@ -21,6 +21,8 @@ type documents struct {
 	unknown []rawDocument
 	// installOn is the disk of the settings in a document for the installation; zero when there is none.
 	installOn cel.Expression
+	// ineffective is what patches say without effect.
+	ineffective []*FieldError
 }
 
 // count is how many documents the configuration has.
@@ -192,7 +194,7 @@ func valueAt(mapping *yaml.Node, key string) *yaml.Node {
 }
 
 // isKnown asks the machinery library whether it can decode documents of that kind, by having it decode an
-// empty one: its registry of kinds is internal.
+// empty one: its registry of kinds is internal. The document need not be valid.
 func (i identity) isKnown() bool {
 	if i.kind == "" {
 		return true
@@ -203,7 +205,7 @@ func (i identity) isKnown() bool {
 		return false
 	}
 
-	_, err = configloader.NewFromBytes(empty)
+	_, err = configloader.NewFromBytes(empty, configloader.WithNoValidation())
 
 	return err == nil
 }

@@ -88,7 +88,8 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 		return Config{}, err
 	}
 
-	return Config{Bytes: encoded, Digest: digest, Warnings: warnings, Facts: factsOf(documents.known)}, nil
+	return Config{Bytes: encoded, Digest: digest, Warnings: warnings, Ineffective: documents.ineffective,
+		Facts: factsOf(documents.known)}, nil
 }
 
 // patched is the base with all patches applied, in the order that is documented for users.

@@ -3,24 +3,21 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
-	"go.yaml.in/yaml/v4"
 )
 
 // Merge applies patches to a configuration, one after the other, as Generate does; or to a patch, which makes one of
-// all that does the same as applying each. What needs a configuration to be applied to, which are deletions and JSON
-// 6902 patches, is refused where base is a patch. Errors are *FieldError of "base" and "patches[n]".
+// all that does the same as applying each. The result has no field that neither base nor a patch writes. What needs a
+// configuration to be applied to, which are deletions and JSON 6902 patches, is refused where base is a patch. Errors
+// are *FieldError of "base" and "patches[n]".
 func Merge(base string, patches []string) (string, error) {
-	merged, err := documentsOf("base", base)
+	merged, err := partOf("base", base)
 	if err != nil {
 		return "", err
 	}
 
 	whole := merged.isWhole()
-	said := merged.said
 
 	for i, text := range patches {
 		field := at("patches", i)
@@ -41,27 +38,22 @@ func Merge(base string, patches []string) (string, error) {
 		if err := merged.apply(field, parsed); err != nil {
 			return "", err
 		}
-
-		said = append(said, parsed.main...)
 	}
 
 	encoded, err := merged.encode()
-	if err != nil || whole {
-		return string(encoded), err
-	}
 
-	return withoutUnsaid(encoded, said)
+	return string(encoded), err
 }
 
-// part is a configuration or a part of one, with what it says of the main document.
+// part is a configuration or a part of one, with what its sources write of documents of known kinds.
 type part struct {
 	documents
 
-	said []map[string]any
+	written writtenFields
 }
 
-// documentsOf reads a configuration, or a part of one.
-func documentsOf(field, text string) (*part, error) {
+// partOf reads a configuration, or a part of one.
+func partOf(field, text string) (*part, error) {
 	parsed, err := parsePatch(field, text)
 	if err != nil {
 		return nil, err
@@ -74,95 +66,62 @@ func documentsOf(field, text string) (*part, error) {
 		}
 	}
 
-	var known []config.Document
-	if parsed.merge != nil {
-		known = parsed.merge.Documents()
-	}
-
-	provider, err := container.New(known...)
+	empty, err := container.New()
 	if err != nil {
-		return nil, loadError(field, err)
+		return nil, fmt.Errorf("make a configuration: %w", err)
 	}
 
-	return &part{documents{known: provider, unknown: parsed.unknown}, parsed.main}, nil
+	read := &part{documents{known: empty}, writtenFields{}}
+
+	return read, read.apply(field, parsed)
 }
 
-// withoutUnsaid takes out of the main document what is empty there and nobody said: the machinery library writes some
-// fields that have no value (machinery 1.14, types/v1alpha1: those without omitempty).
-func withoutUnsaid(encoded []byte, said []map[string]any) (string, error) {
-	chunks, err := split(string(encoded))
+// apply changes the part by a patch. JSON 6902 patches change what is written, as they do in talosctl.
+func (p *part) apply(field string, patch *patch) error {
+	if patch.operations == nil {
+		p.written.add(patch.contents)
+
+		return p.documents.apply(field, patch)
+	}
+
+	encoded, err := p.encode()
 	if err != nil {
-		return "", fmt.Errorf("read merged documents: %w", err)
+		return err
 	}
 
-	var text strings.Builder
-
-	for _, c := range chunks {
-		if c.node == nil || identify(c.node).kind != "" {
-			text.WriteString(c.text)
-
-			continue
-		}
-
-		var sources []any
-		for _, source := range said {
-			sources = append(sources, source)
-		}
-
-		dropUnsaid(c.node, sources)
-
-		main, err := encodeNode(c.node)
-		if err != nil {
-			return "", fmt.Errorf("encode merged documents: %w", err)
-		}
-
-		if text.Len() > 0 {
-			text.WriteString("---\n")
-		}
-
-		text.Write(main)
+	patched, err := p.applyOperations(field, encoded, patch.operations)
+	if err != nil {
+		return err
 	}
 
-	return text.String(), nil
+	chunks, err := split(string(patched))
+	if err != nil {
+		return fmt.Errorf("read patched documents: %w", err)
+	}
+
+	p.written = writtenFields{}
+	p.written.add(contentsOf(chunks))
+
+	return nil
 }
 
-// dropUnsaid drops empty values of a mapping that none of the sources has.
-func dropUnsaid(mapping *yaml.Node, sources []any) {
-	var kept []*yaml.Node
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], mapping.Content[i+1]
-
-		var below []any
-
-		for _, source := range sources {
-			if content, ok := source.(map[string]any); ok {
-				if inner, ok := content[key.Value]; ok {
-					below = append(below, inner)
-				}
-			}
-		}
-
-		if value.Kind == yaml.MappingNode {
-			dropUnsaid(value, below)
-		}
-
-		if len(below) > 0 || len(value.Content) > 0 || value.Kind == yaml.ScalarNode && !isEmpty(value) {
-			kept = append(kept, key, value)
-		}
+// encode writes all documents, without the fields that no source writes.
+func (p *part) encode() ([]byte, error) {
+	encoded, err := p.documents.encode()
+	if err != nil {
+		return nil, err
 	}
 
-	mapping.Content = kept
+	return p.written.only(encoded)
 }
 
-func isEmpty(scalar *yaml.Node) bool { return scalar.Value == "" || scalar.Tag == "!!null" }
-
-// isWhole is whether documents are the configuration of a machine, as opposed to a part of one: no patch names the
-// role.
+// isWhole is whether documents are the configuration of a machine, as opposed to a part of one: it has the role and the
+// token by which the machine joins its cluster. Patches have no token, and may name the role.
 func (d *documents) isWhole() bool {
 	main := d.known.RawV1Alpha1()
 
-	return main != nil && main.MachineConfig != nil && main.MachineConfig.MachineType != ""
+	return main != nil && main.MachineConfig != nil && main.MachineConfig.MachineType != "" &&
+		main.MachineConfig.MachineToken != ""
 }
 
 // deletes is whether a patch takes something away. What cannot be read does not.

@@ -2,25 +2,30 @@ package machineconfig
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
-	"github.com/siderolabs/talos/pkg/machinery/config"
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
-	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"go.yaml.in/yaml/v4"
 )
 
 // apply changes the configuration by a patch.
 func (d *documents) apply(field string, p *patch) error {
 	if p.operations != nil {
-		return d.applyOperations(field, p.operations)
+		encoded, err := d.encode()
+		if err != nil {
+			return err
+		}
+
+		_, err = d.applyOperations(field, encoded, p.operations)
+
+		return err
 	}
 
 	if p.merge != nil {
-		if err := checkDeletes(field, d.known, p.merge); err != nil {
-			return err
-		}
+		d.ignoreDeletes(field, p.merge)
 
 		// Before the library says that there is nothing at the path.
 		if useless, err := p.uselessDelete(d.known); err != nil {
@@ -46,36 +51,36 @@ func (d *documents) apply(field string, p *patch) error {
 	return nil
 }
 
-func (d *documents) applyOperations(field string, operations configpatcher.Patch) error {
+// applyOperations gives the encoded configuration with the operations applied to it.
+func (d *documents) applyOperations(field string, encoded []byte, operations configpatcher.Patch) ([]byte, error) {
 	if d.count() != 1 {
-		return multiDocumentError(field)
-	}
-
-	encoded, err := d.known.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
-	if err != nil {
-		return fmt.Errorf("encode configuration: %w", err)
+		return nil, multiDocumentError(field)
 	}
 
 	output, err := configpatcher.Apply(configpatcher.WithBytes(encoded), []configpatcher.Patch{operations})
 	if err != nil {
-		return applyError(field, err)
+		return nil, applyError(field, err)
 	}
 
-	patched, err := output.Config()
+	patched, err := output.Bytes()
 	if err != nil {
-		return loadError(field, err)
+		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
 
-	d.known = patched
+	d.known, err = configloader.NewFromBytes(patched)
+	if err != nil {
+		return nil, loadError(field, err)
+	}
 
-	return nil
+	return patched, nil
 }
 
-// checkDeletes refuses a $patch: delete of a document that is not there, which machinery 1.14 passes over
-// (configpatcher/strategic.go). Documents that the patch adds before count.
-func checkDeletes(field string, current config.Provider, p configpatcher.StrategicMergePatch) error {
+// ignoreDeletes notes a $patch: delete of a document that is not there, which machinery 1.14 passes over
+// (configpatcher/strategic.go): a patch of a cluster may delete what only one role has. Documents that the patch adds
+// before count.
+func (d *documents) ignoreDeletes(field string, p configpatcher.StrategicMergePatch) {
 	present := map[identity]bool{}
-	for _, document := range current.Documents() {
+	for _, document := range d.known.Documents() {
 		present[identityOf(document)] = true
 	}
 
@@ -86,20 +91,18 @@ func checkDeletes(field string, current config.Provider, p configpatcher.Strateg
 			present[name] = true
 		}
 
-		if present[name] {
-			continue
-		}
-
-		name.apiVersion = ""
-
-		return &FieldError{
-			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
-			Allowed: "deleting what the generated configuration or earlier patches have",
-			Fix:     "remove it, or check kind and name", Err: ErrNotPatch,
+		if !present[name] {
+			name.apiVersion = ""
+			d.ignoreDelete(field, name)
 		}
 	}
+}
 
-	return nil
+func (d *documents) ignoreDelete(field string, name identity) {
+	d.ineffective = append(d.ineffective, &FieldError{
+		Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", name),
+		Fix: "check kind and name if the document should be there",
+	})
 }
 
 // mergeUnknown puts a document of a patch among those of unknown kinds, by the rules Talos has for known
@@ -120,11 +123,13 @@ func (d *documents) mergeUnknown(field string, patch rawDocument) error {
 	}
 
 	switch {
+	case index < 0 && changes[patchKey] == deleteValue:
+		d.ignoreDelete(field, patch.identity)
+
+		return nil
 	case index < 0 && hasDelete(changes):
-		return &FieldError{
-			Field: field, Found: fmt.Sprintf("$patch: delete for the document %s, which is not there", patch.identity),
-			Allowed: "deleting what earlier patches added", Fix: "remove it, or check kind and name", Err: ErrNotPatch,
-		}
+		d.ignoreDelete(field, patch.identity)
+		d.unknown, index = append(d.unknown, rawDocument{identity: patch.identity}), len(d.unknown)
 	case index < 0:
 		d.unknown = append(d.unknown, patch)
 
@@ -168,15 +173,56 @@ func mergeMaps(into, changes map[string]any) map[string]any {
 			into[key] = mergeMaps(present, change)
 		case []any:
 			present, _ := into[key].([]any)
-			into[key] = append(present[:len(present):len(present)], change...)
+			into[key] = appended(present, change)
 		case nil:
 			// As in Talos, null does not delete.
+			if _, ok := into[key]; !ok {
+				into[key] = nil
+			}
 		default:
 			into[key] = change
 		}
 	}
 
 	return into
+}
+
+// appended is a list with the elements of a change, and without those that it deletes.
+func appended(present, change []any) []any {
+	list := slices.Clone(present)
+
+	for _, element := range change {
+		selector, ok := element.(map[string]any)
+		if !ok || selector[patchKey] != deleteValue {
+			list = append(list, element)
+
+			continue
+		}
+
+		list = slices.DeleteFunc(list, func(present any) bool { return isSelected(present, selector) })
+	}
+
+	return list
+}
+
+// isSelected is whether an element of a list has the values of a deletion.
+func isSelected(element any, selector map[string]any) bool {
+	content, ok := element.(map[string]any)
+
+	for key, value := range selector {
+		ok = ok && (key == patchKey || reflect.DeepEqual(plain(content[key]), plain(value)))
+	}
+
+	return ok
+}
+
+// plain is the text of a scalar node, which has its place as well.
+func plain(value any) any {
+	if node, ok := value.(*yaml.Node); ok {
+		return node.Value
+	}
+
+	return value
 }
 
 func identityOf(document coreconfig.Document) identity {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -17,8 +18,8 @@ type patch struct {
 	// merge has the documents of known kinds, unknown the others.
 	merge   configpatcher.StrategicMergePatch
 	unknown []rawDocument
-	// main is what the patch says of the main document, as data.
-	main []map[string]any
+	// contents are what the patch writes of documents of known kinds.
+	contents []content
 }
 
 // addsDocuments says whether the patch may turn a configuration of one document into one of several.
@@ -115,6 +116,10 @@ func parsePatch(field, text string) (*patch, error) {
 		}
 	}
 
+	if chunks, err = withoutMergeKeys(field, chunks); err != nil {
+		return nil, err
+	}
+
 	if twice := duplicateVolume(chunks); twice != "" {
 		return nil, &FieldError{Field: field, Found: twice, Allowed: "each volume once", Fix: "give one of them another name"}
 	}
@@ -127,6 +132,8 @@ func assemble(field, text string, chunks []chunk) (*patch, error) {
 	parsed := &patch{}
 	known := &strings.Builder{}
 
+	var written []chunk
+
 	for _, c := range chunks {
 		if c.node == nil {
 			known.WriteString(blank(c.text))
@@ -138,6 +145,13 @@ func assemble(field, text string, chunks []chunk) (*patch, error) {
 			return parseOperations(field, text)
 		}
 
+		if twice := duplicateKey(nil, c.node); twice != nil {
+			return nil, &FieldError{
+				Field: field, Found: "the key " + twice.String() + " twice", Allowed: "each key once",
+				Fix: "remove one of them", Err: ErrNotPatch,
+			}
+		}
+
 		if mistake := shapeMistake(c.node); mistake != nil {
 			mistake.Field = field
 
@@ -146,7 +160,7 @@ func assemble(field, text string, chunks []chunk) (*patch, error) {
 
 		if identify(c.node).isKnown() {
 			known.WriteString(c.text)
-			parsed.keepMain(c)
+			written = append(written, c)
 
 			continue
 		}
@@ -165,25 +179,17 @@ func assemble(field, text string, chunks []chunk) (*patch, error) {
 		return nil, err
 	}
 
+	parsed.contents = contentsOf(written)
+
 	return parsed, nil
-}
-
-// keepMain keeps what a document says of the main one. What cannot be decoded is refused when it is loaded.
-func (p *patch) keepMain(c chunk) {
-	if identify(c.node).kind != "" {
-		return
-	}
-
-	if content, err := decodeNode(c.node); err == nil {
-		main, _ := content.(map[string]any)
-		p.main = append(p.main, main)
-	}
 }
 
 // loadKnown parses the documents the library knows. The others have been blanked out in text, so that line
 // numbers in messages are those of the patch.
 func (p *patch) loadKnown(field, text string) error {
-	provider, err := configloader.NewFromBytes([]byte(text), configloader.WithAllowPatchDelete())
+	// Without validation, the same document may be there twice, as in talosctl (machinery 1.14, configpatcher/load.go).
+	provider, err := configloader.NewFromBytes([]byte(text), configloader.WithAllowPatchDelete(),
+		configloader.WithNoValidation())
 
 	switch {
 	case errors.Is(err, configloader.ErrNoConfig):
@@ -193,6 +199,22 @@ func (p *patch) loadKnown(field, text string) error {
 	}
 
 	p.merge = configpatcher.NewStrategicMergePatch(provider)
+
+	return p.conflict(field)
+}
+
+// conflict is the error for documents of the patch that no configuration may have together.
+func (p *patch) conflict(field string) error {
+	empty, err := container.New()
+	if err != nil {
+		return fmt.Errorf("make a configuration: %w", err)
+	}
+
+	_, err = configpatcher.StrategicMerge(empty,
+		configpatcher.NewStrategicMergePatch(container.NewReadonlyUnvalidated(nil, added(p.merge.Documents())...)))
+	if err != nil {
+		return loadError(field, err)
+	}
 
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 const patchShape = "YAML documents with machine or cluster, or with apiVersion and kind; or a JSON 6902 list of " +
@@ -76,11 +78,20 @@ func loadError(field string, err error) error {
 	text, listed, found := strings.Cut(err.Error(), unknownKeys)
 
 	if found {
-		return &FieldError{
-			Field: field, Found: "unknown fields: " + keyNames(listed),
-			Allowed: "fields of the machine configuration of Talos 1.14",
-			Fix:     "check spelling and indentation", Err: ErrUnknownField,
+		mistake := &FieldError{
+			Field: field, Found: "unknown fields: (not listed)", Allowed: "fields of the machine configuration of Talos 1.14",
+			Fix: "check spelling and indentation", Err: ErrUnknownField,
 		}
+
+		if paths := keyPaths(listed); len(paths) > 0 {
+			mistake.Found = "unknown fields: " + joined(paths)
+
+			if meant := suggestions(text, paths); len(meant) > 0 {
+				mistake.Fix = "did you mean " + strings.Join(meant, ", ") + "?"
+			}
+		}
+
+		return mistake
 	}
 
 	return &FieldError{
@@ -98,19 +109,28 @@ func applyError(field string, err error) error {
 	}
 }
 
-// keyNames lists the paths of the keys in a YAML dump of unknown keys.
-func keyNames(dump string) string {
+// keyPaths lists the paths of the keys in a YAML dump of unknown keys.
+func keyPaths(dump string) []fieldpath.Path {
 	var content any
 	if yaml.Unmarshal([]byte(dump), &content) != nil {
-		return "(not listed)"
+		return nil
 	}
 
-	var paths []string
+	var paths []fieldpath.Path
 	for _, leaf := range flatten(content) {
-		paths = append(paths, leaf.path.String())
+		paths = append(paths, leaf.path)
 	}
 
-	return strings.Join(paths, ", ")
+	return paths
+}
+
+func joined(paths []fieldpath.Path) string {
+	texts := make([]string, len(paths))
+	for i, path := range paths {
+		texts[i] = path.String()
+	}
+
+	return strings.Join(texts, ", ")
 }
 
 // quotedPattern finds what the YAML library (`…`) and formatted errors ("…") quote.

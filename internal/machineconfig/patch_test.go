@@ -374,7 +374,7 @@ func TestPatches_ofUnknownDocuments(t *testing.T) {
 		{"merged", "apiVersion: v1beta1\nkind: FutureConfig\nname: x\nmap: {a: 9, b: {d: 3}}\nlist: [2]\nnew: " +
 			"true\nnothing: null\n",
 			"apiVersion: v1beta1\nkind: FutureConfig\nlist:\n    - 1\n    - 2\nmap:\n    a: 9\n    b:\n        c: 2\n        " +
-				"d: 3\nname: x\nnew: true\n"},
+				"d: 3\nname: x\nnew: true\nnothing: null\n"},
 		{"a part deleted", "apiVersion: v1beta1\nkind: FutureConfig\nname: x\nmap: {b: {$patch: delete}}\n",
 			"apiVersion: v1beta1\nkind: FutureConfig\nlist:\n    - 1\nmap:\n    a: 1\nname: x\n"},
 		{"deleted", "apiVersion: v1beta1\nkind: FutureConfig\nname: x\n$patch: delete\n", "auto: stable\n"},
@@ -430,7 +430,16 @@ func TestPatches_refused(t *testing.T) {
 			"a patch that cannot be read"},
 		{"a key that is not base64", "v1.13", "machine: {ca: {crt: \"%" + secret + "\"}}", ErrNotPatch,
 			"a patch that cannot be read"},
-		{"the same document twice", "v1.13", "machine: {}\n---\ncluster: {}", ErrNotPatch, "duplicate document"},
+		{"a merge key of a text", "v1.13", "machine: {sysctls: {<<: " + secret + "}}", ErrNotPatch,
+			"a merge key (<<) of something else than mappings"},
+		{"a merge key of a list of texts", "v1.13", "machine: {sysctls: {<<: [{}, " + secret + "]}}", ErrNotPatch,
+			"a merge key (<<) of something else than mappings"},
+		{"a key twice", "v1.13", "machine:\n  network: {}\n  sysctls: {a: " + secret + ", a: b}", ErrNotPatch,
+			"the key machine.sysctls.a twice"},
+		{"a key twice in a list", "v1.13", "apiVersion: v9\nkind: X\nlist: [{}, {a: 1, a: 2}]", ErrNotPatch,
+			"the key list[1].a twice"},
+		{"documents that exclude each other", "v1.13", "apiVersion: v1alpha1\nkind: LinkConfig\nname: a\n---\n" +
+			"apiVersion: v1alpha1\nkind: DummyLinkConfig\nname: a", ErrNotPatch, "conflicting documents"},
 		{"JSON 6902 on several documents", "v1.12", `[{"op":"remove","path":"/machine/install"}]`, ErrMultiDocument,
 			"a JSON 6902 patch (a list of operations) for a configuration of several documents"},
 		{"a path that is not there", "v1.11", `[{"op":"remove","path":"/machine/nothing"}]`, ErrNotPatch,
@@ -439,12 +448,8 @@ func TestPatches_refused(t *testing.T) {
 			"a patch that does not apply"},
 		{"an unknown field by JSON 6902", "v1.11", `[{"op":"add","path":"/machine/nope","value":"` + secret + `"}]`,
 			ErrUnknownField, "unknown fields: machine.nope"},
-		{"a delete of nothing", "v1.13", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n",
-			ErrNotPatch, "$patch: delete for the document VolumeConfig/EPHEMERAL, which is not there"},
 		{"a delete of a part that is not there", "v1.13", "machine: {kernel: {modules: {$patch: delete}}}", ErrNotPatch,
 			"a patch that does not apply"},
-		{"a delete of an unknown document", "v1.13", "apiVersion: v9\nkind: X\n$patch: delete\n", ErrNotPatch,
-			"$patch: delete for the document X, which is not there"},
 		{"another role", "v1.13", "machine: {type: worker}", ErrInvalidConfig,
 			"machine.type worker for a machine of role controlplane"},
 		{"another machine token", "v1.13", "machine: {token: " + secret + "}", ErrInvalidConfig,
@@ -489,6 +494,70 @@ func TestPatches_refused(t *testing.T) {
 				t.Errorf("the error quotes a value: %v", err)
 			}
 		})
+	}
+}
+
+// What Talos 1.14 takes is taken (configpatcher/load.go and strategic.go), and merge keys, which it takes for fields.
+func TestPatches_asTalosTakesThem(t *testing.T) {
+	const kmsg = "apiVersion: v1alpha1\nkind: KmsgLogConfig\nname: l\nurl: udp://10.0.0.1:1\n"
+
+	for _, test := range []struct {
+		name, patch string
+		want        []string
+	}{
+		{"the main document twice", "machine: {sysctls: {a: \"1\"}}\n---\nmachine: {sysctls: {a: \"2\", b: \"3\"}}",
+			[]string{`+ v1alpha1: machine.sysctls.a = "2"`, `+ v1alpha1: machine.sysctls.b = "3"`}},
+		{"a document twice", kmsg + "---\n" + strings.Replace(kmsg, ":1\n", ":2\n", 1),
+			[]string{`+ KmsgLogConfig/l: url = "udp://10.0.0.1:2"`}},
+		{"a volume twice", strings.Repeat("---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n"+
+			"provisioning: {maxSize: 50GiB}\n", 2), []string{`+ VolumeConfig/EPHEMERAL: provisioning.maxSize = "50GiB"`}},
+		{"a document of an unknown kind twice", "apiVersion: v9\nkind: X\n---\napiVersion: v9\nkind: X\na: 1\n",
+			[]string{"+ X: a = (sensitive value)"}},
+		{"a merge key", "machine:\n  sysctls: &s {a: \"1\", b: \"2\"}\n  sysfs: {<<: *s, b: \"3\"}\n", []string{
+			`+ v1alpha1: machine.sysctls.a = "1"`, `+ v1alpha1: machine.sysctls.b = "2"`,
+			`+ v1alpha1: machine.sysfs.a = "1"`, `+ v1alpha1: machine.sysfs.b = "3"`}},
+		{"merge keys of several", "machine:\n  sysctls: &s {a: \"1\"}\n  sysfs: {<<: [*s, {a: \"4\", b: \"5\"}]}\n", []string{
+			`+ v1alpha1: machine.sysctls.a = "1"`, `+ v1alpha1: machine.sysfs.a = "1"`, `+ v1alpha1: machine.sysfs.b = "5"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(sorted(test.want), sorted(changesBy(t, "v1.13", test.patch))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A patch of a whole cluster may delete what only one role has: elsewhere it has no effect, and a warning says so.
+func TestPatches_deleteOfAnAbsentDocument(t *testing.T) {
+	const scheduler = "apiVersion: v1alpha1\nkind: KubeSchedulerConfig\n$patch: delete\n"
+
+	for _, test := range []struct {
+		role        Role
+		patch, want string
+	}{
+		{ControlPlane, scheduler, ""},
+		{Worker, scheduler, "patches[0]: found $patch: delete for the document KubeSchedulerConfig, which is not there"},
+		{Worker, "apiVersion: v9\nkind: X\n$patch: delete\n",
+			"patches[0]: found $patch: delete for the document X, which is not there"},
+		{Worker, "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\n$patch: delete\n",
+			"patches[0]: found $patch: delete for the document VolumeConfig/STATE, which is not there"},
+	} {
+		c := testCluster(documentContract)
+		c.Patches = []string{test.patch}
+
+		config, err := Generate(c, testMachine(test.role), testBundle(t))
+		got := ""
+		for _, ineffective := range config.Ineffective {
+			got += ineffective.Field + ": found " + ineffective.Found
+		}
+
+		if err != nil || got != test.want {
+			t.Errorf("%s %s: %v, %q", test.role, test.patch, err, got)
+		}
+
+		if strings.Contains(string(config.Bytes), "KubeSchedulerConfig") || strings.Contains(string(config.Bytes), "kind: X") {
+			t.Errorf("%s %s: the document is there", test.role, test.patch)
+		}
 	}
 }
 

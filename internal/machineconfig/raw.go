@@ -58,3 +58,10 @@ func (r rawDocument) decode() (map[string]any, error) {
 
 	return content, nil
 }
+
+// isDelete is whether the document only takes one away.
+func (r rawDocument) isDelete() bool {
+	content, err := r.decode()
+
+	return err == nil && content[patchKey] == deleteValue
+}

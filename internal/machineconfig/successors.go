@@ -140,7 +140,7 @@ func mainContent(provider coreconfig.Provider) (map[string]any, error) {
 
 // sets is whether the patch says something at a path of the main document.
 func (p *patch) sets(path []string) bool {
-	return slices.ContainsFunc(p.main, func(main map[string]any) bool { return valueIn(main, path) != nil })
+	return slices.ContainsFunc(p.contents, func(c content) bool { return c.kind == "" && valueIn(c.fields, path) != nil })
 }
 
 // uselessDelete is the part of the main document that a patch deletes and that is in a document of its own. Nil when
@@ -149,8 +149,8 @@ func (p *patch) uselessDelete(known coreconfig.Provider) (*successors.Successor,
 	var deletes []successors.Successor
 
 	for _, s := range successors.All {
-		if known.Has(s.Kind) && slices.ContainsFunc(p.main, func(main map[string]any) bool {
-			return hasDelete(valueIn(main, s.Path))
+		if known.Has(s.Kind) && slices.ContainsFunc(p.contents, func(c content) bool {
+			return c.kind == "" && hasDelete(valueIn(c.fields, s.Path))
 		}) {
 			deletes = append(deletes, s)
 		}

@@ -30,39 +30,6 @@ func checkSystem(found *problems, c Cluster, m Machine, s strictness) {
 	}
 }
 
-// tooNew finds the patch with a document that the Talos of the machine does not know, and would refuse.
-func (g *Generator) tooNew(d *documents, m Machine) error {
-	talos, ok := ReadTalosVersion(m.TalosVersion)
-	if !ok {
-		return nil
-	}
-
-	name, least := system.NewerThan(d.known.Documents(), talos.Minor)
-	if name == "" {
-		return nil
-	}
-
-	field, err := g.firstPatch(m, func(p *patch) bool {
-		if p.merge == nil {
-			return false
-		}
-
-		newer, _ := system.NewerThan(p.merge.Documents(), talos.Minor)
-
-		return newer == name
-	})
-	if err != nil || field == "" {
-		return err // a setting has it, or the contract, which are checked themselves
-	}
-
-	return &FieldError{
-		Field: field, Found: fmt.Sprintf("the document %s for Talos %s", name, talos),
-		Allowed: fmt.Sprintf("it with Talos v1.%d and newer", least),
-		Fix:     "raise talos_version, or remove the document: machines refuse documents that they do not know",
-		Err:     ErrInvalidConfig,
-	}
-}
-
 // duplicateVolume finds a volume that one patch has twice. What a patch deletes it may give anew.
 func duplicateVolume(chunks []chunk) string {
 	var documents []system.Name

@@ -218,9 +218,6 @@ func TestSystem_volumesByPatch(t *testing.T) {
 	)
 
 	for _, test := range []struct{ name, talos, patch, want string }{
-		{"twice", "v1.13.0", fmt.Sprintf(volume+"---\n"+volume, user, notBlank, user, notBlank),
-			`machine.patches[0]: found UserVolumeConfig data beside a UserVolumeConfig of that name; allowed: each volume once; ` +
-				`give one of them another name`},
 		{"twice at one place", "v1.13.0", fmt.Sprintf(volume, user, notBlank) +
 			"---\napiVersion: v1alpha1\nkind: ExistingVolumeConfig\nname: data\ndiscovery:\n  volumeSelector:\n    match: \"true\"\n",
 			`machine.patches[0]: found ExistingVolumeConfig data beside a UserVolumeConfig of that name; allowed: each volume ` +
@@ -234,10 +231,10 @@ func TestSystem_volumesByPatch(t *testing.T) {
 				`machine; correct or remove this patch`},
 		{"not known", "v1.10.3", fmt.Sprintf(volume, "RawVolumeConfig", notBlank),
 			`machine.patches[0]: found the document RawVolumeConfig for Talos v1.10.3; allowed: it with Talos v1.11 and newer; ` +
-				`raise talos_version, or remove the document: machines refuse documents that they do not know`},
+				`raise talos_version, or remove it: machines refuse what they do not know`},
 		{"a volume of etcd", "v1.13.6", strings.Replace(fmt.Sprintf(volume, "VolumeConfig", notBlank), "data", "ETCD", 1),
 			`machine.patches[0]: found the document VolumeConfig ETCD for Talos v1.13.6; allowed: it with Talos v1.14 and newer; ` +
-				`raise talos_version, or remove the document: machines refuse documents that they do not know`},
+				`raise talos_version, or remove it: machines refuse what they do not know`},
 		{"right", "v1.10.0", fmt.Sprintf(volume, user, notBlank), ""},
 		{"deleted and given anew", "v1.14.0", "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n$patch: delete\n---\n" +
 			"apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nprovisioning:\n  maxSize: 9GiB\n", ""},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -375,13 +376,15 @@ func (p Set) Configurations() (Rendered, error) {
 
 // check reports what is wrong with the configurations of a set, while its secrets
 // are not known or not needed.
-func (p Set) check() error {
+func (p Set) check() (warnings finding.List, err error) {
 	var (
 		problems []error
 		nodes    = map[string]string{}
 	)
 
-	err := p.renderMachines(nil, func(name string, m renderedMachine) {
+	err = p.renderMachines(nil, func(name string, m renderedMachine) {
+		warnings = p.withIneffective(warnings, name, m.Ineffective)
+
 		node := m.Facts.NodeName
 		if other, taken := nodes[node]; taken && node != "" {
 			problems = append(problems, p.sameNode(name, other, node))
@@ -390,7 +393,26 @@ func (p Set) check() error {
 		nodes[node] = name
 	})
 
-	return errors.Join(append(problems, err)...)
+	return warnings, errors.Join(append(problems, err)...)
+}
+
+// withIneffective adds warnings of what patches say without effect. A patch of several machines has one.
+func (p Set) withIneffective(
+	warnings finding.List, machine string, ineffective []*machineconfig.FieldError,
+) finding.List {
+	for _, field := range ineffective {
+		found := *field
+		at := p.locate(&found, p.groupOf(machine), machine)
+		warning := finding.Questionable(at, "config_patches", "found "+found.Found, "It has no effect there", found.Fix)
+
+		if !slices.ContainsFunc(warnings, func(f finding.Finding) bool {
+			return f.At.String() == at.String() && f.Detail == warning.Detail
+		}) {
+			warnings.Append(warning)
+		}
+	}
+
+	return warnings
 }
 
 // Unpinned is a set whose machines are not told by their fingerprints in maintenance mode:

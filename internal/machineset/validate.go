@@ -306,7 +306,9 @@ func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 // rendering the configurations, else piece by piece.
 func validateConfigurations(p Set) finding.List {
 	if !p.Unknown && len(p.Machines) > 0 {
-		return FieldDiagnostics(p, errors.Join(p.check(), p.checkMeta()))
+		warnings, err := p.check()
+
+		return append(FieldDiagnostics(p, errors.Join(err, p.checkMeta())), warnings...)
 	}
 
 	problems := []error{p.problems("", machineconfig.ValidateCluster(p.Settings)), p.checkMeta()}

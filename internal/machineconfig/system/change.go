@@ -213,8 +213,8 @@ func ofVolume(kind, name string) bool {
 // Name is what identifies a document.
 type Name struct{ Kind, Name string }
 
-// Duplicate is the first volume that documents give twice: by one document after the other, of which the library makes
-// one, or because both are mounted below the same name (Talos 1.14, user, existing and external volumes in /var/mnt).
+// Duplicate is the first volume that documents of two kinds give, which are mounted below the same name (Talos 1.14,
+// user, existing and external volumes in /var/mnt). Of two documents of one kind and name Talos makes one.
 // Empty when there is none.
 func Duplicate(documents []Name) string {
 	seen := map[Name]string{}
@@ -229,7 +229,7 @@ func Duplicate(documents []Name) string {
 			continue
 		}
 
-		if other, taken := seen[place]; taken {
+		if other, taken := seen[place]; taken && other != document.Kind {
 			return fmt.Sprintf("%s %s beside a %s of that name", document.Kind, document.Name, other)
 		}
 

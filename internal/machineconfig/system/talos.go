@@ -10,38 +10,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fields"
 )
-
-// since are the kinds of documents by the minor version of Talos 1 from which machines know them (registries of
-// machinery 1.10.6, 1.11.6, 1.12.4, 1.13.6 and 1.14.1; those that 1.10 has are not listed). An older machine refuses
-// a configuration that has one ("not registered").
-var since = func() map[string]uint64 {
-	kinds := map[string]uint64{}
-
-	for minor, list := range map[uint64]string{
-		11: "ExistingVolumeConfig RawVolumeConfig SwapVolumeConfig ZswapConfig",
-		12: "BondConfig BridgeConfig DHCPv4Config DHCPv6Config DummyLinkConfig HCloudVIPConfig HostnameConfig " +
-			"Layer2VIPConfig LinkAliasConfig LinkConfig OOMConfig RegistryAuthConfig RegistryMirrorConfig RegistryTLSConfig " +
-			"ResolverConfig StaticHostConfig TimeSyncConfig VLANConfig WireguardConfig",
-		13: "BlackholeRouteConfig EnvironmentConfig ExternalVolumeConfig ImageVerificationConfig KubeSpanConfig " +
-			"RoutingRuleConfig TCPProbeConfig VRFConfig",
-		14: "BGPInstanceConfig CRIBaseRuntimeSpecConfig CRICustomizationConfig ContainerConfig DiscoveryIdentityConfig " +
-			"DiscoveryServiceConfig EtcFileConfig FilesystemScrubConfig FilesystemTrimConfig HTTPProbeConfig " +
-			"ImageCacheConfig KernelModuleConfig KubeAPIServerCAConfig KubeAPIServerConfig KubeAdmissionControlConfig " +
-			"KubeAggregatorCAConfig KubeAuditPolicyConfig KubeAuthenticationConfig KubeAuthorizerConfig KubeClusterConfig " +
-			"KubeControllerManagerConfig KubeCoreDNSConfig KubeCredentialProviderConfig KubeEtcdEncryptionConfig " +
-			"KubeExternalManifestConfig KubeFlannelCNIConfig KubeInlineManifestConfig KubeNetworkConfig KubeNodeConfig " +
-			"KubePrismConfig KubeProxyConfig KubeSchedulerConfig KubeServiceAccountConfig KubeStaticPodConfig " +
-			"KubeTalosAPIAccessConfig KubeletConfig LVMLogicalVolumeConfig LVMVolumeGroupConfig RAIDArrayConfig " +
-			"SecurityProfileConfig SysctlConfig SysfsConfig UdevRulesConfig UnattendedInstallConfig VethConfig",
-	} {
-		for kind := range strings.FieldsSeq(list) {
-			kinds[kind] = minor
-		}
-	}
-
-	return kinds
-}()
 
 // The minor versions from which Talos has something (the same machinery, config/types/block).
 const (
@@ -57,7 +28,7 @@ const (
 // empty when they know all of them.
 func NewerThan(documents []config.Document, minor uint64) (name string, least uint64) {
 	for _, document := range documents {
-		name, least = document.Kind(), since[document.Kind()]
+		name, least = document.Kind(), fields.Since(document.Kind())
 
 		if volume, ok := document.(*block.VolumeConfigV1Alpha1); ok {
 			name, least = name+" "+volume.MetaName, volumeSince(volume)
@@ -75,7 +46,7 @@ func volumeSince(document *block.VolumeConfigV1Alpha1) uint64 {
 	switch {
 	case own(document.MetaName):
 		return ownVolumes
-	case document.MetaName == constants.StatePartitionLabel || !document.EncryptionSpec.IsZero():
+	case document.MetaName == constants.StatePartitionLabel:
 		return keysInDocuments
 	default:
 		return 0

@@ -1,20 +1,6 @@
 package system
 
-import (
-	"testing"
-
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
-)
-
-// Kinds that are spelled wrong would be known to every Talos.
-func TestSince_kindsAreThoseOfTheLibrary(t *testing.T) {
-	for kind, minor := range since {
-		_, err := configloader.NewFromBytes([]byte("apiVersion: v1alpha1\nkind: "+kind+"\n"), configloader.WithNoValidation())
-		if err != nil {
-			t.Errorf("%s, since 1.%d: %v", kind, minor, err)
-		}
-	}
-}
+import "testing"
 
 func TestSettings_leastTalos(t *testing.T) {
 	for _, test := range []struct {

@@ -14,7 +14,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/documents"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
-	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
 // patchFormat is what patches may be.
@@ -27,7 +26,8 @@ func mergePatches() pure {
 			Summary: "Merge configuration patches as Talos does",
 			MarkdownDescription: "Merges patches into a machine configuration, or several patches into one, in their order " +
 				"and by the rules of Talos: maps merge, lists append or merge by name, single values replace. Deletions " +
-				"(`$patch: delete`) and JSON 6902 patches need a whole machine configuration as `base`.",
+				"(`$patch: delete`) and JSON 6902 patches need a whole machine configuration as `base`, with its role and token. The " +
+				"result has no field that none of the arguments has.",
 			Parameters: []function.Parameter{function.StringParameter{
 				Name: "base",
 				MarkdownDescription: "Machine configuration or patch that the others are merged into, as YAML with one or many " +
@@ -61,15 +61,16 @@ func validatePatch() pure {
 		name: "validate_patch",
 		definition: function.Definition{
 			Summary: "Check a configuration patch",
-			MarkdownDescription: "Gives `true` for a patch that is well-formed: its fields exist, their values have the right " +
-				"types, and the form fits the configurations of the version. Anything else is an error that says what is wrong, " +
-				"so that it serves as the `condition` of a variable's validation.",
+			MarkdownDescription: "Gives `true` for a patch that is well-formed: the Talos version has its documents and " +
+				"fields, their values have the right types, and the form fits the configurations of the version. Anything else " +
+				"is an error that says what is wrong, so that it serves as the `condition` of a variable's validation.",
 			Parameters: []function.Parameter{
 				function.StringParameter{Name: "patch", MarkdownDescription: "The patch. " + patchFormat},
 				function.StringParameter{
 					Name: "talos_version", AllowNullValue: true,
 					MarkdownDescription: "Talos version or version contract of the cluster, such as `v1.13.0` or `v1.13`: from " +
-						"v1.12 on configurations have several documents, and take no JSON 6902 patches. `null` leaves that out.",
+						"v1.12 on configurations have several documents, and take no JSON 6902 patches. `null` allows every form, and " +
+						"what any supported version has.",
 				},
 			},
 			Return: function.BoolReturn{},
@@ -84,12 +85,12 @@ func validatePatch() pure {
 				return nil, err
 			}
 
-			contract, err := contractOf(version)
+			talos, err := talosOf(version)
 			if err != nil {
 				return nil, err
 			}
 
-			if err := machineconfig.ValidatePatch(patch, contract); err != nil {
+			if err := machineconfig.ValidatePatchFor(patch, talos); err != nil {
 				return nil, named("patch", err)
 			}
 
@@ -98,21 +99,23 @@ func validatePatch() pure {
 	}
 }
 
-// contractOf is the version contract of a version, of a contract, or of nothing: the oldest then, which takes patches
-// of every form.
-func contractOf(version types.String) (string, error) {
+// talosOf is a version, the first one of a contract, or nil.
+func talosOf(version types.String) (*machineconfig.TalosVersion, error) {
 	text := machineconfig.CanonicalVersion(version.ValueString())
 
 	switch {
 	case version.IsNull():
-		return talosversion.Oldest().String(), nil
+		return nil, nil
 	case strings.Count(text, ".") == 1:
 		text += ".0"
 	}
 
 	parsed, err := machineconfig.ParseTalosVersion(text)
+	if err != nil {
+		return nil, err
+	}
 
-	return parsed.Contract(), err
+	return &parsed, nil
 }
 
 // named gives mistakes without a field one.
