@@ -46,12 +46,15 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 			one = with(with(one, version[:len("v1.13")], "cluster", "version_contract"), true, "bootstrap")
 			create("talosop_machine", one)
 
-			create("talosop_machine", with(with(s.oneMachineConfig(bundleOnce(), "worker", s.workers[0]),
-				version[:len("v1.13")], "cluster", "version_contract"), "none", "cluster", "cni", "name"))
+			worker := func(m *sim.Machine) configuration {
+				return with(with(s.oneMachineConfig(bundleOnce(), "worker", m),
+					version[:len("v1.13")], "cluster", "version_contract"), []any{patch}, "cluster", "config_patches")
+			}
+
+			create("talosop_machine", worker(s.workers[0]))
 
 			create("talosop_worker", configuration{
-				"cluster": with(s.oneMachineConfig(bundleOnce(), "worker", s.workers[1]),
-					"none", "cluster", "cni", "name")["cluster"],
+				"cluster": worker(s.workers[1])["cluster"],
 				"name": "batch", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
 				"machines": configuration{"w-2": configuration{"address": s.workers[1].Address().String()}},
 			})

@@ -40,10 +40,9 @@ type clusterResource struct {
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers.\n\n" +
-			"Machines that wait in maintenance mode become nodes that are registered (and Ready, unless `cni` is `none`): a " +
-			"create that could not finish is stored with its `phase` and a warning, and the next apply goes on; destroying " +
-			"the resource resets all machines, unless `on_destroy` is `preserve`. For stacks in which control plane and workers are apart, use `talosop_control_plane` and `talosop_worker`; the " +
-			"latter also joins workers to a cluster of this resource.",
+			"It makes registered nodes of machines in maintenance mode, which are Ready unless Talos installs no CNI. A " +
+			"create that does not finish is stored with its `phase`, and the next apply continues. Where control plane and " +
+			"workers are in different stacks, use `talosop_control_plane` and `talosop_worker`.",
 		Attributes: tf.WithTypes(clusterResourceAttributes(ctx)),
 	}
 }

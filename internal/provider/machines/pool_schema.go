@@ -285,7 +285,7 @@ func observationAttributes() map[string]schema.Attribute {
 				"extensions": schema.ListAttribute{
 					Computed:            true,
 					ElementType:         types.StringType,
-					MarkdownDescription: "Names of the system extensions in the Talos image that runs.",
+					MarkdownDescription: "System extensions of the image that runs.",
 				},
 				"installer":       tf.ToldByResource("Image that talosop installed last; null where somebody else did."),
 				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
