@@ -54,6 +54,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseLockedRemoval(want.Removed, d)
 
 	awaitRolledBack(want, have, d)
+	awaitAbsent(want, have, p, d)
 
 	if len(d.Refusals) > 0 || len(d.Holds) > 0 {
 		return

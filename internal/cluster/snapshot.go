@@ -111,6 +111,8 @@ type MachineState struct {
 	Access Access
 	// Cause says why the machine is Unreachable or Foreign, or a Member that cannot be installed.
 	Cause string
+	// Refuses is true for an Unreachable machine whose host refuses connections, or to which no route leads.
+	Refuses bool
 	// FoundAt is the former address at which the machine answers, when it does not at its own; else empty.
 	FoundAt string
 	// Since is when Access or Stage last changed, as far as this run saw.

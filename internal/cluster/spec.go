@@ -298,6 +298,9 @@ func (s Spec) Find(name string) (m Machine, ok bool) {
 
 // Policy bounds how long the planner waits.
 type Policy struct {
+	// AppearWithin is how long a machine of a create may refuse connections, or have no route to it, before the create
+	// ends.
+	AppearWithin time.Duration
 	// BootTimeout is how long the first control plane may take to come up before
 	// another one, known to hold no etcd data, is bootstrapped in its place.
 	BootTimeout time.Duration
@@ -367,7 +370,7 @@ const (
 // reboots on its own answers again within two. Nobody waits longer for one that was reset.
 func DefaultPolicy() Policy {
 	return Policy{
-		BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
+		AppearWithin: 10 * time.Second, BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
 		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
 		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},

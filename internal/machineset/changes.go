@@ -35,6 +35,8 @@ type Changes struct {
 	// time are refused.
 	Window         timetable.Window
 	RefusesOutside bool
+	// AppearWithin is how long machines of a create may refuse connections; zero leaves it to the policy.
+	AppearWithin time.Duration
 	// Unknown is true when any of it is not known yet.
 	Unknown bool
 }
@@ -53,6 +55,10 @@ func (p Set) Policy(base cluster.Policy) cluster.Policy {
 	base.DrainForKubelet = p.Changes.DrainKubelet
 	base.KeepManifests = p.Changes.KeepManifests
 	base.StageReboots = p.Changes.StageReboots
+
+	if p.Changes.AppearWithin > 0 {
+		base.AppearWithin = p.Changes.AppearWithin
+	}
 
 	if p.Changes.Drain.Timeout > 0 {
 		base.Drain.Timeout = p.Changes.Drain.Timeout

@@ -149,3 +149,18 @@ func final(err error) error {
 func foreignError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrForeign, fmt.Sprintf(format, args...))
 }
+
+// Windows has numbers of its own for what the rest calls ECONNREFUSED, ENETUNREACH and EHOSTUNREACH (winsock2.h).
+const wsaRefused, wsaNoNetwork, wsaNoHost = syscall.Errno(10061), syscall.Errno(10051), syscall.Errno(10065)
+
+// refuses is whether an error says that a host refuses connections, or that no route leads to it.
+func refuses(err error) bool {
+	for _, refusal := range []syscall.Errno{syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, wsaRefused,
+		wsaNoNetwork, wsaNoHost} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+
+	return false
+}

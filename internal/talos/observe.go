@@ -54,7 +54,7 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 		return cluster.MachineState{Access: cluster.Foreign, Cause: cause(err, ErrForeign)}
 	}
 
-	out := cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable)}
+	out := cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable), Refuses: refuses(err)}
 
 	if invalid := (certificateError{}); errors.As(err, &invalid) {
 		out.Certificate = invalid.certificate

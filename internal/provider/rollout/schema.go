@@ -37,6 +37,7 @@ type Changes struct {
 	PruneManifests types.Bool   `tfsdk:"prune_bootstrap_manifests"`
 	HealthChecks   types.Map    `tfsdk:"health_checks"`
 	Window         types.Object `tfsdk:"maintenance_window"`
+	AppearWithin   types.String `tfsdk:"appear_within"`
 }
 
 type drainModel struct {
@@ -135,6 +136,12 @@ func Attributes() map[string]schema.Attribute {
 				tf.TerraformOnly,
 		},
 		"maintenance_window": windowAttribute(),
+		"appear_within": schema.StringAttribute{
+			Optional:   true,
+			Validators: []validator.String{PositiveDuration},
+			MarkdownDescription: "How long machines may refuse connections before a create fails (default `10s`), such as " +
+				"`5m` for VMs that the same apply starts." + tf.TerraformOnly,
+		},
 		"prune_bootstrap_manifests": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether objects are deleted that are among the bootstrap manifests no more when those are " +
@@ -186,6 +193,7 @@ func Untold() Changes {
 		UpgradeVia: types.ListNull(types.StringType), AllowDowngrade: types.BoolNull(), AllowUntested: types.BoolNull(),
 		SnapshotFolder: types.StringNull(), KubernetesVia: types.ListNull(types.StringType), DrainKubelet: types.BoolNull(),
 		PruneManifests: types.BoolNull(),
+		AppearWithin:   types.StringNull(),
 		HealthChecks:   healthchecks.Untold(),
 		Window:         types.ObjectNull(tf.ObjectOf(windowAttribute().Attributes).AttrTypes),
 	}
@@ -221,6 +229,8 @@ func (m Changes) Put(ctx context.Context, p *machineset.Set) {
 		p.Changes.Drain.OnTimeout = cluster.DrainTimeout(r.Text(drain.OnTimeout))
 		p.Changes.Drain.Timeout, _ = time.ParseDuration(r.Text(drain.Timeout)) // its validator speaks of mistakes
 	}
+
+	p.Changes.AppearWithin, _ = time.ParseDuration(r.Text(m.AppearWithin)) // as above
 
 	putWindow(ctx, r, m.Window, &p.Changes)
 
