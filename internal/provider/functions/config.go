@@ -18,7 +18,7 @@ import (
 )
 
 // patchFormat is what patches may be.
-const patchFormat = "A patch is YAML: documents that are merged, or a JSON 6902 list of operations. An empty one " +
+const patchFormat = "A patch is YAML: documents that are merged, or a JSON 6902 list of operations; an empty one " +
 	"changes nothing."
 
 func mergePatches() pure {
