@@ -40,6 +40,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 
 	putSANs(known, main, m.CertSANs)
 	putAccepted(known, main, g.bundle, m.Role)
+	putEncryption(known, main, g.bundle)
 
 	if known, err = g.putNetwork(known, main); err != nil {
 		return nil, err

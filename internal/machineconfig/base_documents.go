@@ -24,18 +24,30 @@ import (
 // the main document beside its document is an error (machinery 1.14, config/generate). The generator of the library
 // makes most of them; here is what it has no options for, or makes otherwise.
 
-// checkEncryption refuses secrets whose Secrets of Kubernetes could not be read any more: the library writes an aescbc
-// key as one of secretbox (machinery 1.14, config/generate/kubernetes.go).
-func checkEncryption(contract *coreconfig.VersionContract, b *pki.Bundle) error {
-	if !contract.MultidocKubernetesConfigSupported() || b.Secrets().Secrets.SecretboxEncryptionSecret != "" {
-		return nil
+// putEncryption writes every key for Secrets of Kubernetes. In the main document the library writes one alone, of
+// secretbox, and in the document of its own it writes a key of aescbc as one of secretbox (machinery 1.14,
+// config/generate/init.go and kubernetes.go). Talos gives the document to the API server as it is.
+func putEncryption(known []config.Document, main *v1alpha1.Config, b *pki.Bundle) {
+	if !main.Machine().Type().IsControlPlane() {
+		return
 	}
 
-	return &FieldError{
-		Field: "talos_version_contract", Found: quoted(contract.String()) + " with secrets that have no key of secretbox",
-		Allowed: "at most " + lastOfFields + " with secrets whose only key for Secrets of Kubernetes is one of aescbc",
-		Fix: "set version_contract to " + lastOfFields + ", which Talos 1.14 takes as it is: with another one the API " +
-			"server could not read the Secrets that it has",
+	own, inDocuments := documentOf[*k8s.KubeEtcdEncryptionConfigV1Alpha1](known)
+	if !inDocuments {
+		main.ClusterConfig.ClusterAESCBCEncryptionSecret = b.Secrets().Secrets.AESCBCEncryptionSecret
+
+		return
+	}
+
+	var providers []any
+
+	for _, key := range b.EncryptionKeys() {
+		keys := []any{map[string]any{"name": key.Name, "secret": key.Secret}}
+		providers = append(providers, map[string]any{key.Provider: map[string]any{"keys": keys}})
+	}
+
+	own.Config.Object = map[string]any{
+		"resources": []any{map[string]any{"resources": []any{"secrets"}, "providers": providers}},
 	}
 }
 

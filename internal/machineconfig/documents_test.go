@@ -250,28 +250,6 @@ func TestDocuments_installation(t *testing.T) {
 
 func errOf(_ Config, err error) error { return err }
 
-func TestDocuments_refuseSecretsOfAESCBC(t *testing.T) {
-	encoded, err := testBundle(t).YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	old, err := pki.Parse([]byte(strings.Replace(string(encoded), "secretboxencryptionsecret", "aescbcencryptionsecret", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	_, err = NewGenerator(testCluster(documentContract), old)
-	if mistakes := FieldErrors(err); len(mistakes) != 1 || mistakes[0].Field != "talos_version_contract" ||
-		!strings.Contains(mistakes[0].Fix, "v1.13") {
-		t.Errorf("secrets with a key of aescbc alone: %v", err)
-	}
-
-	if _, err := NewGenerator(testCluster("v1.13"), old); err != nil {
-		t.Error(err)
-	}
-}
-
 // The configuration of a control plane has all secrets of its cluster.
 func TestDocuments_haveTheWholeBundle(t *testing.T) {
 	imported, err := pki.FromMachineConfig(generated(t, everything(documentContract),

@@ -41,10 +41,6 @@ func NewGenerator(c Cluster, b *pki.Bundle) (*Generator, error) {
 		return nil, err
 	}
 
-	if err := checkEncryption(contract, b); err != nil {
-		return nil, err
-	}
-
 	input, err := newInput(c, contract, b)
 	if err != nil {
 		return nil, err

@@ -152,8 +152,13 @@ func (f Forecast) with(
 // meanwhile decides what can be done: only the apply knows, and it needs the keys of both.
 func (p Set) turnsKeysOver(prior Set) bool {
 	planned, err := pki.Parse([]byte(p.Secrets))
+	if err != nil || prior.Secrets == "" {
+		return false
+	}
 
-	return err == nil && prior.Secrets != "" && !sameBundle(planned, prior.Secrets)
+	former, err := pki.Parse([]byte(prior.Secrets))
+
+	return err != nil || planned.Digest() != former.Digest()
 }
 
 // unseenImages reports whether a member was not seen with its images of Kubernetes yet.

@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -70,11 +69,19 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 		return p.refuseLostKeys(planned, record)
 	}
 
-	if sameBundle(planned, prior.Secrets) || followsRotation(planned, prior.Secrets) {
+	former, err := pki.Parse([]byte(prior.Secrets))
+
+	switch {
+	case err != nil || planned.Identity() != former.Identity() ||
+		!planned.Rotates() && planned.CurrentDigest() != former.CurrentDigest():
+		return finding.List{p.newSecrets(prior)}
+	case planned.DropsEncryptionKey(former):
+		return finding.List{finding.Warn("A key for Secrets will be removed", "API servers will no longer read Secrets that "+
+			"were encrypted with the former key (aescbcencryptionsecret). Write all Secrets again before this apply: the "+
+			"guide on secrets says how.")}
+	default:
 		return nil
 	}
-
-	return finding.List{p.newSecrets(prior)}
 }
 
 // refuseLostKeys refuses secrets of the provider's configuration that lack an authority which a machine works with:
@@ -104,26 +111,6 @@ func (p Set) newSecrets(prior Set) finding.Finding {
 		"Give the old secrets back: "+where,
 		"To make the cluster anew with other secrets, `taint` every resource with its machines; the plan of -replace is "+
 			"refused all the same")
-}
-
-// followsRotation is whether secrets are those of the same cluster with keys that were turned over, be it all of them:
-// what never changes is the same.
-func followsRotation(planned *pki.Bundle, other string) bool {
-	prior, err := pki.Parse([]byte(other))
-
-	return err == nil && planned.Rotates() && planned.Identity() == prior.Identity()
-}
-
-func sameBundle(bundle *pki.Bundle, other string) bool {
-	parsed, err := pki.Parse([]byte(other))
-	if err != nil {
-		return false
-	}
-
-	a, errA := bundle.YAML()
-	b, errB := parsed.YAML()
-
-	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // ClusterPath finds a setting of the cluster, on the resource or in its handle.

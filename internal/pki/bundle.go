@@ -143,15 +143,9 @@ func (b *Bundle) OwnerKeys() [][]byte {
 func (b *Bundle) controlPlaneKeys(purpose string) [][]byte {
 	var keys [][]byte
 
-	encryption := b.secrets.Secrets
-
-	for _, secret := range []string{encryption.SecretboxEncryptionSecret, encryption.AESCBCEncryptionSecret} {
-		if secret == "" {
-			continue
-		}
-
+	for _, encryption := range b.EncryptionKeys() {
 		// It fails for keys alone that are longer than 255 hashes (crypto/hkdf).
-		key, err := hkdf.Key(sha256.New, []byte(secret), []byte(b.ClusterID()), purpose, sha256.Size)
+		key, err := hkdf.Key(sha256.New, []byte(encryption.Secret), []byte(b.ClusterID()), purpose, sha256.Size)
 		if err == nil {
 			keys = append(keys, key)
 		}

@@ -159,8 +159,6 @@ func TestParse_refusesWhatIsNoBundle(t *testing.T) {
 		{"no encryption secret", line("    secretboxencryptionsecret: ", "    x: y"),
 			"secretboxencryptionsecret (or aescbcencryptionsecret) is missing"},
 		{"no trustd token", line("    token: ", "    token: \"\""), "trustdinfo.token is missing"},
-		{"both encryption secrets", strings.Replace(file, "trustdinfo:", "    aescbcencryptionsecret: abc\ntrustdinfo:", 1),
-			"has both"},
 		{"an authority without key", line("        key: ", "        key: \"\""), "certs.etcd: key is missing"},
 		{"a certificate that is not base64", line("        crt: ", "        crt: '%'"), "certs.etcd (line"},
 		{"a certificate that is not PEM", line("        crt: ", "        crt: aGVsbG8="),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	talosx509 "github.com/siderolabs/crypto/x509"
@@ -96,8 +97,10 @@ func fromMachineConfig(config []byte) (*secrets.Bundle, error) {
 		},
 	}
 
-	for kind, document := range documents {
-		if documentSecrets[kind](document, imported) != nil {
+	for _, kind := range slices.Sorted(maps.Keys(documents)) {
+		if err := documentSecrets[kind](documents[kind], imported); errors.Is(err, errNoPlace) {
+			return nil, fmt.Errorf("%s: %w", kind, err)
+		} else if err != nil {
 			return nil, errShape
 		}
 	}
@@ -144,7 +147,7 @@ var documentSecrets = map[string]func(document *yaml.Node, into *secrets.Bundle)
 
 		return err
 	},
-	k8s.KubeEtcdEncryptionConfig: encryptionKeys,
+	k8s.KubeEtcdEncryptionConfig: importEncryption,
 }
 
 func issuingCA(document *yaml.Node) (*talosx509.PEMEncodedCertificateAndKey, error) {
@@ -158,50 +161,6 @@ func issuingCA(document *yaml.Node) (*talosx509.PEMEncodedCertificateAndKey, err
 	err := document.Decode(&found)
 
 	return &talosx509.PEMEncodedCertificateAndKey{Crt: []byte(found.Issuing.Cert), Key: []byte(found.Issuing.Key)}, err
-}
-
-// encryptionKeys takes the first key of each kind that Secrets of Kubernetes are encrypted with.
-func encryptionKeys(document *yaml.Node, into *secrets.Bundle) error {
-	type keys struct {
-		Keys []struct {
-			Secret string `yaml:"secret"`
-		} `yaml:"keys"`
-	}
-
-	var found struct {
-		Config struct {
-			Resources []struct {
-				Resources []string `yaml:"resources"`
-				Providers []struct {
-					Secretbox keys `yaml:"secretbox"`
-					AESCBC    keys `yaml:"aescbc"`
-				} `yaml:"providers"`
-			} `yaml:"resources"`
-		} `yaml:"config"`
-	}
-
-	if err := document.Decode(&found); err != nil {
-		return err
-	}
-
-	first := func(into *string, from keys) {
-		if *into == "" && len(from.Keys) > 0 {
-			*into = from.Keys[0].Secret
-		}
-	}
-
-	for _, resource := range found.Config.Resources {
-		if !slices.Contains(resource.Resources, "secrets") {
-			continue
-		}
-
-		for _, provider := range resource.Providers {
-			first(&into.Secrets.SecretboxEncryptionSecret, provider.Secretbox)
-			first(&into.Secrets.AESCBCEncryptionSecret, provider.AESCBC)
-		}
-	}
-
-	return nil
 }
 
 // secretDocuments finds the v1alpha1 document, the one without a kind, among the documents of a configuration, and

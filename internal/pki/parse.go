@@ -204,11 +204,6 @@ func missingParts(s *secrets.Bundle) []error {
 		secretbox, aescbc := s.Secrets.SecretboxEncryptionSecret != "", s.Secrets.AESCBCEncryptionSecret != ""
 		require("secrets.secretboxencryptionsecret (or aescbcencryptionsecret)", secretbox || aescbc)
 
-		if secretbox && aescbc {
-			problems = append(problems, errors.New(
-				"secrets has both secretboxencryptionsecret and aescbcencryptionsecret; keep the one the cluster encrypts with"))
-		}
-
 		// Talos splits the token at its dot and panics without one (machinery 1.13, cluster.token).
 		id, secret, dotted := strings.Cut(s.Secrets.BootstrapToken, ".")
 		if s.Secrets.BootstrapToken != "" && (!dotted || id == "" || secret == "") {

@@ -312,11 +312,12 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 }
 
 // Identity is what tells the cluster from all others while its keys are turned over, those of its name and of its id
-// included: a digest in lower-case hexadecimal of what never changes.
+// included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which may
+// be removed.
 func (b *Bundle) Identity() string {
 	var lines []byte
 
-	for _, part := range append(b.RecordKeys(), []byte(b.Authority("etcd").Fingerprint), []byte(b.Mark())) {
+	for _, part := range append(b.RecordKeys()[:1], []byte(b.Authority("etcd").Fingerprint), []byte(b.Mark())) {
 		lines = fmt.Appendf(lines, "%x\n", part)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -33,7 +34,8 @@ func providerClusters() schema.MapNestedAttribute {
 				MarkdownDescription: "Kubeconfig of the cluster, in YAML or JSON, for addons whose `kubeconfig` names it.",
 			},
 			"config_patches": schema.ListAttribute{
-				Optional: true, Sensitive: true, ElementType: types.StringType,
+				Validators: []validator.List{tf.MayBeBlank{}},
+				Optional:   true, Sensitive: true, ElementType: types.StringType,
 				MarkdownDescription: "Patches of the configuration of every machine of the cluster, as in " +
 					"`cluster_config_patches`, after which they are applied: for passwords of registries and other secrets. A change " +
 					"is applied as one of those is, and the plan names no paths of it.",
@@ -49,11 +51,13 @@ func providerMachines() schema.MapNestedAttribute {
 		MarkdownDescription: "What of single machines is to be in neither state nor plan, by their host names.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"config_patches": schema.ListAttribute{
-				Optional: true, Sensitive: true, ElementType: types.StringType,
+				Validators: []validator.List{tf.MayBeBlank{}},
+				Optional:   true, Sensitive: true, ElementType: types.StringType,
 				MarkdownDescription: "Patches of the configuration of this machine, after all others.",
 			},
 			"meta": schema.MapAttribute{
-				Optional: true, Sensitive: true, ElementType: types.StringType,
+				Validators: []validator.Map{tf.MayBeBlank{}},
+				Optional:   true, Sensitive: true, ElementType: types.StringType,
 				MarkdownDescription: "Values in META of the machine, of other keys than `meta` of it has, by the same names. A refresh " +
 					"compares them with what META holds, and plans name the keys that differ.",
 			},

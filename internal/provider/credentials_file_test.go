@@ -331,7 +331,7 @@ func TestCredentialsFile_validates(t *testing.T) {
 		value           any
 		says            string
 	}{
-		{"talosop_kubeconfig_file", "path", " ", "Allowed is the path of a file"},
+		{"talosop_kubeconfig_file", "path", " ", "found a string of spaces"},
 		{"talosop_kubeconfig_file", "path", "~/.kube/talosop", `Write pathexpand("~/.kube/talosop")`},
 		{"talosop_kubeconfig_file", "path", "kube/", "Add the name of the file"},
 		{"talosop_kubeconfig_file", "ttl", "0s", "allowed is a duration of at least 1m"},
@@ -339,8 +339,8 @@ func TestCredentialsFile_validates(t *testing.T) {
 		{"talosop_kubeconfig_file", "ttl", "a day", "there is no unit for days"},
 		{"talosop_kubeconfig_file", "renew_before", "24h", `found "24h" with a ttl of 24h0m0s`},
 		{"talosop_kubeconfig_file", "renew_before", "-1s", "from 0s to less than ttl"},
-		{"talosop_kubeconfig_file", "user", "", "leave user out"},
-		{"talosop_kubeconfig_file", "groups", []any{"a", ""}, "allowed is the name of a group"},
+		{"talosop_kubeconfig_file", "user", "", "write null where there is no value"},
+		{"talosop_kubeconfig_file", "groups", []any{"a", ""}, "found an empty string"},
 		{"talosop_talosconfig_file", "roles", []any{"os:reader", "admin"}, `found "admin". Allowed are os:admin`},
 		{"talosop_talosconfig_file", "roles", []any{}, "leave roles out"},
 	} {

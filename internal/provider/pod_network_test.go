@@ -55,7 +55,7 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 
 			create("talosop_worker", configuration{
 				"cluster": worker(s.workers[1])["cluster"],
-				"name": "batch", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
+				"name":    "batch", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
 				"machines": configuration{"w-2": configuration{"address": s.workers[1].Address().String()}},
 			})
 		})

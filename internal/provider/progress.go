@@ -3,11 +3,9 @@ package provider
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
@@ -16,8 +14,7 @@ import (
 
 func providerProgress() schema.StringAttribute {
 	return schema.StringAttribute{
-		Optional:   true,
-		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		Optional: true,
 		MarkdownDescription: "File that applies write to while they run, such as `progress.jsonl`, one JSON object a line " +
 			"(`time`, `cluster`, `resource`, `machine`, `step`, `state`, `reason`, `elapsed` in seconds); the same with `.txt` " +
 			"after its name is for people and `tail -f`. See the [guide](guides/observing.md).",

@@ -39,6 +39,7 @@ var (
 	_ provider.ProviderWithFunctions          = (*talosopProvider)(nil)
 	_ provider.ProviderWithActions            = (*talosopProvider)(nil)
 	_ provider.ProviderWithListResources      = (*talosopProvider)(nil)
+	_ provider.ProviderWithConfigValidators   = (*talosopProvider)(nil)
 )
 
 // New returns a constructor of the provider, as providerserver.Serve takes it.
@@ -81,6 +82,11 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 			},
 			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost()},
 	}
+}
+
+// ConfigValidators implements the framework.
+func (p *talosopProvider) ConfigValidators(context.Context) []provider.ConfigValidator {
+	return []provider.ConfigValidator{tf.BlankTexts{}}
 }
 
 // staticKubeconfigs is the environment variable that forces static_kubeconfigs, for machines that run configurations of

@@ -153,7 +153,7 @@ func TestRestore_refusesASnapshotOfAnotherCluster(t *testing.T) {
 		},
 		"a sum": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), "")), "sha256", strings.Repeat("aB", 32))},
 		"an empty passphrase": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "passphrase_wo", ""), passphrase,
-			"Found an empty one"},
+			"Found an empty string"},
 		"no identity": {opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo", []any{}), list,
 			"Found none"},
 		"with an identity": {config: opened(restoringFrom(baseCluster(), key(own.Mark(), ".age")), "identities_wo",

@@ -73,6 +73,10 @@ func providerStore() schema.SingleNestedAttribute {
 func (p *talosopProvider) ValidateConfig(
 	ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config providerModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block/blockhelpers"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -54,7 +55,35 @@ func (b *boot) installConfigured(ctx context.Context) error {
 		return errors.New("no configuration to install")
 	}
 
-	return b.installFrom(ctx, cfg.Machine().Install().Image())
+	disk, err := b.installDisk(ctx, cfg)
+	if err != nil {
+		return err
+	}
+
+	return b.installFrom(ctx, disk, cfg.Machine().Install().Image())
+}
+
+// installDisk finds the disk of an installation (Talos 1.13, v1alpha1_sequencer_tasks.go, Install).
+func (b *boot) installDisk(ctx context.Context, cfg config.Provider) (string, error) {
+	match, err := cfg.Machine().Install().DiskMatchExpression()
+	if err != nil {
+		return "", fmt.Errorf("failed to get disk match expression: %w", err)
+	}
+
+	if match == nil {
+		return b.m.FindDisk(cfg.Machine().Install().Disk())
+	}
+
+	disks, err := blockhelpers.MatchDisks(ctx, b.Resources, match)
+	if err != nil {
+		return "", err
+	}
+
+	if len(disks) == 0 {
+		return "", fmt.Errorf("no disks matched the expression: %s", match)
+	}
+
+	return disks[0].TypedSpec().DevPath, nil
 }
 
 // ownVolumes are those that a configuration gives partitions to.

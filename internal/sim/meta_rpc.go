@@ -42,8 +42,8 @@ func (a *api) MetaDelete(ctx context.Context, req *machine.MetaDeleteRequest) (*
 	return &machine.MetaDeleteResponse{Messages: []*machine.MetaDelete{{}}}, nil
 }
 
-// metaKey checks what both calls check, in Talos's order. From Talos 1.14 on its own keys are not for clients
-// (v1alpha1_meta.go, meta/constants.go).
+// metaKey checks what both calls check, in Talos's order. From Talos 1.13.10 on its own keys are not for clients
+// (v1alpha1_meta.go, meta/constants.go; Talos 1.13.9 has no such check).
 func (b *boot) metaKey(ctx context.Context, number uint32) (uint8, error) {
 	if err := b.notInContainer(); err != nil {
 		return 0, err
@@ -54,7 +54,7 @@ func (b *boot) metaKey(ctx context.Context, number uint32) (uint8, error) {
 		return 0, status.Error(codes.InvalidArgument, "key must be a uint8")
 	}
 
-	if b.Since(1, 14) && !metakeys.IsAPIWriteable(key) {
+	if b.SincePatch(1, 13, 10) && !metakeys.IsAPIWriteable(key) {
 		return 0, status.Error(codes.PermissionDenied, "meta key is not writeable via the API")
 	}
 

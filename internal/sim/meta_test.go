@@ -108,11 +108,13 @@ func TestMeta_readAndWritten(t *testing.T) {
 	}
 }
 
-// TestMeta_keysOfTalos: clients may write them up to Talos 1.13, and not from 1.14 on.
+// TestMeta_keysOfTalos: clients may write them up to Talos 1.13.9, and not from 1.13.10 on.
 func TestMeta_keysOfTalos(t *testing.T) {
 	t.Parallel()
 
-	for version, want := range map[string]codes.Code{"v1.13.6": codes.OK, "v1.14.1": codes.PermissionDenied} {
+	for version, want := range map[string]codes.Code{
+		"v1.12.12": codes.OK, "v1.13.9": codes.OK, "v1.13.10": codes.PermissionDenied, "v1.14.1": codes.PermissionDenied,
+	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 

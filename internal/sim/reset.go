@@ -74,12 +74,12 @@ func (b *boot) resetTargets(req *machine.ResetRequest) ([]string, error) {
 }
 
 func (b *boot) checkUserDisk(device string) error {
-	for i, disk := range b.m.Disks {
+	for _, disk := range b.m.Disks {
 		if disk.Path != device {
 			continue
 		}
 
-		if i == 0 && b.m.Installed() {
+		if device == b.m.SystemDisk() {
 			return fmt.Errorf("reset user disk failed: device %s is the system disk", device)
 		}
 

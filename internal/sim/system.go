@@ -129,10 +129,12 @@ type storageServer struct {
 func (s *storageServer) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
 	list := &storage.Disks{}
 
-	for i, d := range s.b.m.Disks {
+	system := s.b.m.SystemDisk()
+
+	for _, d := range s.b.m.Disks {
 		list.Disks = append(list.Disks, &storage.Disk{
 			DeviceName: d.Path, Size: d.Size, Model: d.Model, Serial: d.Serial,
-			SystemDisk: i == 0 && s.b.m.Installed(),
+			SystemDisk: d.Path == system,
 		})
 	}
 

@@ -91,7 +91,7 @@ func (b *boot) installUnattended(ctx context.Context) (again time.Duration, err 
 
 	b.publishInstallation(doc, runtime.UnattendedInstallPhaseInstalling, nil)
 
-	if err := b.installFrom(ctx, doc.InstallerImage()); err != nil {
+	if err := b.installFrom(ctx, disks[0].TypedSpec().DevPath, doc.InstallerImage()); err != nil {
 		b.publishInstallation(doc, runtime.UnattendedInstallPhaseFailed, err)
 
 		return installRetry, ctx.Err()
@@ -146,9 +146,9 @@ func (b *boot) installsUnattended() bool {
 		main.MachineConfig.MachineInstall == nil
 }
 
-// installFrom runs an installer and keeps the configuration on the disk. An image whose reference does not tell what is
+// installFrom runs an installer on a disk and keeps the configuration on the disk. An image whose reference does not tell what is
 // in it, and none at all, install what runs.
-func (b *boot) installFrom(ctx context.Context, reference string) error {
+func (b *boot) installFrom(ctx context.Context, disk, reference string) error {
 	cfg := b.PersistedConfig()
 	if cfg == nil {
 		return errors.New("no configuration to install")
@@ -181,7 +181,7 @@ func (b *boot) installFrom(ctx context.Context, reference string) error {
 	}
 
 	b.World.Update(func() {
-		b.m.Disk.Installed, b.m.Disk.Entry = true, &sys
+		b.m.Disk.Installed, b.m.Disk.SystemDisk, b.m.Disk.Entry = true, disk, &sys
 		b.m.Disk.Config, b.m.Disk.Own = data, b.ownVolumes(cfg)
 	})
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -196,7 +197,8 @@ func addonRegistry() schema.Attribute {
 func addonValues() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"values": schema.ListAttribute{
-			Optional: true, ElementType: types.StringType,
+			Validators: []validator.List{tf.MayBeBlank{}},
+			Optional:   true, ElementType: types.StringType,
 			MarkdownDescription: "Values of the chart: YAML mappings, such as `file(\"values.yaml\")` or `yamlencode({ … " +
 				"})`, merged in their order: later ones win, in mappings key by key, and `null` takes a default of the chart away; " +
 				"numbers are float64 in templates, as with `-f` of `helm`. " +
@@ -208,7 +210,8 @@ func addonValues() map[string]schema.Attribute {
 			"nowhere, but for texts of fewer than 4 characters, `true`, `false` and `null`, which cannot be told from "+
 			"others. `values_wo` is not even stored."),
 		"values_wo": schema.ListAttribute{
-			Optional: true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
+			Validators: []validator.List{tf.MayBeBlank{}},
+			Optional:   true, WriteOnly: true, Sensitive: true, ElementType: types.StringType,
 			MarkdownDescription: "Values that are secret, as `values`, which win over all others; they require " +
 				"`values_wo_version`, which changes with them. In the cluster they are where Helm keeps the values of " +
 				"releases, in a Secret of `namespace`." + tf.WriteOnlyText,
@@ -235,7 +238,8 @@ func addonSettings(sensitive bool, description string) schema.Attribute {
 					"from parting." + upgradesRelease,
 			},
 			"value": schema.StringAttribute{
-				Required: true, Sensitive: sensitive,
+				Validators: []validator.String{tf.MayBeBlank{}},
+				Required:   true, Sensitive: sensitive,
 				MarkdownDescription: "The value as text. With the types `auto` and `string`, `{a,b}` is a list, and a comma is " +
 					"written as `\\\\,`." +
 					upgradesRelease,

@@ -261,7 +261,10 @@ func schedulePodAttributes() map[string]schema.Attribute {
 				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
 			},
 		},
-		"node_selector": quantities("Labels of the nodes that the pods may run on. Default: any node."),
+		"node_selector": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType, Validators: []validator.Map{tf.MayBeBlank{}},
+			MarkdownDescription: "Labels of the nodes that the pods may run on. Default: any node." + nextRun,
+		},
 		"tolerations": schema.ListNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
@@ -269,7 +272,10 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
 				"operator": oneOf("`Exists` or `Equal`. Default: `Equal`.", "Exists", "Equal"),
-				"value":    text("Value of the taint, for `Equal`. Default: none."),
+				"value": schema.StringAttribute{
+					Optional: true, Validators: []validator.String{tf.MayBeBlank{}},
+					MarkdownDescription: "Value of the taint, for `Equal`. Default: none." + nextRun,
+				},
 				"effect": oneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them.", "NoSchedule",
 					"PreferNoSchedule", "NoExecute"),
 				"toleration_seconds": schema.Int64Attribute{Optional: true,

@@ -26,6 +26,10 @@ import (
 func (r *etcdBackupScheduleResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config etcdBackupScheduleModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

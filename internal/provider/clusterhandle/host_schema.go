@@ -166,12 +166,14 @@ func dwellingAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Names of Secrets in the namespace, with credentials for the registry." + rollsPods,
 		},
 		"labels": schema.MapAttribute{
-			Optional: true, ElementType: types.StringType,
+			Validators: []validator.Map{tf.MayBeBlank{}},
+			Optional:   true, ElementType: types.StringType,
 			MarkdownDescription: "Labels of all objects of the machines on the host, pods included; " +
 				"`talosop.dev/` and `app.kubernetes.io/` are those of talosop." + rollsPods,
 		},
 		"annotations": schema.MapAttribute{
-			Optional: true, ElementType: types.StringType,
+			Validators: []validator.Map{tf.MayBeBlank{}},
+			Optional:   true, ElementType: types.StringType,
 			MarkdownDescription: "Annotations of all objects of the machines on the host, pods included." + rollsPods,
 		},
 	}
@@ -194,7 +196,8 @@ func hostServiceAttribute() schema.SingleNestedAttribute {
 				MarkdownDescription: "Whether the second one leads to the Talos API and trustd, too (default `false`).",
 			},
 			"annotations": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
+				Validators: []validator.Map{tf.MayBeBlank{}},
+				Optional:   true, ElementType: types.StringType,
 				MarkdownDescription: "Annotations of it, such as those that load balancers read.",
 			},
 			"load_balancer_class": schema.StringAttribute{
@@ -228,7 +231,8 @@ func PodAttribute(description string) schema.SingleNestedAttribute {
 			},
 			"storage": storageAttribute(),
 			"node_selector": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
+				Validators: []validator.Map{tf.MayBeBlank{}},
+				Optional:   true, ElementType: types.StringType,
 				MarkdownDescription: "Labels of the nodes of the host that the pods may run on. Default: any node.",
 			},
 			"tolerations": tolerationsAttribute(),
@@ -237,7 +241,8 @@ func PodAttribute(description string) schema.SingleNestedAttribute {
 				MarkdownDescription: "Name of the PriorityClass of the pods. Default: that of the host.",
 			},
 			"annotations": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
+				Validators: []validator.Map{tf.MayBeBlank{}},
+				Optional:   true, ElementType: types.StringType,
 				MarkdownDescription: "Annotations of the pods alone, beside those of `host`.",
 			},
 		},
@@ -258,6 +263,7 @@ func tolerationsAttribute() schema.ListNestedAttribute {
 				MarkdownDescription: "`Equal`, which compares `value`, or `Exists`. Default: `Equal`.",
 			},
 			"value": schema.StringAttribute{
+				Validators:          []validator.String{tf.MayBeBlank{}},
 				Optional:            true,
 				MarkdownDescription: "Value of the taint, with operator `Equal` only.",
 			},

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
@@ -127,6 +128,7 @@ func HandleAttributes() map[string]schema.Attribute {
 	maps.Copy(attributes, accessAttributes())
 
 	attributes["config_patches"] = schema.ListAttribute{
+		Validators:  []validator.List{tf.MayBeBlank{}},
 		Optional:    true,
 		ElementType: types.StringType,
 		Sensitive:   true, // a provider is not told which values are: those of the resource may be

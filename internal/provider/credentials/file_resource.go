@@ -113,6 +113,10 @@ func fileAttributes() map[string]schema.Attribute {
 func (r *fileResource) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	config := r.kind.model()
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)

@@ -119,6 +119,10 @@ func (e *kubeconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReques
 func (e *kubeconfigEphemeral) ValidateConfig(
 	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config kubeconfigModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

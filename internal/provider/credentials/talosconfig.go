@@ -120,6 +120,10 @@ func (e *talosconfigEphemeral) Schema(_ context.Context, _ ephemeral.SchemaReque
 func (e *talosconfigEphemeral) ValidateConfig(
 	ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config talosconfigModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

@@ -57,6 +57,10 @@ func (d *etcdBackupsDataSource) Schema(
 func (d *etcdBackupsDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config EtcdBackupsModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

@@ -98,7 +98,8 @@ func etcdBackupOccasions(ctx context.Context) map[string]schema.Attribute {
 			},
 		},
 		"triggers": schema.MapAttribute{
-			Optional: true, ElementType: types.StringType,
+			Validators: []validator.Map{tf.MayBeBlank{}},
+			Optional:   true, ElementType: types.StringType,
 			MarkdownDescription: "Values of your choice, such as versions or a date: any change of them takes a new snapshot, " +
 				"before what depends on this resource goes on.",
 		},

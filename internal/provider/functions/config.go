@@ -17,11 +17,12 @@ import (
 )
 
 // patchFormat is what patches may be.
-const patchFormat = "A patch is YAML: documents that are merged, or a JSON 6902 list of operations."
+const patchFormat = "A patch is YAML: documents that are merged, or a JSON 6902 list of operations; an empty one " +
+	"changes nothing."
 
 func mergePatches() pure {
 	return pure{
-		name: "merge_patches",
+		name: "merge_patches", mayBeBlank: []string{"base", "patches"},
 		definition: function.Definition{
 			Summary: "Merge configuration patches as Talos does",
 			MarkdownDescription: "Merges patches into a machine configuration, or several patches into one, in their order " +
@@ -58,7 +59,7 @@ func mergePatches() pure {
 
 func validatePatch() pure {
 	return pure{
-		name: "validate_patch",
+		name: "validate_patch", mayBeBlank: []string{"patch"},
 		definition: function.Definition{
 			Summary: "Check a configuration patch",
 			MarkdownDescription: "Gives `true` for a patch that is well-formed: the Talos version has its documents and " +

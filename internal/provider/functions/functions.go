@@ -8,11 +8,14 @@ package functions
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // All are the constructors of the functions.
@@ -33,6 +36,8 @@ func All() []func() function.Function {
 type pure struct {
 	name       string
 	definition function.Definition
+	// mayBeBlank are the parameters whose empty string has a meaning.
+	mayBeBlank []string
 	// call gives the result. A *machineconfig.FieldError in its error is shown at the argument that its field begins with.
 	call func(ctx context.Context, arguments function.ArgumentsData) (attr.Value, error)
 }
@@ -51,6 +56,10 @@ func (p pure) Definition(_ context.Context, _ function.DefinitionRequest, resp *
 
 // Run implements the framework.
 func (p pure) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	if resp.Error = p.refuseBlanks(ctx, req.Arguments); resp.Error != nil {
+		return
+	}
+
 	result, err := p.call(ctx, req.Arguments)
 	if err != nil {
 		resp.Error = p.problem(err)
@@ -59,6 +68,41 @@ func (p pure) Run(ctx context.Context, req function.RunRequest, resp *function.R
 	}
 
 	resp.Error = resp.Result.Set(ctx, result)
+}
+
+// refuseBlanks refuses arguments that are empty, or of spaces alone, as tf.BlankTexts does in configurations.
+func (p pure) refuseBlanks(ctx context.Context, arguments function.ArgumentsData) *function.FuncError {
+	var shown *function.FuncError
+
+	for i, parameter := range p.definition.Parameters {
+		if parameter.GetType().Equal(types.StringType) && !slices.Contains(p.mayBeBlank, parameter.GetName()) {
+			var text types.String
+
+			shown = function.ConcatFuncErrors(shown, arguments.GetArgument(ctx, i, &text), refuseBlank(int64(i), text))
+		}
+	}
+
+	variadic, at := p.definition.VariadicParameter, len(p.definition.Parameters)
+	if variadic == nil || !variadic.GetType().Equal(types.StringType) || slices.Contains(p.mayBeBlank, variadic.GetName()) {
+		return shown
+	}
+
+	var texts []types.String
+
+	shown = function.ConcatFuncErrors(shown, arguments.GetArgument(ctx, at, &texts))
+	for i, text := range texts {
+		shown = function.ConcatFuncErrors(shown, refuseBlank(int64(at+i), text))
+	}
+
+	return shown
+}
+
+func refuseBlank(at int64, text types.String) *function.FuncError {
+	if text.IsNull() || text.IsUnknown() || !tf.IsBlank(text.ValueString()) {
+		return nil
+	}
+
+	return function.NewArgumentFuncError(at, tf.BlankText(text.ValueString()))
 }
 
 // problem shows an error at the argument that it is about. Of several mistakes that is the first one's.

@@ -9,6 +9,7 @@ import (
 
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 var (
@@ -49,6 +50,10 @@ func (d *clusterHealthDataSource) Schema(
 func (d *clusterHealthDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config clusterHealthModel
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

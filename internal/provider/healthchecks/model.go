@@ -91,6 +91,10 @@ func (c complete) MarkdownDescription(ctx context.Context) string { return c.Des
 
 // ValidateMap passes over what is not known yet.
 func (complete) ValidateMap(ctx context.Context, req validator.MapRequest, resp *validator.MapResponse) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	r := &tf.Reader{}
 	models := tf.Objects[checkModel](ctx, r, req.ConfigValue)
 

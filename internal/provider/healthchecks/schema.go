@@ -75,7 +75,7 @@ func AttributeAsIn(resource string, timeout validator.String) schema.MapNestedAt
 func objectAttributes() map[string]schema.Attribute {
 	text := func(required bool, description string, checks ...validator.String) schema.StringAttribute {
 		return schema.StringAttribute{Required: required, Optional: !required, MarkdownDescription: description,
-			Validators: append(checks, stringvalidator.LengthAtLeast(1))}
+			Validators: checks}
 	}
 
 	return map[string]schema.Attribute{
@@ -91,7 +91,8 @@ func objectAttributes() map[string]schema.Attribute {
 			"`object.status.phase == \"Ready\"`.", expression),
 		"jsonpath": text(false, "JSONPath as `kubectl` has it, whose result has to be `value`.", template),
 		"value": schema.StringAttribute{
-			Optional: true, MarkdownDescription: "What `jsonpath` has to give.",
+			Validators: []validator.String{tf.MayBeBlank{}},
+			Optional:   true, MarkdownDescription: "What `jsonpath` has to give.",
 		},
 	}
 }
@@ -115,7 +116,8 @@ func httpAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Authority (PEM) that signed the certificate of the server; default: those of the system.",
 		},
 		"headers": schema.MapAttribute{
-			Optional: true, Sensitive: true, ElementType: types.StringType,
+			Validators: []validator.Map{tf.MayBeBlank{}},
+			Optional:   true, Sensitive: true, ElementType: types.StringType,
 			MarkdownDescription: "Headers of the request. They are in state. A redirect to another scheme, host or port is " +
 				"followed without them.",
 		},

@@ -19,13 +19,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var _ datasource.DataSourceWithValidateConfig = (*BootDataSource)(nil)
+var (
+	_ datasource.DataSourceWithValidateConfig   = (*BootDataSource)(nil)
+	_ datasource.DataSourceWithConfigValidators = (*BootDataSource)(nil)
+)
 
 // NewBootDataSource is the constructor of talosop_boot_assets.
 func NewBootDataSource() datasource.DataSource { return &BootDataSource{} }
 
 // BootDataSource writes what boots machines over the network.
 type BootDataSource struct{}
+
+// ConfigValidators implements the framework.
+func (d *BootDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
+	return []datasource.ConfigValidator{tf.BlankTexts{}}
+}
 
 // bootModel is the data source talosop_boot_assets.
 type bootModel struct {
@@ -229,6 +237,10 @@ func (m *machine) readMAC(at finding.Path, text string, taken map[string]string)
 func (d *BootDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config bootModel
 
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {

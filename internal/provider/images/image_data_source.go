@@ -16,13 +16,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var _ datasource.DataSourceWithValidateConfig = (*ImageDataSource)(nil)
+var (
+	_ datasource.DataSourceWithValidateConfig   = (*ImageDataSource)(nil)
+	_ datasource.DataSourceWithConfigValidators = (*ImageDataSource)(nil)
+)
 
 // NewImageDataSource is the constructor of talosop_image.
 func NewImageDataSource() datasource.DataSource { return &ImageDataSource{} }
 
 // ImageDataSource names the images of one Talos version.
 type ImageDataSource struct{}
+
+// ConfigValidators implements the framework.
+func (d *ImageDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
+	return []datasource.ConfigValidator{tf.BlankTexts{}}
+}
 
 // imageModel is the data source talosop_image.
 type imageModel struct {
@@ -106,6 +114,10 @@ func (m imageModel) choose() (chosen, finding.List) {
 func (d *ImageDataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config imageModel
 
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {

@@ -69,6 +69,7 @@ func blockAttributes(role, of string) map[string]schema.Attribute {
 		MarkdownDescription: platformText,
 	}
 	attributes["config_patches"] = schema.ListAttribute{
+		Validators:  []validator.List{tf.MayBeBlank{}},
 		Optional:    true,
 		ElementType: types.StringType,
 		MarkdownDescription: "Patches of the configuration of the machines of " + of + ", as " +

@@ -64,6 +64,10 @@ func (r *machinesResource[M, P]) Metadata(
 func (r *machinesResource[M, P]) ValidateConfig(
 	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
 ) {
+	if tf.HasBlanks(ctx, req.Config) {
+		return // tf.BlankTexts says so
+	}
+
 	var config M
 
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)

@@ -105,6 +105,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 			"install":        installAgain(install),
 			"system_volumes": volumesAgain(strings.TrimSuffix(install, "install") + "system_volumes"),
 			"config_patches": schema.ListAttribute{
+				Validators:  []validator.List{tf.MayBeBlank{}},
 				Optional:    true,
 				ElementType: types.StringType,
 				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
@@ -126,7 +127,7 @@ func hostnameAttribute(otherwise string) schema.StringAttribute {
 
 // PatchFormat describes every list of patches.
 const PatchFormat = "Each is YAML: a strategic merge patch of one or several documents, or a list of JSON 6902 " +
-	"operations (contracts up to v1.11)."
+	"operations (contracts up to v1.11); an empty one changes nothing."
 
 // patchChange says what a changed patch does.
 const patchChange = " A change is applied to machines that run, with a drain and a reboot where the plan says so."

@@ -204,6 +204,7 @@ func groupAttributes(role, install string) map[string]schema.Attribute {
 			MarkdownDescription: platformText,
 		},
 		"config_patches": schema.ListAttribute{
+			Validators:  []validator.List{tf.MayBeBlank{}},
 			Optional:    true,
 			Computed:    true,
 			Default:     noTexts(),

@@ -30,7 +30,7 @@ func (p writtenSet) recordSecrets(ctx context.Context, private tf.PrivateStore) 
 		return nil // whoever needed them said so
 	}
 
-	return append(tf.StorePrivate(ctx, private, secretsKey, bundle.Digest()),
+	return append(tf.StorePrivate(ctx, private, secretsKey, bundle.CurrentDigest()),
 		tf.StorePrivate(ctx, private, identityKey, bundle.Identity())...)
 }
 

@@ -34,6 +34,7 @@ func replicaAttributes(role string) map[string]schema.Attribute {
 				"numbers are drained, leave etcd, and go with their volumes.",
 		},
 		"replica_config_patches": schema.MapAttribute{
+			Validators:  []validator.Map{tf.MayBeBlank{}},
 			Optional:    true,
 			ElementType: types.ListType{ElemType: types.StringType},
 			MarkdownDescription: clusterhandle.ContainersOnly + "Patches of single machines by their numbers, such as " +

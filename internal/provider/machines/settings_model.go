@@ -246,6 +246,7 @@ func settingsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: clusterhandle.CertSANsDescription,
 		},
 		"cluster_config_patches": schema.ListAttribute{
+			Validators:  []validator.List{tf.MayBeBlank{}},
 			Optional:    true,
 			Computed:    true,
 			Default:     noTexts(),

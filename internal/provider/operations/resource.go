@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -65,7 +66,8 @@ func occasions(ctx context.Context) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"timeouts": tf.ChangeTimeouts(ctx, "Time for all machines together. Default: `30m`."),
 		triggers: schema.MapAttribute{
-			Optional: true, ElementType: types.StringType,
+			Validators: []validator.Map{tf.MayBeBlank{}},
+			Optional:   true, ElementType: types.StringType,
 			MarkdownDescription: "Values of your choice, such as a date or a version: any change of them does it again.",
 		},
 		operations: schema.ListAttribute{

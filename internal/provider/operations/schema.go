@@ -2,7 +2,6 @@ package operations
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -29,14 +28,14 @@ func (k kind) arguments() map[string]schema.Attribute {
 
 	if k.kind == operation.RestartService {
 		attributes["service"] = schema.StringAttribute{
-			Required: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Required:            true,
 			MarkdownDescription: "Id of the service, such as `kubelet` or `ext-iscsid`.",
 		}
 	}
 
 	if k.kind == operation.Collect {
 		attributes["path"] = schema.StringAttribute{
-			Required: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Required: true,
 			MarkdownDescription: "Path of the file, a ZIP archive that its owner alone may read, as seen from the folder " +
 				"where Terraform runs. Folders that are missing are made.",
 		}

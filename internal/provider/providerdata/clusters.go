@@ -42,8 +42,8 @@ type ProvidedMachine struct {
 }
 
 // RecordedSecrets is what state says of the secrets with which machines were last read, none of which is in it: their
-// digest (pki.Bundle.Digest), empty where private state was lost, and that of what stays while keys are turned over
-// (pki.Bundle.Identity), empty where there is no state.
+// digest (pki.Bundle.CurrentDigest), empty where private state was lost, and that of what stays while keys are turned
+// over (pki.Bundle.Identity), empty where there is no state.
 type RecordedSecrets struct{ Digest, Identity string }
 
 // of is whether secrets are those of the cluster, be it with keys that were turned over.
@@ -55,7 +55,7 @@ func (r RecordedSecrets) of(secrets types.String) bool {
 	bundle, err := pki.Parse([]byte(secrets.ValueString()))
 
 	return err == nil && bundle.Identity() == r.Identity &&
-		(r.Digest == "" || bundle.Digest() == r.Digest || bundle.Rotates())
+		(r.Digest == "" || bundle.CurrentDigest() == r.Digest || bundle.Rotates())
 }
 
 // find finds a cluster by what is recorded of its secrets, whatever name the configuration has for it by now, and else

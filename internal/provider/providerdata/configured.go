@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -23,6 +24,11 @@ func (c *ConfiguredResource) Configure(
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
+// ConfigValidators implements resource.ResourceWithConfigValidators.
+func (ConfiguredResource) ConfigValidators(context.Context) []resource.ConfigValidator {
+	return []resource.ConfigValidator{tf.BlankTexts{}}
+}
+
 // ConfiguredDataSource is a data source's hold of the provider data, nil before the provider is configured.
 type ConfiguredDataSource struct{ *ProviderData }
 
@@ -31,6 +37,11 @@ func (c *ConfiguredDataSource) Configure(
 	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
 ) {
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
+}
+
+// ConfigValidators implements datasource.DataSourceWithConfigValidators.
+func (ConfiguredDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
+	return []datasource.ConfigValidator{tf.BlankTexts{}}
 }
 
 // ConfiguredEphemeral is an ephemeral resource's hold of the provider data, nil before the provider is configured.
@@ -43,6 +54,11 @@ func (c *ConfiguredEphemeral) Configure(
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
+// ConfigValidators implements ephemeral.EphemeralResourceWithConfigValidators.
+func (ConfiguredEphemeral) ConfigValidators(context.Context) []ephemeral.ConfigValidator {
+	return []ephemeral.ConfigValidator{tf.BlankTexts{}}
+}
+
 // ConfiguredAction is an action's hold of the provider data, nil before the provider is configured.
 type ConfiguredAction struct{ *ProviderData }
 
@@ -51,8 +67,18 @@ func (c *ConfiguredAction) Configure(_ context.Context, req action.ConfigureRequ
 	c.ProviderData = providerDataOf(req.ProviderData, &resp.Diagnostics)
 }
 
+// ConfigValidators implements action.ActionWithConfigValidators.
+func (ConfiguredAction) ConfigValidators(context.Context) []action.ConfigValidator {
+	return []action.ConfigValidator{tf.BlankTexts{}}
+}
+
 // ConfiguredList is a list resource's hold of the provider data; the framework configures it as a resource.
 type ConfiguredList = ConfiguredResource
+
+// ListResourceConfigValidators implements list.ListResourceWithConfigValidators.
+func (ConfiguredResource) ListResourceConfigValidators(context.Context) []list.ConfigValidator {
+	return []list.ConfigValidator{tf.BlankTexts{}}
+}
 
 // providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before
 // the provider is.

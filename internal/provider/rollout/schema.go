@@ -111,8 +111,7 @@ func Attributes() map[string]schema.Attribute {
 				"`[\"v1.12.6\"]`, one of each. Default: the newest that are known, of others the first." + tf.TerraformOnly,
 		},
 		"etcd_snapshot_folder": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Optional: true,
 			MarkdownDescription: "Folder on the computer that runs Terraform, such as `./snapshots`, for a verified " +
 				"snapshot of etcd before a control plane goes down (default: none). They hold every " +
 				"Secret of the cluster, and talosop never deletes them." + tf.TerraformOnly,
@@ -302,8 +301,8 @@ func (o oneOfEachMinor) ValidateList(_ context.Context, req validator.ListReques
 
 	for i, element := range req.ConfigValue.Elements() {
 		text, ok := element.(types.String)
-		if !ok || text.IsNull() || text.IsUnknown() {
-			continue
+		if !ok || tf.IsBlank(text.ValueString()) {
+			continue // not known, or refused by tf.BlankTexts
 		}
 
 		at := req.Path.AtListIndex(i)

@@ -114,12 +114,12 @@ func EphemeralAttributes(in map[string]resource.Attribute) map[string]ephemeral.
 		case resource.ListAttribute:
 			out[name] = ephemeral.ListAttribute{
 				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription,
+				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.MapAttribute:
 			out[name] = ephemeral.MapAttribute{
 				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription,
+				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = ephemeral.SingleNestedAttribute{
@@ -161,12 +161,12 @@ func DataSourceAttributes(in map[string]resource.Attribute) map[string]datasourc
 		case resource.ListAttribute:
 			out[name] = datasource.ListAttribute{
 				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription,
+				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.MapAttribute:
 			out[name] = datasource.MapAttribute{
 				Required: a.Required, Optional: a.Optional, Sensitive: a.Sensitive, ElementType: a.ElementType,
-				MarkdownDescription: a.MarkdownDescription,
+				Validators: a.Validators, MarkdownDescription: a.MarkdownDescription,
 			}
 		case resource.SingleNestedAttribute:
 			out[name] = datasource.SingleNestedAttribute{
@@ -209,7 +209,7 @@ func ActionAttributes(in map[string]resource.Attribute) map[string]action.Attrib
 				ElementType: a.ElementType, Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
 		case resource.MapAttribute:
 			out[name] = action.MapAttribute{Required: a.Required, Optional: a.Optional,
-				ElementType: a.ElementType, MarkdownDescription: a.MarkdownDescription}
+				ElementType: a.ElementType, Validators: a.Validators, MarkdownDescription: a.MarkdownDescription}
 		case resource.SingleNestedAttribute:
 			out[name] = action.SingleNestedAttribute{Required: a.Required, Optional: a.Optional,
 				MarkdownDescription: a.MarkdownDescription, Attributes: ActionAttributes(a.Attributes)}

@@ -131,5 +131,5 @@ func (c *Controllers) publishKubelet() {
 	}
 
 	c.kubelet.Want(kubelet.Image(), version+kubeletSecrets(c.Config()))
-	c.Spawn(c.kubelet.Annotate)
+	c.Spawn(c.kubelet.Apply)
 }

@@ -2,15 +2,11 @@ package kubelet
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
@@ -45,76 +41,6 @@ func (kl *Kubelet) forgetCertificate() {
 			kl.Disk.Enrolled, kl.Disk.EnrolledBy = false, nil
 		}
 	})
-}
-
-// Annotate brings the annotations of the configuration to the node, as Talos does while a machine runs, and takes off
-// those that are not among them any more (Talos 1.13, k8s/node_annotations_apply.go). It tries until ctx ends.
-func (kl *Kubelet) Annotate(ctx context.Context) {
-	for {
-		err := kl.annotate(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-
-		if timing.Pause(ctx, kube.KubeletRetry) != nil {
-			return
-		}
-	}
-}
-
-// ownedAnnotations lists the annotations that Talos put onto a node (Talos 1.13, constants.AnnotationOwnedAnnotations).
-const ownedAnnotations = "talos.dev/owned-annotations"
-
-func (kl *Kubelet) annotate(ctx context.Context) error {
-	k, err := kl.host.Kubernetes(ctx)
-	if err != nil {
-		return err
-	}
-
-	node, err := k.GetNode(ctx, kl.NodeName)
-	if apierrors.IsNotFound(err) {
-		return nil // it registers with them
-	}
-
-	if err != nil {
-		return err
-	}
-
-	var owned []string
-	if err := json.Unmarshal([]byte(cmp.Or(node.Annotations[ownedAnnotations], "[]")), &owned); err != nil {
-		return fmt.Errorf("read owned annotations: %w", err)
-	}
-
-	wanted := kl.Config().K8sNodeConfig().Annotations()
-	before := maps.Clone(node.Annotations)
-
-	for _, key := range owned {
-		delete(node.Annotations, key)
-	}
-
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-
-	maps.Copy(node.Annotations, wanted)
-	delete(node.Annotations, ownedAnnotations)
-
-	if len(wanted) > 0 {
-		list, err := json.Marshal(slices.Sorted(maps.Keys(wanted)))
-		if err != nil {
-			return fmt.Errorf("write owned annotations: %w", err)
-		}
-
-		node.Annotations[ownedAnnotations] = string(list)
-	}
-
-	if maps.Equal(before, node.Annotations) {
-		return nil
-	}
-
-	_, err = k.Typed.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
-
-	return err
 }
 
 // enrol gets the kubelet its client certificate, once in the life of EPHEMERAL: with the

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -66,6 +68,8 @@ type Kubelet struct {
 	Version, APIServer string
 	Ran                bool // it was started before
 	Starts             int  // counts the starts of the kubelet; 0 while it does not run
+
+	applies atomic.Int64 // calls of Apply
 }
 
 // New is the kubelet of a boot; it does not run yet.
@@ -144,6 +148,10 @@ func (kl *Kubelet) keepNode(ctx context.Context, version string, first bool) {
 	ready := kl.networked()
 	registered := kl.reportNode(ctx, version, ready && !first, true)
 	kl.World.Update(func() {}) // who waits for the kubelet looks again
+
+	if registered {
+		kl.Spawn(kl.Apply)
+	}
 
 	if registered && ready && first && timing.Pause(ctx, kl.Delays.NodeReady) == nil {
 		kl.reportNode(ctx, version, true, false)
@@ -260,41 +268,24 @@ func (kl *Kubelet) applyNode(ctx context.Context, version string, ready, begins 
 	return node, k.UpdateNode(ctx, node)
 }
 
-// newNode is the object a kubelet registers with the configuration's labels and taints.
+// newNode is the object that a kubelet registers, which NodeRestriction keeps from most labels: Apply puts those of the
+// configuration there. Its taints come with it since Talos 1.14, before that of control planes alone
+// (k8s/kubelet_spec.go, RegisterWithTaints).
 func (kl *Kubelet) newNode() *corev1.Node {
-	cfg := kl.Config().K8sNodeConfig()
-	labels := map[string]string{
-		corev1.LabelHostname:   kl.NodeName,
-		corev1.LabelOSStable:   "linux",
-		corev1.LabelArchStable: runtime.GOARCH,
-	}
-
 	node := &corev1.Node{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: kl.NodeName, Labels: labels},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: kl.NodeName, Labels: map[string]string{
+			corev1.LabelHostname:   kl.NodeName,
+			corev1.LabelOSStable:   "linux",
+			corev1.LabelArchStable: runtime.GOARCH,
+		}},
+		Spec: corev1.NodeSpec{Taints: taintsOf(kl.Config().K8sNodeConfig().Taints())},
 	}
 
-	if kl.ControlPlane() {
-		labels[constants.LabelNodeRoleControlPlane] = ""
-	}
-
-	for key, value := range cfg.Labels() {
-		labels[key] = value
-	}
-
-	if annotations := cfg.Annotations(); len(annotations) > 0 {
-		node.Annotations = annotations
-	}
-
-	for key, value := range cfg.Taints() {
-		taint := corev1.Taint{Key: key}
-		if v, effect, found := strings.Cut(value, ":"); found {
-			taint.Value, taint.Effect = v, corev1.TaintEffect(effect)
-		} else {
-			taint.Effect = corev1.TaintEffect(value)
-		}
-
-		node.Spec.Taints = append(node.Spec.Taints, taint)
+	if !kl.Since(1, 14) {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Key != constants.LabelNodeRoleControlPlane
+		})
 	}
 
 	return node

@@ -17,6 +17,8 @@ type Storage struct {
 	// installed: META exists on the system disk, so an applied configuration does not
 	// install again. Always true in containers.
 	Installed bool
+	// SystemDisk is the path of the disk that Talos was installed to, empty where a machine began as an installed one.
+	SystemDisk string
 	// dead: the whole disk was wiped; nothing is left to boot from.
 	Dead bool
 	// Entry is what the boot loader starts by default, fallback the boot entry beside

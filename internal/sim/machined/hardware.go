@@ -1,7 +1,10 @@
 package machined
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -94,6 +97,29 @@ func (m *Hardware) Installed() bool {
 	defer m.World.Unlock()
 
 	return m.Disk.Installed
+}
+
+// SystemDisk is the path of the disk that Talos is on, empty while it is on none.
+func (m *Hardware) SystemDisk() string {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	if !m.Disk.Installed || len(m.Disks) == 0 {
+		return ""
+	}
+
+	return cmp.Or(m.Disk.SystemDisk, m.Disks[0].Path)
+}
+
+// FindDisk is the path of the disk that a path leads to, as filepath.EvalSymlinks finds it.
+func (m *Hardware) FindDisk(path string) (string, error) {
+	for _, d := range m.Disks {
+		if d.Path == path || slices.Contains(d.Symlinks, path) {
+			return d.Path, nil
+		}
+	}
+
+	return "", fmt.Errorf("lstat %s: no such file or directory", path)
 }
 
 // live is the boot that the machine is in, nil while it is off, which a boot that lost its power is.

@@ -29,4 +29,6 @@ type Disk struct {
 	Size uint64
 	// Model, Serial and Transport are free text; Transport is for example "nvme".
 	Model, Serial, Transport string
+	// Symlinks are other paths of the disk, such as those below /dev/disk.
+	Symlinks []string
 }

@@ -121,6 +121,7 @@ func (b *Boot) publishMetal() {
 		Modify(b, block.NewDisk(block.NamespaceName, id), func(r *block.Disk) {
 			spec := r.TypedSpec()
 			spec.DevPath, spec.Size, spec.Model, spec.Serial, spec.Transport = d.Path, d.Size, d.Model, d.Serial, d.Transport
+			spec.Symlinks = d.Symlinks
 			spec.SectorSize, spec.IOSize, spec.PrettySize = 512, 512, prettySize(d.Size)
 		})
 	}
@@ -143,15 +144,13 @@ func (b *Boot) publishMetal() {
 		})
 	}
 
-	if m.Installed() && len(m.Disks) > 0 {
-		b.publishSystemDisk()
+	if disk := m.SystemDisk(); disk != "" {
+		b.publishSystemDisk(disk)
 	}
 }
 
 // publishSystemDisk makes the installed disk and its partitions visible.
-func (b *Boot) publishSystemDisk() {
-	disk := b.Disks[0].Path
-
+func (b *Boot) publishSystemDisk(disk string) {
 	Modify(b, block.NewSystemDisk(block.NamespaceName, block.SystemDiskID), func(r *block.SystemDisk) {
 		r.TypedSpec().DevPath, r.TypedSpec().DiskID = disk, strings.TrimPrefix(disk, "/dev/")
 	})
