@@ -19,7 +19,7 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 		return replacement(have, m, release, p), true
 	}
 
-	if s.Access != Member || s.TalosVersion == "" || !ok || outgrown(m, s) {
+	if s.Access != Member || s.TalosVersion == "" || !ok || outgrown(m, s) || onMedium(m, s) {
 		return Upgrade{}, false
 	}
 
@@ -37,6 +37,14 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral,
 		Evacuation: EvacuationOf(have, m, p),
 	}, true
+}
+
+// onMedium is true for a machine that runs from the medium that it was booted from: its Talos is that of the medium, and
+// the installation brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
+// machined/internal/server/v1alpha1). A machine that was never recorded as a member and has not booted completely may be
+// one of them.
+func onMedium(m Machine, s MachineState) bool {
+	return s.Uninstalled || s.Stage == StageInstalling || !m.Container && !m.InService && s.Stage == StageBooting
 }
 
 // reinstalls is true for a machine that runs the wanted Talos from another image, until
@@ -180,7 +188,7 @@ func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
 		if s.Access != Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) ||
-			outgrown(m, s) {
+			outgrown(m, s) || onMedium(m, s) {
 			continue
 		}
 

@@ -434,6 +434,8 @@ func parseFlag(s *cluster.MachineState, key string) bool {
 		s.BootstrapRequested = true
 	case "fresh":
 		s.Fresh = true
+	case "uninstalled":
+		s.Uninstalled = true
 	case "refuses":
 		s.Refuses = true
 	case "was-member":

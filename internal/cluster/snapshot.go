@@ -113,6 +113,8 @@ type MachineState struct {
 	Cause string
 	// Refuses is true for an Unreachable machine whose host refuses connections, or to which no route leads.
 	Refuses bool
+	// Uninstalled is true for a Member that runs from its medium: Talos is not on its disk yet.
+	Uninstalled bool
 	// FoundAt is the former address at which the machine answers, when it does not at its own; else empty.
 	FoundAt string
 	// Since is when Access or Stage last changed, as far as this run saw.

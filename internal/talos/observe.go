@@ -221,6 +221,8 @@ func (m *Machine) observeInstallation(ctx context.Context, s *session, out *clus
 
 	under, problem, err := m.installation(ctx, s)
 
+	out.Uninstalled = err == nil && (under || problem != "")
+
 	switch {
 	case err != nil:
 		return err
