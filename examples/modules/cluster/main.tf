@@ -33,6 +33,7 @@ resource "talosop_cluster" "this" {
   registries             = var.registries
   cluster_config_patches = var.config_patches
   deletion_protection    = var.deletion_protection
+  appear_within          = var.appear_within
 
   # An object of its own, because what opens the snapshot is in no state.
   restore_from = var.restore_from == null ? null : {

@@ -48,6 +48,12 @@ variable "install" {
   default     = { disk = "/dev/sda" }
 }
 
+variable "appear_within" {
+  description = "How long machines may refuse connections before a create fails, such as 10m for VMs of the same apply; 10s unless it is set."
+  type        = string
+  default     = null
+}
+
 variable "platform" {
   description = "Platform of the installer images of the Image Factory, such as nocloud or aws; metal unless it is set."
   type        = string

@@ -52,6 +52,7 @@ module "cluster" {
   workers             = { general = local.machines["worker"] }
   install             = module.vms.install
   platform            = module.vms.platform
+  appear_within       = "10m" # VMs that this apply makes still boot when the cluster begins
   deletion_protection = var.deletion_protection
 }
 
