@@ -21,10 +21,9 @@ import (
 func allowBootstrapAttribute() schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true,
-		MarkdownDescription: "Consent to bootstrap etcd with secrets that are older than the plan (default `false`), " +
-			"for one apply: they may have a cluster that is powered off " +
-			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed when the apply " +
-			"creates `talosop_secrets`, when an etcd answers, and with `restore_from`." + tf.TerraformOnly,
+		MarkdownDescription: "Consent, for one apply, to bootstrap etcd with secrets older than the plan (default `false`): " +
+			"a cluster with them may be off ([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not " +
+			"needed with `talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly,
 	}
 }
 

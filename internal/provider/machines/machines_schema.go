@@ -69,9 +69,9 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				"a machine name has at most 63 letters, digits, dots, dashes and underscores, and begins and ends with a letter "+
 					"or digit")),
 		},
-		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by names of your " +
-			"choice, which are their `hostname`s by default; workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, leaves etcd and is reset, and its node is deleted; " +
-			"another name changes nothing as long as `address` or `uuid` is the same.",
+		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by their names (default of " +
+			"`hostname`); workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, " +
+			"leaves etcd and is reset, and its node is deleted. Another name for the same `address` or `uuid` changes nothing.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
 			"address": schema.StringAttribute{

@@ -260,8 +260,7 @@ func observationAttributes() map[string]schema.Attribute {
 			Computed: true,
 			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, " +
 				"`Ready`, or `Degraded` when a machine, its node, etcd or the Kubernetes API does not work, which the next apply " +
-				"repairs or waits for. Check it in a postcondition, " +
-				"`self.phase == \"Ready\"`, so that an incomplete create fails the run without a taint.",
+				"repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,
