@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -96,7 +97,7 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 
 // contradiction finds patches that make the configuration that of another machine or another cluster. Talos would
 // accept it, and then the machine could no longer be reached with the secrets of its cluster, nor its etcd by its
-// peers.
+// peers. It also finds what the Talos of the machine alone refuses.
 func (g *Generator) contradiction(d *documents, m Machine) string {
 	main := d.known.RawV1Alpha1()
 
@@ -117,7 +118,7 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		return problem
 	}
 
-	return unannounced(d, m)
+	return cmp.Or(unannounced(d, m), nameless(d, m))
 }
 
 // identitySecret is a secret that makes a machine a member of its cluster.

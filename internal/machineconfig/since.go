@@ -6,6 +6,8 @@ import (
 
 	coreconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fields"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
@@ -110,4 +112,21 @@ func (g *Generator) tooNew(d *documents, m Machine) error {
 	}
 
 	return mistake
+}
+
+// nameless is the mistake of a machine that gets its name by nothing: Talos 1.12 refuses a document with neither a name
+// nor `auto: stable` (machinery 1.12, config/types/network/hostname.go), and Talos 1.13 takes the name that DHCP or the
+// platform gives.
+func nameless(d *documents, m Machine) string {
+	talos, ok := ReadTalosVersion(m.TalosVersion)
+	if !ok || talos.Minor > 12 {
+		return ""
+	}
+
+	found, ok := documentOf[*network.HostnameConfigV1Alpha1](d.known.Documents())
+	if !ok || found.ConfigHostname != "" || found.AutoHostname() == nethelpers.AutoHostnameKindStable {
+		return ""
+	}
+
+	return "HostnameConfig has no hostname, which Talos " + talos.String() + " needs beside auto: off"
 }

@@ -1,18 +1,9 @@
 package main
 
 import (
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 )
-
-func TestReleases_newestIsPinned(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
-	if err != nil || !strings.Contains(string(mod), machinery+" "+pinned+"\n") {
-		t.Errorf("go.mod requires another release than %s: %v", pinned, err)
-	}
-}
 
 func TestIntroduced_namesTheFirstVersion(t *testing.T) {
 	got := introduced([]int{10, 11, 12}, [][]string{

@@ -1,0 +1,223 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/corpus"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+)
+
+// ofCorpus are the inputs for machines of a contract that pick chooses.
+func ofCorpus(t *testing.T, pick func(corpus.Input) bool) []corpus.Input {
+	t.Helper()
+
+	all, err := corpus.Load()
+	must(t, err)
+
+	return slices.DeleteFunc(all, func(i corpus.Input) bool { return !pick(i) })
+}
+
+// takes is whether machines of a role and a contract take an input.
+func takes(i corpus.Input, contract string, role machineconfig.Role) bool {
+	_, refused := i.Refused[contract]
+
+	return !refused && slices.Contains(i.Roles, role)
+}
+
+// The functions and the data source decide on every input of the corpus as machineconfig does, which is compared with
+// Talos there.
+func TestCorpus_functionsAndDataSource(t *testing.T) {
+	t.Parallel()
+
+	for _, input := range ofCorpus(t, func(corpus.Input) bool { return true }) {
+		for _, contract := range corpus.Contracts() {
+			text, version := input.PatchFor(contract), corpus.TalosVersion(contract)
+
+			talos, err := machineconfig.ParseTalosVersion(version)
+			must(t, err)
+
+			wantErr := machineconfig.ValidatePatchFor(text, &talos)
+			if _, err := called(t, "validate_patch", text, version); (err == nil) != (wantErr == nil) {
+				t.Errorf("%s %s: validate_patch says %v, want %v", input.Name, contract, err, wantErr)
+			}
+
+			for _, role := range input.Roles {
+				name := corpus.Key(input, contract, role)
+				config, _ := corpusConfig(t, contract, role, "")
+
+				want, wantErr := machineconfig.Merge(config, []string{text})
+				if got, err := called(t, "merge_patches", config, text); got != want || (err == nil) != (wantErr == nil) {
+					t.Errorf("%s: merge_patches says %v, want %v", name, err, wantErr)
+				}
+
+				_, mistake := corpusConfig(t, contract, role, text)
+				if wanted := mistakeAt(input, contract); mistake != wanted {
+					t.Errorf("%s: talosop_machine_config has a mistake at %q, want %q", name, mistake, wanted)
+				}
+			}
+		}
+	}
+}
+
+// mistakeAt is the argument of talosop_machine_config with the mistake of an input; empty when there is none.
+func mistakeAt(i corpus.Input, contract string) string {
+	switch mistake, refused := i.Refused[contract]; {
+	case !refused:
+		return ""
+	case mistake.Field == "patch":
+		return `AttributeName("config_patches").ElementKeyInt(0)`
+	default:
+		return `AttributeName("install").AttributeName("disk")`
+	}
+}
+
+// called is the result of a function as text.
+func called(t *testing.T, name string, arguments ...string) (string, error) {
+	t.Helper()
+
+	request := &tfprotov6.CallFunctionRequest{Name: name}
+
+	for _, argument := range arguments {
+		value, err := tfprotov6.NewDynamicValue(tftypes.String, tftypes.NewValue(tftypes.String, argument))
+		must(t, err)
+
+		request.Arguments = append(request.Arguments, &value)
+	}
+
+	response, err := providerServer(t).CallFunction(t.Context(), request)
+	must(t, err)
+
+	if response.Error != nil {
+		return "", errors.New(response.Error.Text)
+	}
+
+	typ := tftypes.Type(tftypes.String)
+	if name == "validate_patch" {
+		typ = tftypes.Bool
+	}
+
+	value, err := response.Result.Unmarshal(typ)
+	must(t, err)
+
+	var text string
+	if typ.Is(tftypes.String) {
+		must(t, value.As(&text))
+	}
+
+	return text, nil
+}
+
+// corpusConfig is the configuration of talosop_machine_config with a patch, or where the mistake is.
+func corpusConfig(t *testing.T, contract string, role machineconfig.Role, patch string) (config, mistake string) {
+	t.Helper()
+
+	data := with(baseMachineConfig(), contract, "cluster", "version_contract")
+	data["talos_version"], data["role"] = corpus.TalosVersion(contract), string(role)
+	data = with(data, corpus.KubernetesVersion, "cluster", "kubernetes_version")
+	data["config_patches"] = []any{patch}
+
+	typ, server := schemas(t).DataSourceSchemas["talosop_machine_config"].ValueType(), providerServer(t)
+	given := dynamic(t, valueOf(t, typ, data))
+
+	valid, err := server.ValidateDataResourceConfig(t.Context(),
+		&tfprotov6.ValidateDataResourceConfigRequest{TypeName: "talosop_machine_config", Config: given})
+	must(t, err)
+
+	if mistake := firstMistake(valid.Diagnostics); mistake != "" {
+		return "", mistake
+	}
+
+	read, err := server.ReadDataSource(t.Context(),
+		&tfprotov6.ReadDataSourceRequest{TypeName: "talosop_machine_config", Config: given})
+	must(t, err)
+
+	if mistake := firstMistake(read.Diagnostics); mistake != "" {
+		return "", mistake
+	}
+
+	state, err := read.State.Unmarshal(typ)
+	must(t, err)
+
+	return said(t, state, "config")["config"], ""
+}
+
+// firstMistake is where the first error is.
+func firstMistake(diagnostics []*tfprotov6.Diagnostic) string {
+	for _, d := range diagnostics {
+		if d.Severity == tfprotov6.DiagnosticSeverityError {
+			return fmt.Sprint(d.Attribute)
+		}
+	}
+
+	return ""
+}
+
+// Machines with all inputs that go together are made, and a second plan is empty.
+func TestCorpus_isCreated(t *testing.T) {
+	t.Parallel()
+
+	for _, contract := range corpus.Contracts() {
+		t.Run(contract, func(t *testing.T) {
+			t.Parallel()
+			createdWith(t, contract, ofCorpus(t, func(i corpus.Input) bool { return i.Alone == "" }))
+		})
+	}
+}
+
+// So are machines with each of the others.
+func TestCorpus_isCreatedAlone(t *testing.T) {
+	t.Parallel()
+	testenv.BeforeRelease(t, "TestCorpus_isCreated", "TestInputs_areDecidedAsTalosDoes")
+
+	for _, input := range ofCorpus(t, func(i corpus.Input) bool { return i.Alone != "" }) {
+		for _, contract := range corpus.Contracts() {
+			if _, refused := input.Refused[contract]; !refused {
+				t.Run(input.Name+" "+contract, func(t *testing.T) {
+					createdWith(t, contract, []corpus.Input{input})
+				})
+			}
+		}
+	}
+}
+
+// createdWith makes a cluster with patches.
+func createdWith(t *testing.T, contract string, inputs []corpus.Input) {
+	t.Helper()
+
+	version := corpus.TalosVersion(contract)
+	s := newSiteWith(t, sim.Options{TalosVersion: version}, 1, 1)
+
+	config := s.onMachines(s.endpoint, s.controlPlane, s.workers)
+	config["talos_version"], config["kubernetes_version"] = version, corpus.KubernetesVersion
+	config["timeouts"] = configuration{"create": "1m"}
+
+	patches := map[machineconfig.Role][]any{}
+
+	for _, i := range inputs {
+		for _, role := range i.Roles {
+			if takes(i, contract, role) {
+				patches[role] = append(patches[role], i.PatchFor(contract))
+			}
+		}
+	}
+
+	config = with(config, patches[machineconfig.ControlPlane], "control_plane", "config_patches")
+	config = with(config, patches[machineconfig.Worker], "workers", "all", "config_patches")
+
+	d := driveOn(t, quickProviderData(), "talosop_cluster")
+	d.ready(t, config)
+	d.refresh(t).must(t)
+
+	if planned := d.plan(t, config).must(t); !planned.Value.Equal(d.state) {
+		differences, _ := d.state.Diff(planned.Value)
+		t.Errorf("the plan after the create is not empty: %v", differences)
+	}
+}
