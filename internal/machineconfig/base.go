@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"fmt"
 
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -70,7 +71,7 @@ func (g *Generator) base(m Machine) (*documents, error) {
 		return nil, fmt.Errorf("generate %s configuration: %w", m.Role, err)
 	}
 
-	return &documents{known: provider, installOn: installDisk(provider)}, nil
+	return &documents{known: provider, generated: provider}, nil
 }
 
 // putPlatform puts in what depends on where a machine runs: as a pod, or on hardware that Talos is installed on.
@@ -111,29 +112,33 @@ func (g *Generator) putInstall(
 		return putUnattendedInstall(known, install)
 	}
 
-	target := main.MachineInstall
-	target.InstallDisk = install.Disk
-	target.InstallImage = install.Image
-	target.InstallWipe = new(install.Wipe)
-	target.InstallExtraKernelArgs = install.ExtraKernelArgs
+	return known, install.put(main.MachineInstall, g.contract)
+}
+
+// put writes an installation into its field of the main document.
+func (i Install) put(target *v1alpha1.InstallConfig, contract *coreconfig.VersionContract) error {
+	target.InstallDisk = i.Disk
+	target.InstallImage = i.Image
+	target.InstallWipe = new(i.Wipe)
+	target.InstallExtraKernelArgs = i.ExtraKernelArgs
 
 	// Talos refuses extra arguments beside the command line of the UKI (Talos 1.12, install validation).
-	if len(install.ExtraKernelArgs) > 0 && g.contract.GrubUseUKICmdlineDefault() {
-		target.InstallGrubUseUKICmdline = new(false)
+	if contract.GrubUseUKICmdlineDefault() {
+		target.InstallGrubUseUKICmdline = new(len(i.ExtraKernelArgs) == 0)
 	}
 
-	if install.DiskSelector == nil {
-		return known, nil
+	if i.DiskSelector == nil {
+		return nil
 	}
 
-	selector, err := install.DiskSelector.config()
+	selector, err := i.DiskSelector.config()
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	target.InstallDiskSelector = selector
 
-	return known, nil
+	return nil
 }
 
 // config goes through YAML because the size matcher of the machinery library can only be made by decoding.

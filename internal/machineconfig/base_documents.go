@@ -102,15 +102,6 @@ func diskExpression(text string) (cel.Expression, error) {
 	return found, nil
 }
 
-// installDisk is how the document of the installation finds the disk.
-func installDisk(provider coreconfig.Provider) cel.Expression {
-	if own := provider.UnattendedInstallConfig(); own != nil {
-		return own.VolumeSelector()
-	}
-
-	return cel.Expression{}
-}
-
 // settleInstall gives the disk of the settings back to an installation that patches changed: the library loses an
 // expression when it merges a document that has none (machinery 1.14, config/merge). And it lets the installation end
 // in a reboot where nothing else is said: by itself Talos reboots only for an image (Talos 1.14,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/cel"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
@@ -19,8 +18,8 @@ import (
 type documents struct {
 	known   config.Provider
 	unknown []rawDocument
-	// installOn is the disk of the settings in a document for the installation; zero when there is none.
-	installOn cel.Expression
+	// generated is what known was before any patch.
+	generated config.Provider
 	// ineffective is what patches say without effect.
 	ineffective []*FieldError
 }

@@ -84,7 +84,7 @@ func TestDocuments_refuseWhatTheyReplace(t *testing.T) {
 		{"cluster: {acceptedCAs: [{crt: YWE=}]}", "KubeAPIServerCAConfig"},
 		{"cluster: {secretboxEncryptionSecret: a}", "KubeEtcdEncryptionConfig"},
 		{"cluster: {id: a}", "DiscoveryIdentityConfig"},
-		{"cluster: {discovery: {enabled: false}}", "attribute discovery"},
+		{"cluster: {discovery: {enabled: true}}", "attribute discovery"},
 		{"cluster: {allowSchedulingOnControlPlanes: true}", "attribute allow_scheduling_on_control_planes"},
 		{"machine: {kubelet: {nodeIP: {validSubnets: [10.0.0.0/8]}}}", "KubeNodeConfig"},
 		{"machine: {kubelet: {extraConfig: {maxPods: 250}}}", "KubeletConfig (config)"},
@@ -93,10 +93,8 @@ func TestDocuments_refuseWhatTheyReplace(t *testing.T) {
 		{"machine: {nodeLabels: {a: b}}", "KubeNodeConfig (labels)"},
 		{"machine: {nodeAnnotations: {a: b}}", "KubeNodeConfig (annotations)"},
 		{"machine: {nodeTaints: {a: b:NoSchedule}}", "KubeNodeConfig (taints)"},
-		{"machine: {features: {kubePrism: {enabled: true, port: 7445}}}", "KubePrismConfig"},
 		{"machine: {features: {hostDNS: {enabled: true}}}", "ResolverConfig (hostDNS)"},
 		{"machine: {network: {nameservers: [10.0.0.53]}}", "ResolverConfig"},
-		{"machine: {install: {disk: /dev/sdb}}", "UnattendedInstallConfig"},
 	} {
 		_, err := with(t, documentContract, "machine: {certSANs: [a.test]}", test.patch)
 

@@ -108,7 +108,7 @@ func (g *Generator) patched(m Machine) (*documents, error) {
 		}
 	}
 
-	return base, base.settle(g.cluster.AirGapped, m, g.contract)
+	return base, g.settle(base, m)
 }
 
 // What is in `clusters` of the provider for users: Cluster.ProvidedPatches and Machine.ProvidedPatches.

@@ -11,24 +11,33 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 )
 
-// settle lets generated defaults give way to what the patches set. It runs after the patches, because a
-// patch is free to delete or change the default itself.
-func (d *documents) settle(airGapped bool, m Machine, contract *coreconfig.VersionContract) error {
+// settle lets what was generated give way to what the patches set. It runs after the patches, because a patch may
+// delete or change what was generated.
+func (g *Generator) settle(d *documents, m Machine) error {
 	main := d.known.RawV1Alpha1()
-	if main == nil || main.MachineConfig == nil {
+	if main == nil || main.MachineConfig == nil || main.ClusterConfig == nil {
 		// Nothing a machine could use; check says so.
 		return nil
 	}
 
-	settled := settleHostname(d.known.Documents(), main, m.Hostname)
-
-	settled, err := m.System.Settle(settleInstall(settled, d.installOn))
+	settled, main, err := g.oneForm(d, m)
 	if err != nil {
 		return fmt.Errorf("put configuration together: %w", err)
 	}
 
-	if airGapped {
-		settled = settleTime(settled, main, contract)
+	settled = settleHostname(settled, main, m.Hostname)
+
+	disk, err := m.Install.expression()
+	if err != nil {
+		return err
+	}
+
+	if settled, err = m.System.Settle(settleInstall(settled, disk)); err != nil {
+		return fmt.Errorf("put configuration together: %w", err)
+	}
+
+	if g.cluster.AirGapped {
+		settled = settleTime(settled, main, g.contract)
 	}
 
 	provider, err := container.New(settled...)
@@ -95,23 +104,13 @@ func settledHostname(document *network.HostnameConfigV1Alpha1, setting string) *
 func settleTime(
 	documents []config.Document, main *v1alpha1.Config, contract *coreconfig.VersionContract,
 ) []config.Document {
-	if main.MachineConfig.MachineTime != nil {
+	if main.MachineConfig.MachineTime != nil || hasKind(documents, network.TimeSyncKind) {
 		return documents
 	}
 
-	for i, document := range documents {
-		if _, ok := document.(*network.TimeSyncConfigV1Alpha1); ok {
-			return documents
-		}
-
-		if found, ok := document.(*v1alpha1.Config); ok && !contract.MultidocNetworkConfigSupported() {
-			changed := found.DeepCopy()
-			changed.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeDisabled: new(true)}
-			documents[i] = changed
-		}
-	}
-
 	if !contract.MultidocNetworkConfigSupported() {
+		main.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeDisabled: new(true)}
+
 		return documents
 	}
 
