@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
@@ -37,6 +40,30 @@ func (s *site) withControlPlane() map[string]configuration {
 		"talosop_control_plane": s.planeConfig(bundleOnce(), s.controlPlane...),
 		"talosop_machine":       one,
 	}
+}
+
+// endpointCondition is what talosop_cluster_health says of the endpoint, in the provider of a resource.
+func (s *site) endpointCondition(t *testing.T, d *driven) string {
+	t.Helper()
+
+	handle := s.oneMachineConfig(bundleOnce(), "worker", s.controlPlane[0])["cluster"]
+	typ := schemas(t).DataSourceSchemas["talosop_cluster_health"].ValueType()
+
+	resp, err := d.Server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+		TypeName: "talosop_cluster_health", Config: dynamic(t, valueOf(t, typ, configuration{"cluster": handle}))})
+	must(t, err)
+
+	var conditions []tftypes.Value
+
+	must(t, fieldsOf(t, decoded(t, typ, resp.State))["conditions"].As(&conditions))
+
+	for _, c := range conditions {
+		if text(t, c, "name") == "EndpointReachable" {
+			return text(t, c, "status")
+		}
+	}
+
+	return ""
 }
 
 // An endpoint where nothing answers: the machines become a cluster, whose phase is Degraded until the endpoint answers.
@@ -77,6 +104,10 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 			must(t, s.DropEndpoint(s.endpoint))
 			d.refresh(t).must(t).warned(t, true, "refresh without an endpoint")
 			phase("Degraded", "refresh without an endpoint")
+
+			if got := s.endpointCondition(t, d); got != "False" {
+				t.Errorf("EndpointReachable is %s", got)
+			}
 		})
 	}
 }
@@ -127,6 +158,19 @@ func TestEndpoint_outOfReach(t *testing.T) {
 	d.ready(t, config).warned(t, false, "create")
 	d.refresh(t).must(t).warned(t, false, "refresh")
 	d.expectEmpty(t, "with an endpoint out of reach", config)
+
+	if got := s.endpointCondition(t, d); got != "True" {
+		t.Errorf("EndpointReachable is %s", got)
+	}
+
+	resp, err := d.Server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{
+		Config: dynamic(t, valueOf(t, schemas(t).Provider.ValueType(),
+			configuration{"unreachable_endpoints": []any{s.endpoint, "10.0.0.10"}}))})
+	must(t, err)
+
+	if said := show(resp.Diagnostics); len(resp.Diagnostics) != 1 || !strings.Contains(said, "Invalid endpoint") {
+		t.Errorf("an endpoint without a scheme: %s", said)
+	}
 }
 
 // A worker is no part of the endpoint: its resource is Ready while its node is.
