@@ -288,6 +288,8 @@ type (
 	Node = kubestate.Node
 	// StaticPod is a pod of the control plane.
 	StaticPod = kubestate.StaticPod
+	// EndpointState is how the endpoint of the cluster answers.
+	EndpointState = kubestate.Endpoint
 	// KubernetesState is all of it.
 	KubernetesState = kubestate.State
 	// Certificate is when a certificate is valid.

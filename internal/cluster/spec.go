@@ -324,6 +324,9 @@ type Policy struct {
 	// RejoinTimeout is how long a control plane waits before it leaves etcd for another one that was taken out to be
 	// replaced, and whose create has not begun.
 	RejoinTimeout time.Duration
+	// EndpointTimeout is how long the endpoint of a cluster may take to answer once its machines are Ready: a load
+	// balancer notices new control planes late, and a virtual IP moves with etcd.
+	EndpointTimeout time.Duration
 	// KeepNodes leaves the Kubernetes Node objects alone in a teardown, because
 	// the whole cluster goes.
 	KeepNodes bool
@@ -372,7 +375,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		AppearWithin: 10 * time.Second, BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
 		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
-		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute,
+		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute, EndpointTimeout: time.Minute,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
 }

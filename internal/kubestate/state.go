@@ -91,4 +91,20 @@ type State struct {
 	KubeProxy string
 	// Certificates are those that API servers show, ordered by URL; none where nobody asked.
 	Certificates []ServerCertificate
+	// Endpoint is how the endpoint of the cluster answered last; the rest may come from a control plane.
+	Endpoint Endpoint
 }
+
+// Endpoint is how the endpoint of a cluster, where kubeconfigs lead, answers from where talosop runs.
+type Endpoint struct {
+	URL string
+	// Asked is whether a request to it ended, be it without an answer.
+	Asked bool
+	// OutOfReach is whether it is known not to be reachable from here: nothing follows from its silence.
+	OutOfReach bool
+	// Cause is why it gave no answer; empty when it did.
+	Cause string
+}
+
+// Silent is true for an endpoint that gave no answer and should have.
+func (e Endpoint) Silent() bool { return e.Asked && !e.OutOfReach && e.Cause != "" }

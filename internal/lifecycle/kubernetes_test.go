@@ -328,6 +328,7 @@ func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 
 	s := kubernetesSite(t, 3, 1, "v1.35.4")
 	s.kubernetes("v1.36.3")
+	s.policy.EndpointTimeout = 0 // it does not come back
 
 	var once sync.Once
 

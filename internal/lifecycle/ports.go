@@ -134,6 +134,9 @@ type Kubernetes interface {
 	// Observe lists the nodes; an API that does not answer is described by
 	// Reachable and Cause.
 	Observe(ctx context.Context) cluster.KubernetesState
+	// AskEndpoint asks the endpoint of the cluster, and no control plane in its place, unless it is out of reach from
+	// here. It is bounded by a limit of its own.
+	AskEndpoint(ctx context.Context) cluster.EndpointState
 	// DeleteNode removes a Node object. Removing one that is gone is not an error.
 	DeleteNode(ctx context.Context, name string) error
 	// Cordon makes a node unschedulable and marks it as cordoned by talosop. A node

@@ -80,7 +80,8 @@ type Result struct {
 }
 
 // Converge makes the machines what want says and returns once nothing is left to
-// do and every machine is a working part of its cluster. It stops early, with an
+// do and every machine is a working part of its cluster. An endpoint that does not answer even then is in the snapshot
+// and no error: no machine can mend it. It stops early, with an
 // *[IncompleteError], when the context ends, when a step fails for good, or when the
 // planner refuses. It is idempotent: run again, it goes on where it stopped.
 func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error) {
@@ -96,6 +97,10 @@ func (r *Runner) Converge(ctx context.Context, want cluster.Spec) (Result, error
 	})
 	if err == nil {
 		r.leave(&result, want.Removed)
+	}
+
+	if err == nil && want.OwnsControlPlane() {
+		result.Snapshot.Kubernetes.Endpoint = r.awaitEndpoint(ctx)
 	}
 
 	return result, err

@@ -113,6 +113,20 @@ func guidedDiagnostics() map[string]guided {
 
 				return drive(t, controlPlane, nil).apply(t, config).diagnostics
 			}),
+		"endpoint": ofMachines("The Kubernetes endpoint does not answer",
+			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
+				t.Helper()
+				must(t, s.DropEndpoint(s.endpoint))
+
+				said := driveOn(t, impatient(), controlPlane).apply(t, config).must(t).diagnostics
+				host, _, _ := strings.Cut(strings.TrimPrefix(s.endpoint, "https://"), ":")
+
+				for _, d := range said {
+					d.Detail = strings.ReplaceAll(d.Detail, host, "10.0.0.10")
+				}
+
+				return said
+			}),
 		"silent": ofMachines("Machines do not answer",
 			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
 				t.Helper()
@@ -134,7 +148,7 @@ func TestPlan_asRecordedInTheGuide(t *testing.T) {
 	t.Parallel()
 
 	all := guidedDiagnostics()
-	if len(all) != 15 {
+	if len(all) != 16 {
 		t.Errorf("the guide has %d diagnostics", len(all))
 	}
 

@@ -80,7 +80,8 @@ func (p *talosopProvider) Schema(_ context.Context, _ provider.SchemaRequest, re
 					"write the configuration, such as pull requests that Atlantis plans. The environment variable `" +
 					staticKubeconfigs + "=true` has the same effect; configuration cannot override it.",
 			},
-			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost()},
+			"progress_file": providerProgress(), "proxy_url": providerProxy(), "jump_host": providerJumpHost(),
+			"unreachable_endpoints": providerEndpoints()},
 	}
 }
 
@@ -117,6 +118,7 @@ func (p *talosopProvider) Configure(
 	m.Stores, m.Host = config.storeCredentials(), config.hostConnection()
 	m.Clusters = config.clusters(ctx)
 	m.Dial, m.Gateway = config.dial(), config.gateway()
+	m.OutOfReach = config.outOfReach()
 	if m.Dial != nil {
 		m.Talos.Dial = m.Dial
 	}

@@ -27,6 +27,8 @@ type providerModel struct {
 
 	ProxyURL types.String `tfsdk:"proxy_url"`
 	JumpHost types.Object `tfsdk:"jump_host"`
+
+	UnreachableEndpoints types.List `tfsdk:"unreachable_endpoints"`
 }
 
 // providerStore describes the credentials for buckets of all resources and data sources.
@@ -95,6 +97,7 @@ func (p *talosopProvider) ValidateConfig(
 
 	resp.Diagnostics.Append(validateClusters(config.clusters(ctx))...)
 	resp.Diagnostics.Append(config.validateGateway()...)
+	resp.Diagnostics.Append(config.validateEndpoints()...)
 }
 
 // StoreCredentials reads the credentials of the provider's configuration.

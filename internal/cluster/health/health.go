@@ -67,6 +67,7 @@ const (
 	EtcdAgreement      = "EtcdAgreement"
 	EtcdNoAlarms       = "EtcdNoAlarms"
 	KubernetesAPI      = "KubernetesAPI"
+	EndpointReachable  = "EndpointReachable"
 	NodesReady         = "NodesReady"
 	NodesSchedulable   = "NodesSchedulable"
 	CertificatesValid  = "CertificatesValid"
@@ -82,8 +83,9 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)
-	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), nodesReady(have.Kubernetes),
-		nodesSchedulable(have.Kubernetes), certificatesValid(planes, have, h.Certificates))
+	h.Conditions = append(h.Conditions, kubernetesAPI(have.Kubernetes), endpointReachable(have.Kubernetes.Endpoint),
+		nodesReady(have.Kubernetes), nodesSchedulable(have.Kubernetes),
+		certificatesValid(planes, have, h.Certificates))
 
 	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == cluster.Member })
 	h.Machines = machinesOf(planes, have, h.Etcd)
@@ -91,6 +93,8 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 
 	if !have.Kubernetes.Reachable {
 		h.Silent = append(slices.Clone(h.Silent), "Kubernetes API: "+cmp.Or(have.Kubernetes.Cause, notInTime))
+	} else if e := have.Kubernetes.Endpoint; e.Silent() {
+		h.Silent = append(slices.Clone(h.Silent), "endpoint "+e.URL+": "+e.Cause)
 	}
 
 	return h
@@ -275,6 +279,21 @@ func kubernetesAPI(k cluster.KubernetesState) Condition {
 	}
 
 	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
+}
+
+func endpointReachable(e cluster.EndpointState) Condition {
+	c := Condition{Name: EndpointReachable, Status: True, Reason: "the endpoint answers"}
+
+	switch {
+	case e.OutOfReach:
+		c.Reason = "the endpoint is not asked: unreachable_endpoints of the provider lists it"
+	case e.Silent():
+		c.Status, c.Reason = False, e.URL+" does not answer"
+	case !e.Asked:
+		c.Status, c.Reason = Unknown, "the endpoint was not asked"
+	}
+
+	return c
 }
 
 func stagedOn(k cluster.KubernetesState) []string {

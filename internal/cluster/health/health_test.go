@@ -28,6 +28,12 @@ var (
 	newest = oldest.Add(time.Hour)
 )
 
+// An endpoint as a client saw it.
+var (
+	answering = cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true}
+	silent    = cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true, Cause: "connection refused"}
+)
+
 // day is how long the certificates last that Talos makes of its API.
 const day = 24 * time.Hour
 
@@ -73,7 +79,7 @@ func newWatched() *watched {
 					member("a2", "cp-2", "10.0.0.2")},
 				Views: map[string]cluster.EtcdView{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
 			},
-			Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
+			Kubernetes: cluster.KubernetesState{Reachable: true, Endpoint: answering, Nodes: []cluster.Node{
 				node("cp-1", oldest), node("cp-2", newest), node("cp-3", oldest), node("w-1", oldest),
 			}, Certificates: []cluster.ServerCertificate{{URL: "https://10.0.0.1:6443", Certificate: lasting(oldest, 365*day)}}},
 		},
@@ -98,7 +104,7 @@ func (w *watched) allSilent() {
 	w.silent("10.0.0.2", "a2")
 	w.have.Peers = nil
 	w.have.Etcd = cluster.EtcdState{Views: map[string]cluster.EtcdView{}}
-	w.have.Kubernetes = cluster.KubernetesState{Cause: "https://10.0.0.1:6443: connection refused"}
+	w.have.Kubernetes = cluster.KubernetesState{Cause: "https://10.0.0.1:6443: connection refused", Endpoint: silent}
 }
 
 func (w *watched) leaderless() {
@@ -117,6 +123,7 @@ const (
 	noAnswerOfEtcd = "10.0.0.1 does not answer, 10.0.0.2 does not answer"
 	noNodes        = "the Kubernetes API does not list the nodes"
 	noneShown      = "the Kubernetes API shows no certificate"
+	noEndpoint     = "EndpointReachable False: https://10.0.0.10:6443 does not answer"
 )
 
 // TestHealth_conditionsThatAreNotTrue lists for each cluster the conditions that are not True.
@@ -157,7 +164,8 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"EtcdMembersHealthy Unknown: " + noAnswerOfEtcd,
 				"EtcdAgreement Unknown: no member was seen to follow a leader",
 				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
-				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+				"KubernetesAPI False: " + noNodes, noEndpoint, "NodesReady Unknown: " + noNodes,
+				"NodesSchedulable Unknown: " + noNodes,
 				"CertificatesValid Unknown: " + noAnswerOfEtcd + ", " + noneShown,
 			},
 			summary: "Unreachable: ",
@@ -169,7 +177,8 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"EtcdQuorum Unknown: no control plane is known", "EtcdMembersHealthy Unknown: no control plane is known",
 				"EtcdAgreement Unknown: no member was seen to follow a leader",
 				"EtcdNoAlarms Unknown: no member was seen to follow a leader",
-				"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes, "NodesSchedulable Unknown: " + noNodes,
+				"KubernetesAPI False: " + noNodes, noEndpoint, "NodesReady Unknown: " + noNodes,
+				"NodesSchedulable Unknown: " + noNodes,
 				"CertificatesValid Unknown: no control plane is known, " + noneShown,
 			},
 		},
@@ -273,8 +282,17 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		},
 		"only the Kubernetes API is silent": {
 			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
-			wrong: []string{"KubernetesAPI False: " + noNodes, "NodesReady Unknown: " + noNodes,
+			wrong: []string{"KubernetesAPI False: " + noNodes, "EndpointReachable Unknown: the endpoint was not asked",
+				"NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes, "CertificatesValid Unknown: " + noneShown},
+		},
+		"only the endpoint is silent": {
+			breaks:  func(w *watched) { w.have.Kubernetes.Endpoint = silent },
+			wrong:   []string{noEndpoint},
+			summary: "Degraded: EndpointReachable is False (https://10.0.0.10:6443 does not answer)",
+		},
+		"the endpoint is out of reach": {
+			breaks: func(w *watched) { w.have.Kubernetes.Endpoint = cluster.EndpointState{OutOfReach: true} },
 		},
 		"there are no nodes": {
 			breaks: func(w *watched) { w.have.Kubernetes.Nodes = nil },
@@ -356,7 +374,7 @@ func TestHealth_hasEveryCondition(t *testing.T) {
 
 	want := []string{
 		"TalosAPIReachable", "ControlPlanesReady", "EtcdQuorum", "EtcdMembersHealthy", "EtcdAgreement", "EtcdNoAlarms",
-		"KubernetesAPI", "NodesReady", "NodesSchedulable", "CertificatesValid",
+		"KubernetesAPI", "EndpointReachable", "NodesReady", "NodesSchedulable", "CertificatesValid",
 	}
 
 	for _, h := range []health.Cluster{health.Of(cluster.Spec{}, cluster.Snapshot{}, health.Expiry{}),

@@ -58,6 +58,12 @@ func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	return troubles
 }
 
+// SilentEndpoint reports whether the endpoint of a resource with control planes does not answer, while these do:
+// kubeconfigs do not work, although all machines are Ready. No run can change that, so that it is none of TroublesOf.
+func SilentEndpoint(want cluster.Spec, have cluster.Snapshot) bool {
+	return want.OwnsControlPlane() && have.Kubernetes.Reachable && have.Kubernetes.Endpoint.Silent()
+}
+
 // ownEtcd judges etcd as the control planes of a spec see it. Their own members are judged with their machines.
 func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 	etcd, planes := have.Etcd, planesOf(want, have)

@@ -126,3 +126,39 @@ func TestTroubles_ofWorkers(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// A silent endpoint is the concern of resources with control planes, unless all of the Kubernetes API is silent, and no
+// trouble that a run waits for.
+func TestSilentEndpoint_ofWhatAResourceOwns(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		breaks func(*watched)
+		want   bool
+	}{
+		"it answers":      {func(*watched) {}, false},
+		"it does not":     {func(w *watched) { w.have.Kubernetes.Endpoint = silent }, true},
+		"nothing answers": {(*watched).allSilent, false},
+		"it is out of reach": {func(w *watched) {
+			w.have.Kubernetes.Endpoint = silent
+			w.have.Kubernetes.Endpoint.OutOfReach = true
+		}, false},
+		"workers alone": {func(w *watched) {
+			w.have.Kubernetes.Endpoint = silent
+			for i := range w.want.Machines {
+				w.want.Machines[i].Role = cluster.Worker
+			}
+		}, false},
+	} {
+		w := newWatched()
+		test.breaks(w)
+
+		if got := health.SilentEndpoint(w.want, w.have); got != test.want {
+			t.Errorf("%s: silent is %v", name, got)
+		}
+
+		if troubles := health.TroublesOf(w.want, w.have); test.want && len(troubles) > 0 {
+			t.Errorf("%s: troubles are %v", name, troubles)
+		}
+	}
+}

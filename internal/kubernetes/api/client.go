@@ -45,6 +45,8 @@ type Options struct {
 	OwnerKeys [][]byte
 	// Limit is what is sent beside reads; nil is no limit.
 	Limit *Limit
+	// EndpointOutOfReach is for an endpoint that cannot be reached from here: the fallbacks are asked first.
+	EndpointOutOfReach bool
 	// Port is where an API server listens on its own machine, 6443 by default (Talos:
 	// cluster.controlPlane.localAPIServerPort).
 	Port string
@@ -107,6 +109,8 @@ type Client struct {
 	learned []*Server
 	// preferred is the server that answered last.
 	preferred *Server
+	// endpoint is how the first of given answered last.
+	endpoint endpointAnswer
 }
 
 // Server is one API server, or what is in front of several.
@@ -148,6 +152,10 @@ func New(o Options) (*Client, error) {
 
 	for _, u := range urls {
 		c.given = append(c.given, c.connect(u))
+	}
+
+	if o.EndpointOutOfReach && len(c.given) > 1 {
+		c.preferred = c.given[1]
 	}
 
 	return c, c.open()

@@ -229,6 +229,8 @@ func (f *Failover) inTurn(r *http.Request, body []byte) (refusal *http.Response,
 			err = f.tryAgain(r, response.StatusCode, answer)
 		}
 
+		f.client.noteEndpoint(r, s, response, answer, err)
+
 		if err == nil {
 			f.prefer(s)
 

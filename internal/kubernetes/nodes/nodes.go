@@ -31,6 +31,7 @@ func New(c *api.Client) *Nodes { return &Nodes{c} }
 // etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
 	state := n.observe(ctx)
+	state.Endpoint = n.api.Endpoint()
 
 	// Also when nobody answers: that a certificate has ended is why.
 	if n.api.Options.Certificates {

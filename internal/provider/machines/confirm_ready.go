@@ -35,6 +35,12 @@ func (m *CommonModel) confirmReady(
 		return append(diags, m.notConfirmed(p, troubles))
 	}
 
+	if health.SilentEndpoint(want, have) {
+		m.Phase = types.StringValue(string(cluster.Degraded))
+
+		return append(diags, machineset.EndpointFailed(p, have))
+	}
+
 	return diags
 }
 

@@ -115,7 +115,7 @@ func adopt(
 	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, exam.Places), want, have, recorded, troubles)
 
 	phase := cluster.PhaseOf(want, have)
-	if phase != cluster.Ready || len(troubles) > 0 {
+	if phase != cluster.Ready || len(troubles) > 0 || health.SilentEndpoint(want, have) {
 		// It had an etcd once, whatever it lacks now: it must not be bootstrapped.
 		phase = cluster.Degraded
 	}

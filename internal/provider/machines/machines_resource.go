@@ -541,6 +541,7 @@ func (r *machinesResource[M, P]) Update(
 	} else {
 		done, found := updateMachines(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, p, prior.Set,
 			P(&state).life())
+		found.Append(done.tellOfEndpoint(p.Set, P(&plan).life().Phase)...)
 		resp.Diagnostics.Append(tf.Diagnostics(found)...)
 
 		if done.err != nil {

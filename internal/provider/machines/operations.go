@@ -81,7 +81,8 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 
 	switch {
 	case done.err == nil:
-		return slices.Concat(done.tellOfRestore(), done.warnOfRestore(), machineset.WarnOfBehind(done.result.Behind)), true
+		return slices.Concat(done.tellOfRestore(), done.warnOfRestore(), machineset.WarnOfBehind(done.result.Behind),
+			machineset.WarnOfEndpoint(done.want, done.result.Snapshot)), true
 	case done.want.Machines == nil:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
@@ -151,8 +152,10 @@ func refresh(
 		"them: make sure first that nobody is about to bring them back.")...)
 
 	diags.Append(machineset.WarnOfTroubles(troubles)...)
+	diags.Append(machineset.WarnOfEndpoint(want, have)...)
 
-	if recorded.Phase == cluster.Ready && (len(troubles) > 0 || machineset.Lost(want, have, recorded)) {
+	lacks := len(troubles) > 0 || health.SilentEndpoint(want, have) || machineset.Lost(want, have, recorded)
+	if recorded.Phase == cluster.Ready && lacks {
 		model.Phase = types.StringValue(string(cluster.Degraded))
 	}
 
@@ -323,6 +326,21 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 		}
 
 		m.manifests, m.restored = done.manifests(state.manifests), done.restored(state.restored)
+	}
+}
+
+// tellOfEndpoint tells of an endpoint that does not answer after a run that succeeded. planned is the phase of its plan:
+// an error is the only way to store another one.
+func (r run) tellOfEndpoint(p machineset.Set, planned types.String) finding.List {
+	have := r.result.Snapshot
+
+	switch {
+	case r.err != nil || !health.SilentEndpoint(r.want, have):
+		return nil
+	case planned.ValueString() == string(cluster.Ready):
+		return finding.List{machineset.EndpointFailed(p, have)}
+	default:
+		return machineset.WarnOfEndpoint(r.want, have)
 	}
 }
 

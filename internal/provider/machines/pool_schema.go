@@ -259,8 +259,8 @@ func observationAttributes() map[string]schema.Attribute {
 		"phase": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "How far the machines have come: `Provisioning`, `Bootstrapping`, `Joining`, " +
-				"`Ready`, or `Degraded` when a machine, its node, etcd or the Kubernetes API does not work, which the next apply " +
-				"repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition.",
+				"`Ready`, or `Degraded` when a machine, its node, etcd, the Kubernetes API or its endpoint does not work, which the " +
+				"next apply repairs or waits for. Check `self.phase == \"Ready\"` in a postcondition.",
 		},
 		"operations": schema.ListAttribute{
 			Computed:    true,

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -18,11 +19,14 @@ import (
 // in it are what machines are recognised by, and the phase says whether etcd may be
 // bootstrapped.
 
-// phase is the phase the run left the machines in. Only a run that succeeded is Ready,
+// phase is the phase the run left the machines in. Only a run that succeeded is Ready, if the endpoint answers,
 // and a cluster that had an etcd never looks again like one that had none: it would
 // be bootstrapped once more.
 func (r run) phase(before cluster.Phase) cluster.Phase {
-	if r.err == nil {
+	switch {
+	case r.err == nil && health.SilentEndpoint(r.want, r.result.Snapshot):
+		return cluster.Degraded
+	case r.err == nil:
 		return cluster.Ready
 	}
 

@@ -26,6 +26,8 @@ type ProviderData struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Gateway is what Dial goes through, in words that do not change between a plan and its apply; empty when nothing.
 	Gateway string
+	// OutOfReach are the endpoints of Kubernetes that the computer that runs the provider cannot reach.
+	OutOfReach Endpoints
 	// Stores are the provider's credentials for buckets.
 	Stores store.Credentials
 	// Host is the provider's connection to host clusters.

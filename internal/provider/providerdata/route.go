@@ -159,6 +159,8 @@ func (m *ProviderData) ClientsOf(
 		return clients{}, err
 	}
 
+	o.EndpointOutOfReach = m.OutOfReach.Has(p.Settings.Endpoint)
+
 	api, err := KubernetesOf(ctx, access, p, bundle, o)
 	if err != nil {
 		machines.Close()

@@ -36,8 +36,9 @@ type seen struct {
 func newSeen() *seen {
 	s := &seen{want: cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443"}, have: cluster.Snapshot{
 		Time: began, Machines: map[string]cluster.MachineState{},
-		Etcd:       cluster.EtcdState{Known: true, Views: map[string]cluster.EtcdView{}},
-		Kubernetes: cluster.KubernetesState{Reachable: true},
+		Etcd: cluster.EtcdState{Known: true, Views: map[string]cluster.EtcdView{}},
+		Kubernetes: cluster.KubernetesState{Reachable: true,
+			Endpoint: cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true}},
 	}}
 
 	for i := 1; i <= 3; i++ {

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+)
+
+// Endpoint is how the endpoint answered the last request that went there. A new client sends its first one there, so
+// that this costs none of its own.
+func (c *Client) Endpoint() cluster.EndpointState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return cluster.EndpointState{URL: c.given[0].URL, OutOfReach: c.Options.EndpointOutOfReach,
+		Asked: c.endpoint.asked, Cause: c.endpoint.cause}
+}
+
+// AskEndpoint asks the endpoint alone for its version, and is how it answered. An endpoint out of reach is not asked.
+func (c *Client) AskEndpoint(ctx context.Context) cluster.EndpointState {
+	if c.Options.EndpointOutOfReach {
+		return c.Endpoint()
+	}
+
+	c.mu.Lock()
+	c.endpoint = endpointAnswer{}
+	c.mu.Unlock()
+
+	pinned, err := c.At(c.given[0])
+	if err == nil {
+		_, err = versionFrom(ctx, pinned)
+	}
+
+	seen := c.Endpoint()
+	if err == nil || seen.Cause != "" || ctx.Err() != nil {
+		return seen
+	}
+
+	// It answers, and not as the API of this cluster does: a refusal of its credentials, or no version.
+	seen.Asked, seen.Cause = true, OneLine(err)
+
+	return seen
+}
+
+// endpointAnswer is what came of the last request to the endpoint.
+type endpointAnswer struct {
+	asked bool
+	cause string
+}
+
+// noteEndpoint keeps what came of a request to a server, if that is the endpoint. What an API server says by itself is
+// an answer, whatever it says; an error of a load balancer is none. A request that its context ended tells nothing.
+func (c *Client) noteEndpoint(r *http.Request, s *Server, response *http.Response, answer []byte, err error) {
+	if s != c.given[0] || r.Context().Err() != nil {
+		return
+	}
+
+	noted := endpointAnswer{asked: true}
+
+	answered := response != nil && (response.StatusCode < http.StatusInternalServerError || statusIn(answer) != nil)
+	if err != nil && !answered {
+		noted.cause = OneLine(err)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.endpoint = noted
+}

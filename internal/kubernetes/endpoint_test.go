@@ -1,0 +1,107 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+)
+
+// lists answers with no nodes, and with a version.
+func lists(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/version") {
+		answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.36.2"})
+
+		return
+	}
+
+	answer(w, http.StatusOK, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}})
+}
+
+// An observation that a control plane answers says how the endpoint is, and asks it no second time.
+func TestEndpoint_ofAnObservation(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	plane := ca.apiServer(t, lists).Listener.Addr().String()
+
+	for name, test := range map[string]struct {
+		endpoint http.HandlerFunc
+		cause    string
+	}{
+		"answers":               {lists, ""},
+		"nothing listens":       {nil, "connection refused"},
+		"balancer without APIs": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "none", 503) }, "503"},
+		"API server in trouble": {func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusInternalServerError, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status",
+				APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := "https://" + closedPort(t)
+			if test.endpoint != nil {
+				url = ca.apiServer(t, test.endpoint).URL
+			}
+
+			client := ca.client(t, url, plane)
+			if got := client.Endpoint(); got.Asked {
+				t.Errorf("before a request the endpoint is %+v", got)
+			}
+
+			got := client.Observe(t.Context())
+			if !got.Reachable || got.Endpoint.URL != url || !got.Endpoint.Asked ||
+				got.Endpoint.Silent() != (test.cause != "") || !strings.Contains(got.Endpoint.Cause, test.cause) {
+				t.Errorf("state = %+v", got)
+			}
+		})
+	}
+}
+
+// The endpoint alone is asked, whichever server answered before, and one out of reach is not.
+func TestEndpoint_asked(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	works := true
+	endpoint := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if !works {
+			http.Error(w, "none", http.StatusServiceUnavailable)
+
+			return
+		}
+
+		lists(w, r)
+	})
+	client := ca.client(t, endpoint.URL, ca.apiServer(t, lists).Listener.Addr().String())
+
+	for _, works = range []bool{false, true, false} {
+		if got := client.AskEndpoint(t.Context()); !got.Asked || got.Silent() == works {
+			t.Errorf("while it works is %v, it is %+v", works, got)
+		}
+
+		if got := client.Observe(t.Context()); !got.Reachable {
+			t.Errorf("while it works is %v, the state is %+v", works, got)
+		}
+	}
+
+	asked := 0
+	other := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) { asked++; lists(w, r) })
+	cert, key := ca.issue(t)
+
+	client, err := kubernetes.New(kubernetes.Options{Endpoint: other.URL,
+		Fallbacks: []string{ca.apiServer(t, lists).Listener.Addr().String()}, CA: ca.pem(), Cert: cert, Key: key,
+		EndpointOutOfReach: true})
+	check(t, err)
+	t.Cleanup(client.Close)
+
+	got := client.Observe(t.Context())
+	if now := client.AskEndpoint(t.Context()); asked != 0 || !got.Reachable || !now.OutOfReach || now.Silent() {
+		t.Errorf("out of reach: asked %d times, %+v, then %+v", asked, got, now)
+	}
+}

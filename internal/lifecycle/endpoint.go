@@ -1,0 +1,41 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// awaitEndpoint asks the endpoint of a cluster whose machines are Ready, and waits for it no longer than the policy
+// says. It is asked once also where the run has no time left: what it is like is recorded.
+func (r *Runner) awaitEndpoint(ctx context.Context) cluster.EndpointState {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
+	defer cancel()
+
+	seen := r.Kubernetes.AskEndpoint(last)
+	if !seen.Silent() {
+		return seen
+	}
+
+	r.tell(Event{State: Waiting, Reason: "the endpoint " + seen.URL + " does not answer: " + seen.Cause})
+
+	ctx, stop := context.WithTimeout(ctx, r.Policy.EndpointTimeout)
+	defer stop()
+
+	// How it ended is in seen. An answer that the end of the wait cuts off is not asked.
+	_ = wait.Until(ctx, r.interval(), func(ctx context.Context) error {
+		if now := r.Kubernetes.AskEndpoint(ctx); now.Asked {
+			seen = now
+		}
+
+		if seen.Silent() {
+			return errors.New(seen.Cause)
+		}
+
+		return nil
+	})
+
+	return seen
+}

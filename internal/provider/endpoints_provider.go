@@ -1,0 +1,46 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+func providerEndpoints() schema.ListAttribute {
+	return schema.ListAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Endpoints of clusters, as their `endpoint` has them, that the computer that runs Terraform " +
+			"cannot reach, such as names that only another network resolves. talosop asks the control planes instead, and the " +
+			"`phase` of the cluster does not depend on its endpoint. Any other endpoint has to answer, by `proxy_url` and " +
+			"`jump_host` where these are set: until it does the phase is `Degraded`.",
+	}
+}
+
+// outOfReach reads which endpoints need not answer.
+func (m providerModel) outOfReach() providerdata.Endpoints {
+	r := &tf.Reader{}
+
+	return providerdata.Endpoints{URLs: r.Texts(m.UnreachableEndpoints), Unknown: r.Unknown}
+}
+
+// validateEndpoints says what is wrong with those that are known.
+func (m providerModel) validateEndpoints() (diags diag.Diagnostics) {
+	for i, element := range m.UnreachableEndpoints.Elements() {
+		text, is := element.(types.String)
+		if !is || text.IsUnknown() {
+			continue
+		}
+
+		if err := providerdata.CheckEndpoint(text.ValueString()); err != nil {
+			at := path.Root("unreachable_endpoints").AtListIndex(i)
+			diags.Append(tf.Invalid(at, "endpoint", "found one that is wrong: "+err.Error(),
+				"allowed is the endpoint of a cluster, such as https://10.0.0.10:6443", "correct it"))
+		}
+	}
+
+	return diags
+}
