@@ -105,7 +105,7 @@ func TestFunctions_give(t *testing.T) {
 				`"path":"machine.token","text":"~ v1alpha1: machine.token: (sensitive value) -> (sensitive value)"}]`},
 		{"parse_machine_config", texts("machine: {ports: [80, 0.5, true, null, 18446744073709551615]}"),
 			`{"v1alpha1":{"machine":{"ports":[80,0.5,true,<null>,1.844674407e+19]}}}`},
-		{"parse_machine_config", texts("{}"), "{}"},
+		{"parse_machine_config", texts("{}"), `{"v1alpha1":{}}`},
 		{"installer_image", []attr.Value{types.StringValue("v1.13.0"), types.StringNull()},
 			`"ghcr.io/siderolabs/installer:v1.13.0"`},
 		{"installer_image", texts("1.13.0", "customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}"),

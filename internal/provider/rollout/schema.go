@@ -139,7 +139,7 @@ func Attributes() map[string]schema.Attribute {
 			Optional:   true,
 			Validators: []validator.String{PositiveDuration},
 			MarkdownDescription: "How long machines may refuse connections before a create fails (default `10s`), such as " +
-				"`5m` for VMs that the same apply starts." + tf.TerraformOnly,
+				"`5m` for VMs of the same apply." + tf.TerraformOnly,
 		},
 		"prune_bootstrap_manifests": schema.BoolAttribute{
 			Optional: true,

@@ -34,7 +34,7 @@ func Attribute() schema.MapNestedAttribute {
 		Computed: true,
 		MarkdownDescription: "Nodes that no resource of talosop has, by their names, as the last refresh saw them: of " +
 			"autoscalers and instance groups, whose machines join by themselves. They come and go without a plan " +
-			"([guide](../guides/autoscaling)). Null as long as the Kubernetes API never answered.",
+			"([guide](../guides/autoscaling)). Null until the Kubernetes API answers.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"address": tf.ToldByResource("Its first address in Kubernetes."),
 			"role":    tf.ToldByResource("`controlplane` or `worker`."),
