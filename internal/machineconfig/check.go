@@ -69,6 +69,10 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 		return nil, err
 	}
 
+	if err := g.inLists(d, m); err != nil {
+		return nil, err
+	}
+
 	if m.Mode != Container && !hasInstallDisk(d.known) {
 		return nil, &FieldError{
 			Field: "machine.install.disk", Found: "no disk to install on",

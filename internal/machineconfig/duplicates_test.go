@@ -41,7 +41,7 @@ func TestGenerate_duplicatesInLists(t *testing.T) {
 		"credential provider": {"v1.13", []string{
 			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: a}]}}}",
 			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: a}]}}}"}, "a"},
-		"issuer": {documentContract, []string{document + "KubeAuthenticationConfig\nconfig: {jwt: [{issuer: {url: " +
+		"issuer": {documentContract, []string{document + "KubeAuthenticationConfig\nconfiguration: {jwt: [{issuer: {url: " +
 			"https://a.test}}, {issuer: {url: https://a.test}}]}\n"}, "https://a.test"},
 	} {
 		// A patch without a mistake is before them, and one after them.

@@ -63,7 +63,7 @@ func orNew[T any](pointer *T) *T {
 	return pointer
 }
 
-// needsIdentity is whether the main document uses a discovery service. It then needs the identity of the cluster as well
+// needsIdentity is whether the main document uses a discovery service. It then needs the identity of the cluster, too
 // (machinery 1.14, v1alpha1_validation.go), and that is in a document which is no setting.
 func needsIdentity(main *v1alpha1.Config) bool { return main.Cluster().Discovery().Enabled() }
 
