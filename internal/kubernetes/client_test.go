@@ -243,6 +243,7 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 
 	got := ca.client(t, server.URL).Observe(t.Context())
 	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{},
+		Endpoint: cluster.EndpointState{URL: server.URL, Asked: true},
 		Unproven: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
 			{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
 				TalosVersion: "v1.12.1", BootID: "b007"},

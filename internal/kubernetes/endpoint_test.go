@@ -33,9 +33,11 @@ func TestEndpoint_ofAnObservation(t *testing.T) {
 		endpoint http.HandlerFunc
 		cause    string
 	}{
-		"answers":               {lists, ""},
-		"nothing listens":       {nil, "connection refused"},
-		"balancer without APIs": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "none", 503) }, "503"},
+		"answers":         {lists, ""},
+		"nothing listens": {nil, "connection refused"},
+		"balancer without APIs": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "none", http.StatusServiceUnavailable)
+		}, "unable to handle"},
 		"API server in trouble": {func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, http.StatusInternalServerError, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status",
 				APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError})
