@@ -39,10 +39,10 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 	}, true
 }
 
-// onMedium is true for a machine that runs from the medium that it was booted from: its Talos is that of the medium, and
-// the installation brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
-// machined/internal/server/v1alpha1). A machine that was never recorded as a member and has not booted completely may be
-// one of them.
+// onMedium is true for a machine that runs from the medium that it was booted from: its Talos is that of the medium,
+// and the installation brings the wanted one. Talos refuses to upgrade it ("machine is not installed", Talos 1.13,
+// machined/internal/server/v1alpha1). A machine that was never recorded as a member and has not booted completely may
+// be one of them.
 func onMedium(m Machine, s MachineState) bool {
 	return s.Uninstalled || s.Stage == StageInstalling || !m.Container && !m.InService && s.Stage == StageBooting
 }

@@ -373,7 +373,8 @@ const (
 // reboots on its own answers again within two. Nobody waits longer for one that was reset.
 func DefaultPolicy() Policy {
 	return Policy{
-		AppearWithin: 10 * time.Second, BootTimeout: 10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
+		AppearWithin: 10 * time.Second,
+		BootTimeout:  10 * time.Minute, DeadAfter: 2 * time.Minute, ResetTimeout: 2 * time.Minute,
 		DeleteTimeout: 10 * time.Minute, RegisterTimeout: time.Minute, HardwareTimeout: 15 * time.Second,
 		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute, EndpointTimeout: time.Minute,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},

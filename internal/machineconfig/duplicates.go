@@ -175,8 +175,8 @@ func (g *Generator) inLists(d *documents, m Machine) error {
 	}
 
 	blamed := g.blame(m, found)
-	blamed.Fix = "a patch appends to lists: leave out what is there already; to replace a list, delete what it is in " +
-		"with $patch: delete in a patch before, and write it whole in this one"
+	blamed.Fix = "a patch appends to lists: leave out what is there already; to replace a list, delete what it is " +
+		"in with $patch: delete in a patch before, and write it whole in this one"
 
 	return blamed
 }

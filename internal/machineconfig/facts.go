@@ -64,8 +64,8 @@ func nodeName(p coreconfig.Provider) string {
 	return kubenames.NodeName(hostname.Hostname(), node.RegisterWithFQDN())
 }
 
-// cniOf is the pod network in either form. In documents, flannel has one of its own, a custom pod network is an external
-// manifest that talosctl and talosop call custom-cni, and without both there is none (machinery 1.14,
+// cniOf is the pod network in either form. In documents, flannel has one of its own, a custom pod network is an
+// external manifest that talosctl and talosop call custom-cni, and without both there is none (machinery 1.14,
 // config/generate/kubernetes.go).
 func cniOf(p coreconfig.Provider) string {
 	if p.K8sFlannelCNIConfig() != nil {

@@ -230,9 +230,9 @@ func (f *twoForms) settleEncryption() {
 			continue
 		}
 
-		settled := f.documents[i].Clone().(*block.VolumeConfigV1Alpha1) //nolint:forcetypeassert // encrypted looks for these
+		settled := f.documents[i].Clone().(*block.VolumeConfigV1Alpha1) //nolint:forcetypeassert,errcheck // encrypted looks for these
 		if reflect.DeepEqual(settled.EncryptionSpec,
-			f.generated[before].(*block.VolumeConfigV1Alpha1).EncryptionSpec) { //nolint:forcetypeassert // as above
+			f.generated[before].(*block.VolumeConfigV1Alpha1).EncryptionSpec) { //nolint:forcetypeassert,errcheck // as above
 			settled.EncryptionSpec = block.EncryptionSpec{}
 			f.documents[i] = settled
 		}

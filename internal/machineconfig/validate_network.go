@@ -12,8 +12,8 @@ type subnet struct {
 }
 
 // checkNetworks looks at pod and service networks together, since they must not touch each other or contain
-// the endpoint: traffic to it would never leave the machine. Where the settings are complete, the finished configuration
-// says which networks there are: see inNetworks.
+// the endpoint: traffic to it would never leave the machine. Where the settings are complete, the finished
+// configuration says which networks there are: see inNetworks.
 func checkNetworks(found *problems, c Cluster, endpoint string, s strictness) {
 	defaultPods, defaultServices := Cluster{Container: c.Container}.networks()
 	pods := checkCIDRs(found, "pod_cidrs", c.PodCIDRs, defaultPods[0], s)

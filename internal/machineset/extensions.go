@@ -43,9 +43,9 @@ func (r PriorState) warnOfLostExtensions(p Set, steps []cluster.Step) finding.Li
 		return nil
 	}
 
-	return finding.List{finding.Warn("System extensions will be removed", fmt.Sprintf("The upgrade installs images without "+
-		"system extensions that run now: %s. Workloads that need them stop working. To keep them, set schematic or the "+
-		"installer image to one that has them.", strings.Join(lines, "; ")))}
+	return finding.List{finding.Warn("System extensions will be removed",
+		fmt.Sprintf("The upgrade installs images without system extensions that run now: %s. Workloads that need them stop "+
+			"working. To keep them, set schematic or the installer image to one that has them.", strings.Join(lines, "; ")))}
 }
 
 // lostExtensions are the running extensions that an installer image does not have.

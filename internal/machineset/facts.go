@@ -70,12 +70,17 @@ func (p Set) nodesBecomeReady() bool {
 	return p.Settings.CNI.Name != machineconfig.CNINone
 }
 
-// OtherPatchedNetworks is whether patches alone give a cluster other networks, or another domain, than it was made with.
+// OtherPatchedNetworks is whether patches alone give a cluster other networks, or another domain, than it was made
+// with.
 func (p Set) OtherPatchedNetworks(prior Set) bool {
 	now, before := p.plane, prior.plane
 
-	return now != nil && before != nil && !p.otherWrittenNetworks(prior) && (!slices.Equal(now.PodCIDRs, before.PodCIDRs) ||
-		!slices.Equal(now.ServiceCIDRs, before.ServiceCIDRs) || now.DNSDomain != before.DNSDomain)
+	if now == nil || before == nil || p.otherWrittenNetworks(prior) {
+		return false
+	}
+
+	return !slices.Equal(now.PodCIDRs, before.PodCIDRs) || !slices.Equal(now.ServiceCIDRs, before.ServiceCIDRs) ||
+		now.DNSDomain != before.DNSDomain
 }
 
 // outsideOfNetworks checks that a machine has an address of its own: Talos takes none of the networks of pods and

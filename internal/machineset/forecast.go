@@ -107,8 +107,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 	diags.Append(obstructions(p, prior, record, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
-	diags.Append(warnOfSteps(p, steps)...)
-	diags.Append(recorded.warnOfLostExtensions(p, steps)...)
+	diags.Append(append(warnOfSteps(p, steps), recorded.warnOfLostExtensions(p, steps)...)...)
 	diags.Append(warnOfLeft(recorded.leavingToOthers())...)
 	diags.Append(p.remindOfRejoin(recorded)...)
 	diags.Append(p.warnOfWaiting(steps)...)

@@ -67,8 +67,8 @@ func (b *Bundle) DropsEncryptionKey(was *Bundle) bool {
 }
 
 // errNoPlace is wrapped by errors about keys that a bundle cannot hold. They quote no key.
-var errNoPlace = errors.New("it encrypts Secrets in a way that a bundle has no place for; take the bundle from the file " +
-	"of `talosctl gen secrets`, and write the document as a patch")
+var errNoPlace = errors.New("it encrypts Secrets in a way that a bundle has no place for; take the bundle from the " +
+	"file of `talosctl gen secrets`, and write the document as a patch")
 
 // importEncryption takes the keys that Secrets are encrypted with. A key that the bundle could not hold, or would write
 // under another name, is an error: API servers could not read what it encrypted.

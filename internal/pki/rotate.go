@@ -312,8 +312,8 @@ func (b *Bundle) everyKubernetesCA() []*talosx509.PEMEncodedCertificateAndKey {
 }
 
 // Identity is what tells the cluster from all others while its keys are turned over, those of its name and of its id
-// included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which may
-// be removed.
+// included: a digest in lower-case hexadecimal of what never changes. It leaves out the former key for Secrets, which
+// may be removed.
 func (b *Bundle) Identity() string {
 	var lines []byte
 

@@ -135,7 +135,10 @@ data "talosop_machine_info" "this" {
 
 	configure(`jump_host = { address = "", user = "core", private_key = "mine", host_key = "ssh-what" }`)
 	w.Init()
-	says(t, fails(t, w, "validate"), "it is empty", "no private key in PEM", "no public key with its type")
+	says(t, fails(t, w, "validate"), "Found an empty string")
+
+	configure(`jump_host = { address = "10.0.0.5", user = "core", private_key = "mine", host_key = "ssh-what" }`)
+	says(t, fails(t, w, "validate"), "no private key in PEM", "no public key with its type")
 
 	configure(`proxy_url = var.proxy`)
 

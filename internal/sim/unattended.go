@@ -146,8 +146,8 @@ func (b *boot) installsUnattended() bool {
 		main.MachineConfig.MachineInstall == nil
 }
 
-// installFrom runs an installer on a disk and keeps the configuration on the disk. An image whose reference does not tell what is
-// in it, and none at all, install what runs.
+// installFrom runs an installer on a disk and keeps the configuration on the disk. An image whose reference does not
+// tell what is in it, and none at all, install what runs.
 func (b *boot) installFrom(ctx context.Context, disk, reference string) error {
 	cfg := b.PersistedConfig()
 	if cfg == nil {

@@ -1,7 +1,6 @@
 package talos
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -131,7 +130,6 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	var (
 		section *machineSection
 		raw     []byte
-		image   *bootedImage
 	)
 
 	calls, callCtx := panics.WithContext(ctx)
@@ -150,18 +148,10 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
-	calls.Go(func() (err error) {
-		image, err = bounded(callCtx, m, s.booted)
-
-		return err
-	})
+	calls.Go(func() error { return m.observeImage(callCtx, s, &out) })
 
 	if err := calls.Wait(); err != nil {
 		return out, err
-	}
-
-	if image != nil {
-		out.Schematic, out.Extensions = image.schematic, image.extensions
 	}
 
 	if err := m.observeInstallation(ctx, s, &out); err != nil {
@@ -185,10 +175,20 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.Machin
 	}
 
 	if settled(&out) { // so what it said is all that there is
-		s.known.image.keep(s, cmp.Or(image, &bootedImage{}))
+		s.known.image.keep(s, &bootedImage{out.Schematic, out.Extensions})
 	}
 
 	return out, m.observeEtcd(ctx, s, &out)
+}
+
+// observeImage fills in what the booted image was made of.
+func (m *Machine) observeImage(ctx context.Context, s *session, out *cluster.MachineState) error {
+	image, err := bounded(ctx, m, s.booted)
+	if image != nil {
+		out.Schematic, out.Extensions = image.schematic, image.extensions
+	}
+
+	return err
 }
 
 // observeSecureBoot fills in whether the firmware verified what it started, where anybody wants to know. Containers

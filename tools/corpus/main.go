@@ -105,7 +105,8 @@ func judgeBy(
 				sent = patched
 			}
 
-			questions = append(questions, question{string(base.Bytes), input.PatchFor(contract)}, question{Base: string(sent.Bytes)})
+			questions = append(questions, question{string(base.Bytes), input.PatchFor(contract)},
+				question{Base: string(sent.Bytes)})
 			keys = append(keys, corpus.Key(input, contract, role))
 		}
 	}

@@ -209,7 +209,7 @@ const mostSkew = 4 * time.Minute
 // skewed repeats a request whose signature has another time than the answer: the SDK signs the next one with
 // the time of the server. It does so by itself where the answer has a code, which that to HEAD has not.
 func skewed(err error) aws.Ternary {
-	answer := answerOf(err)
+	answer := answerOf(err) //nolint:bodyclose // the SDK has read it
 	if answer == nil || answer.StatusCode != http.StatusForbidden || answer.Request.Method != http.MethodHead {
 		return aws.UnknownTernary
 	}

@@ -90,7 +90,7 @@ func (s *Store) classified(verb, key string, err error) error {
 
 // explained is an error with what the request and its answer say about it.
 func (s *Store) explained(err error) error {
-	answer := answerOf(err)
+	answer := answerOf(err) //nolint:bodyclose // the SDK has read it
 	if answer == nil {
 		return err
 	}

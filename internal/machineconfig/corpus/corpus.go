@@ -186,7 +186,8 @@ func Settings(contract string, role machineconfig.Role) (machineconfig.Cluster, 
 	// All contracts support this version of Kubernetes.
 	return machineconfig.Cluster{Name: "corpus", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: KubernetesVersion,
 			Contract: contract},
-		machineconfig.Machine{Role: role, Install: machineconfig.Install{Disk: "/dev/sda"}, TalosVersion: TalosVersion(contract)}
+		machineconfig.Machine{Role: role, Install: machineconfig.Install{Disk: "/dev/sda"},
+			TalosVersion: TalosVersion(contract)}
 }
 
 // KubernetesVersion is one that Talos of all contracts supports.

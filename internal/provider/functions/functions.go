@@ -83,7 +83,8 @@ func (p pure) refuseBlanks(ctx context.Context, arguments function.ArgumentsData
 	}
 
 	variadic, at := p.definition.VariadicParameter, len(p.definition.Parameters)
-	if variadic == nil || !variadic.GetType().Equal(types.StringType) || slices.Contains(p.mayBeBlank, variadic.GetName()) {
+	if variadic == nil || !variadic.GetType().Equal(types.StringType) ||
+		slices.Contains(p.mayBeBlank, variadic.GetName()) {
 		return shown
 	}
 

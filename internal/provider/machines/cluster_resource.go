@@ -40,8 +40,8 @@ type clusterResource struct {
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers.\n\n" +
-			"It makes registered nodes of machines in maintenance mode, which are Ready unless Talos installs no CNI. A " +
-			"create that does not finish is stored with its `phase`, and the next apply continues. Where control plane and " +
+			"It makes registered nodes of machines in maintenance mode, which are Ready unless Talos installs no CNI; " +
+			"a create that does not finish is stored with its `phase`, and the next apply continues. Where control plane and " +
 			"workers are in different stacks, use `talosop_control_plane` and `talosop_worker`.",
 		Attributes: tf.WithTypes(clusterResourceAttributes(ctx)),
 	}

@@ -22,8 +22,8 @@ func allowBootstrapAttribute() schema.BoolAttribute {
 	return schema.BoolAttribute{
 		Optional: true,
 		MarkdownDescription: "Consent, for one apply, to bootstrap etcd with secrets older than the plan (default `false`): " +
-			"a cluster with them may be off ([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not " +
-			"needed with `talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly,
+			"a cluster with them may be off " +
+			"([guide](../guides/disaster-recovery.md#create-a-cluster-with-existing-secrets)). Not needed with `talosop_secrets` of the same apply, an etcd that answers, or `restore_from`." + tf.TerraformOnly,
 	}
 }
 

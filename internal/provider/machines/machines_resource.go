@@ -315,8 +315,6 @@ func (r *machinesResource[M, P]) planUpdate(
 	ctx context.Context, plan *M, state, config M, change edit, req resource.ModifyPlanRequest,
 	resp *resource.ModifyPlanResponse,
 ) diag.Diagnostics {
-	private := resp.Private
-
 	P(plan).align(config, &state)
 
 	p, diags := r.set(ctx, plan)
@@ -324,17 +322,15 @@ func (r *machinesResource[M, P]) planUpdate(
 	prior, more := r.recordedSet(ctx, &state, req.Private)
 	moved := prior.secretless
 
-	diags.Append(append(more, P(&state).life().protect(ctx, private, prior.Set)...)...)
+	diags.Append(append(more, P(&state).life().protect(ctx, resp.Private, prior.Set)...)...)
 	diags.Append(tf.Diagnostics(prior.takeSecrets(p))...)
 
 	p.NewSecrets = p.Sealed && r.SecretsPlanned()
 
 	leaves := p.Replaces(prior.Set)
-	diags.Append(tf.PlannedUpdate(ctx, private, leaves)...)
+	diags.Append(tf.PlannedUpdate(ctx, resp.Private, leaves)...)
 
-	if !diags.HasError() && p.OtherPatchedNetworks(prior.Set) {
-		diags.Append(replaceForPatches(ctx, p.Set, req, resp)...)
-	}
+	diags.Append(replaceForPatches(ctx, p.Set, prior.Set, req, resp)...)
 
 	if !diags.HasError() && leaves {
 		// The create leg is planned by a call of its own, which says what stands in its way.

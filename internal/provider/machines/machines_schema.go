@@ -71,7 +71,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 		},
 		MarkdownDescription: clusterhandle.MetalOnly + "The " + role + " machines, required, by their names (default of " +
 			"`hostname`); workers may be none (`{}`). One that is added joins the cluster; one that is taken out is drained, " +
-			"leaves etcd and is reset, and its node is deleted. Another name for the same `address` or `uuid` changes nothing.",
+			"leaves etcd and is reset, and its node is deleted; another name for the same `address` or `uuid` changes nothing.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			// Required, which the framework would also ask of a machine that is unknown as a whole: see validateAddresses.
 			"address": schema.StringAttribute{

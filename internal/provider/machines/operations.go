@@ -329,8 +329,8 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 	}
 }
 
-// tellOfEndpoint tells of an endpoint that does not answer after a run that succeeded. planned is the phase of its plan:
-// an error is the only way to store another one.
+// tellOfEndpoint tells of an endpoint that does not answer after a run that succeeded. planned is the phase of its
+// plan: an error is the only way to store another one.
 func (r run) tellOfEndpoint(p machineset.Set, planned types.String) finding.List {
 	have := r.result.Snapshot
 

@@ -17,11 +17,15 @@ import (
 // patchAttributes are the attributes that patches are written in, of all resources with machines.
 var patchAttributes = []string{"cluster_config_patches", "config_patches", "control_plane", "machines", "cluster"}
 
-// replaceForPatches replaces a resource whose patches give its cluster other networks, as the attributes of the networks
-// do. Patches of the provider are in no attribute that a CLI could replace the resource for, so they are refused.
+// replaceForPatches replaces a resource whose patches give its cluster other networks, as attributes of the networks do.
+// Patches of the provider are in no attribute that a CLI could replace the resource for, so they are refused.
 func replaceForPatches(
-	ctx context.Context, p machineset.Set, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+	ctx context.Context, p, prior machineset.Set, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) diag.Diagnostics {
+	if !p.OtherPatchedNetworks(prior) {
+		return nil
+	}
+
 	var changed path.Paths
 
 	for _, name := range patchAttributes {

@@ -21,8 +21,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// BlankTexts refuses empty strings, and strings of spaces alone, everywhere in a configuration: they are neither unknown
-// nor left out. Attributes whose empty string has a meaning have MayBeBlank among their validators.
+// BlankTexts refuses empty strings, and strings of spaces alone, everywhere in a configuration: they are neither
+// unknown nor left out. Attributes whose empty string has a meaning have MayBeBlank among their validators.
 type BlankTexts struct{}
 
 var (

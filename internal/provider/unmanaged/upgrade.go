@@ -34,7 +34,8 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Workers in `observed_others` whose Talos is upgraded when it is older than `talos_version`, " +
-			"after all machines of the resource: each is drained and rebooted, through a control plane ([guide](../guides/autoscaling)). The plan names them. A change touches no machine.",
+			"after all machines of the resource: each is drained and rebooted, through a control plane " +
+			"([guide](../guides/autoscaling)). The plan names them. A change touches no machine.",
 		Attributes: map[string]schema.Attribute{
 			"selector": schema.StringAttribute{
 				Required:   true,
