@@ -85,28 +85,12 @@ func judgeBy(
 
 	for _, input := range inputs {
 		for _, role := range input.Roles {
-			cluster, m := corpus.Settings(contract, role)
-
-			generator, err := machineconfig.NewChecker(cluster)
+			generated, sent, err := questionsOf(input, contract, role)
 			if err != nil {
 				return err
 			}
 
-			base, err := generator.Machine(m)
-			if err != nil {
-				return err
-			}
-
-			// Where talosop refuses the patch, it sends what is right anyway.
-			sent := base
-
-			m.Patches = []string{input.PatchFor(contract)}
-			if patched, err := generator.Machine(m); err == nil {
-				sent = patched
-			}
-
-			questions = append(questions, question{string(base.Bytes), input.PatchFor(contract)},
-				question{Base: string(sent.Bytes)})
+			questions = append(questions, generated, sent)
 			keys = append(keys, corpus.Key(input, contract, role))
 		}
 	}
@@ -130,6 +114,34 @@ func judgeBy(
 	}
 
 	return nil
+}
+
+// questionsOf are the patch with a generated configuration, and the configuration that talosop sends with the patch;
+// where talosop refuses the patch, that without it.
+func questionsOf(
+	input corpus.Input, contract string, role machineconfig.Role,
+) (generated, sent question, err error) {
+	cluster, m := corpus.Settings(contract, role)
+
+	generator, err := machineconfig.NewChecker(cluster)
+	if err != nil {
+		return question{}, question{}, err
+	}
+
+	base, err := generator.Machine(m)
+	if err != nil {
+		return question{}, question{}, err
+	}
+
+	text := input.PatchFor(contract)
+	generated, sent = question{string(base.Bytes), text}, question{Base: string(base.Bytes)}
+
+	m.Patches = []string{text}
+	if patched, err := generator.Machine(m); err == nil {
+		sent.Base = string(patched.Bytes)
+	}
+
+	return generated, sent, nil
 }
 
 func ask(ctx context.Context, release string, questions []question) ([]answer, error) {

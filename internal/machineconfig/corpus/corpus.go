@@ -183,11 +183,11 @@ func Key(i Input, contract string, role machineconfig.Role) string {
 
 // Settings are those of the machine that gets a patch, without it.
 func Settings(contract string, role machineconfig.Role) (machineconfig.Cluster, machineconfig.Machine) {
-	// All contracts support this version of Kubernetes.
-	return machineconfig.Cluster{Name: "corpus", Endpoint: "https://10.0.0.10:6443", KubernetesVersion: KubernetesVersion,
-			Contract: contract},
-		machineconfig.Machine{Role: role, Install: machineconfig.Install{Disk: "/dev/sda"},
-			TalosVersion: TalosVersion(contract)}
+	cluster := machineconfig.Cluster{Name: "corpus", Endpoint: "https://10.0.0.10:6443", Contract: contract,
+		KubernetesVersion: KubernetesVersion}
+
+	return cluster, machineconfig.Machine{Role: role, Install: machineconfig.Install{Disk: "/dev/sda"},
+		TalosVersion: TalosVersion(contract)}
 }
 
 // KubernetesVersion is one that Talos of all contracts supports.

@@ -88,8 +88,8 @@ func patched(
 	return known.base, with, err
 }
 
-// Each input is taken or refused as it says, which is as machinery of the release decides, unless the input says why not;
-// and the release takes what talosop sends.
+// Each input is taken or refused as it says, which is as machinery of the release decides, unless the input says why
+// not; and the release takes what talosop sends.
 func TestInputs_areDecidedAsTalosDoes(t *testing.T) {
 	each(t, func(t *testing.T, i Input, contract string, role machineconfig.Role, v Verdict) {
 		key := Key(i, contract, role)
@@ -115,8 +115,8 @@ func TestInputs_areDecidedAsTalosDoes(t *testing.T) {
 	})
 }
 
-// A merge makes of a configuration and a patch what machinery of the release makes of them. It has no version: what older
-// releases do not know is merged, and kinds of none are taken for those of a newer one.
+// A merge makes of a configuration and a patch what machinery of the release makes of them. It has no version: what
+// older releases do not know is merged, and kinds of none are taken for those of a newer one.
 func TestMerge_isThatOfTheRelease(t *testing.T) {
 	each(t, func(t *testing.T, i Input, contract string, role machineconfig.Role, v Verdict) {
 		key := Key(i, contract, role)
@@ -136,10 +136,6 @@ func TestMerge_isThatOfTheRelease(t *testing.T) {
 		if got := changesOf(t, string(base.Bytes), merged); !slices.Equal(got, v.Changes) {
 			t.Errorf("%s: the merge changes\n%s\nand that of the release\n%s", key, strings.Join(got, "\n"),
 				strings.Join(v.Changes, "\n"))
-		}
-
-		if again, err := machineconfig.Merge(merged, nil); err != nil || again != merged {
-			t.Errorf("%s: merged again: %v\n%s\nwas\n%s", key, err, again, merged)
 		}
 	})
 }

@@ -167,13 +167,13 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	}
 
 	seen := sight{prior: prior, Values: map[string]attr.Value{
-		"address":         types.StringValue(cmp.Or(s.FoundAt, m.Address)),
-		"platform":        tf.TextOrNull(s.Platform),
-		"drift":           tf.TextList(nil),
-		"stage":           tf.TextOrNull(string(stage)),
-		"ready":           types.BoolValue(s.Ready && s.Access == cluster.Member),
-		"talos_version":   tf.TextOrNull(s.TalosVersion),
-		"schematic":       tf.TextOrNull(s.Schematic), "extensions": tf.ListOrNull(s.Extensions),
+		"address":       types.StringValue(cmp.Or(s.FoundAt, m.Address)),
+		"platform":      tf.TextOrNull(s.Platform),
+		"drift":         tf.TextList(nil),
+		"stage":         tf.TextOrNull(string(stage)),
+		"ready":         types.BoolValue(s.Ready && s.Access == cluster.Member),
+		"talos_version": tf.TextOrNull(s.TalosVersion),
+		"schematic":     tf.TextOrNull(s.Schematic), "extensions": tf.ListOrNull(s.Extensions),
 		"uuid":            tf.TextOrNull(s.UUID),
 		"boot_id":         tf.TextOrNull(s.BootID),
 		"config_digest":   tf.TextOrNull(s.ConfigDigest),
