@@ -31,7 +31,8 @@ var (
 	authorizationLists = []uniqueList{{path: "authorizers", key: "name"}, {path: "authorizers", key: "once"},
 		{path: "authorizers.*.webhook.matchConditions", key: "expression"}}
 	// k8s.io/kubernetes 1.36, pkg/kubelet/apis/config/validation and pkg/credentialprovider/plugin.
-	kubeletLists    = []uniqueList{{path: "enforceNodeAllocatable"}, {path: "reservedMemory", key: "numaNode"}}
+	// One NUMA node may have several entries in reservedMemory, of different resources.
+	kubeletLists    = []uniqueList{{path: "enforceNodeAllocatable"}}
 	credentialLists = []uniqueList{{path: "providers", key: "name"},
 		{path: "providers.*.tokenAttributes.requiredServiceAccountAnnotationKeys"},
 		{path: "providers.*.tokenAttributes.optionalServiceAccountAnnotationKeys"}}
