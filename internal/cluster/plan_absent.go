@@ -20,8 +20,9 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 
 		if s.Refuses && have.Time.Sub(s.Since) >= p.AppearWithin {
 			d.refuse(m.Name, "nothing answers at "+m.Address+Because(s.Cause),
-				"No machine was sent a configuration. Correct the address, or start the machine. Where it is a machine that "+
-					"the same apply makes and that takes longer to start, set appear_within")
+				"Nothing was sent to a machine by this run. Correct the address, or start the machine and apply again. For "+
+					"machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), set "+
+					"appear_within")
 
 			continue
 		}

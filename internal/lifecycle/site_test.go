@@ -69,6 +69,7 @@ func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	t.Helper()
 
 	s := &site{t: t, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
+	s.policy.AppearWithin = 10 * time.Minute // a machine of a killed run may take long to boot on a busy computer
 
 	opts.Observe = func(c sim.Call) {
 		if served := s.served.Load(); served != nil {

@@ -87,6 +87,7 @@ func quickProviderData() *providerdata.ProviderData {
 	m := newProviderData()
 	m.Interval = 10 * time.Millisecond
 	m.Policy.DeadAfter = 5 * time.Second
+	m.Policy.AppearWithin = 10 * time.Minute // a machine of a killed run may take long to boot on a busy computer
 	m.Policy.OthersGrace = 10 * time.Second
 	m.Talos.Timeouts = talos.Timeouts{
 		Connect: 10 * time.Second, Call: 10 * time.Second, Observe: 10 * time.Second, Settle: 15 * time.Second,
