@@ -17,7 +17,7 @@ import (
 // patchAttributes are the attributes that patches are written in, of all resources with machines.
 var patchAttributes = []string{"cluster_config_patches", "config_patches", "control_plane", "machines", "cluster"}
 
-// replaceForPatches replaces a resource whose patches give its cluster other networks, as attributes of the networks do.
+// replaceForPatches replaces a resource whose patches give its cluster other networks, as attributes of networks do.
 // Patches of the provider are in no attribute that a CLI could replace the resource for, so they are refused.
 func replaceForPatches(
 	ctx context.Context, p, prior machineset.Set, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
