@@ -105,7 +105,7 @@ func diskExpression(text string) (cel.Expression, error) {
 // expression when it merges a document that has none (machinery 1.14, config/merge). And it lets the installation end
 // in a reboot where nothing else is said: by itself Talos reboots only for an image (Talos 1.14,
 // runtime/unattended_install.go, shouldReboot).
-func settleInstall(documents []config.Document, disk cel.Expression) []config.Document {
+func settleInstall(documents []config.Document, install Install) ([]config.Document, error) {
 	for i, document := range documents {
 		found, ok := document.(*runtime.UnattendedInstallConfigV1Alpha1)
 		if !ok {
@@ -116,6 +116,11 @@ func settleInstall(documents []config.Document, disk cel.Expression) []config.Do
 		settled := found.DeepCopy()
 
 		if settled.ProvisioningSpec.DiskSelector.IsZero() {
+			disk, err := install.expression()
+			if err != nil {
+				return nil, err
+			}
+
 			settled.ProvisioningSpec.DiskSelector.Match = disk
 		}
 
@@ -126,7 +131,7 @@ func settleInstall(documents []config.Document, disk cel.Expression) []config.Do
 		documents[i] = settled
 	}
 
-	return documents
+	return documents, nil
 }
 
 // customCNI is what talosctl calls the manifest of another pod network.

@@ -50,7 +50,7 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	if shorter.contradiction(documents, m) != "" || len(addressesInNetworks(documents.known)) > 0 ||
+	if shorter.contradiction(documents, m) != "" || len(factsOf(documents.known).addressesInNetworks()) > 0 ||
 		duplicate(documents.known) != "" {
 		return false
 	}

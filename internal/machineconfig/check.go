@@ -52,7 +52,7 @@ var _ validation.RuntimeMode = runtimeMode(Metal)
 // case, and names the setting at fault. Whether Talos supports the version of Kubernetes is the question of
 // CheckKubernetesSupported: the library would ask for the Talos that it is of itself (machinery 1.14, without
 // WithLocal).
-func (g *Generator) check(d *documents, m Machine) (warnings []string, err error) {
+func (g *Generator) check(d *documents, facts Facts, m Machine) (warnings []string, err error) {
 	if err := g.conflict(d, m); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (g *Generator) check(d *documents, m Machine) (warnings []string, err error
 		return nil, g.blame(m, problem)
 	}
 
-	if err := g.inNetworks(d, m); err != nil {
+	if err := g.inNetworks(facts, m); err != nil {
 		return nil, err
 	}
 

@@ -25,6 +25,8 @@ type Facts struct {
 	PodCIDRs, ServiceCIDRs []netip.Prefix
 	// DNSDomain is the domain of cluster services; empty where the configuration names none.
 	DNSDomain string
+	// EndpointHost is the host of the Kubernetes API; empty where the configuration names none.
+	EndpointHost string
 	// VirtualIPs are the addresses that control planes share.
 	VirtualIPs []netip.Addr
 	// CertSANs are the names and addresses in the certificates of the Talos API and the Kubernetes API.
@@ -38,6 +40,10 @@ func factsOf(p coreconfig.Provider) Facts {
 
 	if network := p.K8sNetworkConfig(); network != nil {
 		f.PodCIDRs, f.ServiceCIDRs, f.DNSDomain = network.PodCIDRs(), network.ServiceCIDRs(), network.DNSDomain()
+	}
+
+	if section := p.K8sClusterConfig(); section != nil && section.ClusterEndpoint() != nil {
+		f.EndpointHost = section.ClusterEndpoint().Hostname()
 	}
 
 	if m := p.Machine(); m != nil {

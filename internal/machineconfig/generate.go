@@ -65,7 +65,9 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 		return Config{}, err
 	}
 
-	warnings, err := g.check(documents, m)
+	facts := factsOf(documents.known)
+
+	warnings, err := g.check(documents, facts, m)
 	if err != nil {
 		return Config{}, err
 	}
@@ -85,7 +87,7 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 	}
 
 	return Config{Bytes: encoded, Digest: digest, Warnings: warnings, Ineffective: documents.ineffective,
-		Facts: factsOf(documents.known)}, nil
+		Facts: facts}, nil
 }
 
 // patched is the base with all patches applied, in the order that is documented for users.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-
-	coreconfig "github.com/siderolabs/talos/pkg/machinery/config"
 )
 
 // inside is an address of the cluster that is in one of its networks of pods or services: what is sent there stays on
@@ -23,53 +21,55 @@ func (i inside) String() string {
 	return fmt.Sprintf("the %s %s is in the %s network %s", i.what, i.address, i.network, i.prefix)
 }
 
-// addressesInNetworks finds the endpoint, virtual IPs and SANs of a finished configuration that are in its networks.
-func addressesInNetworks(p coreconfig.Provider) []inside {
-	var (
-		found []inside
-		facts = factsOf(p)
-	)
+// NetworkOf is the network of pods or services that an address is in, with its name, "pod" or "service"; ok is false
+// for an address outside of them.
+func (f Facts) NetworkOf(address netip.Addr) (name string, network netip.Prefix, ok bool) {
+	contains := func(prefix netip.Prefix) bool { return prefix.Contains(address.Unmap()) }
+
+	if i := slices.IndexFunc(f.PodCIDRs, contains); i >= 0 {
+		return "pod", f.PodCIDRs[i], true
+	}
+
+	if i := slices.IndexFunc(f.ServiceCIDRs, contains); i >= 0 {
+		return "service", f.ServiceCIDRs[i], true
+	}
+
+	return "", netip.Prefix{}, false
+}
+
+// addressesInNetworks finds the endpoint, virtual IPs and SANs that are in the networks of the same configuration.
+func (f Facts) addressesInNetworks() []inside {
+	var found []inside
 
 	look := func(what string, address netip.Addr) {
-		for _, prefix := range facts.PodCIDRs {
-			if prefix.Contains(address.Unmap()) {
-				found = append(found, inside{what, address, "pod", prefix})
-			}
-		}
-
-		for _, prefix := range facts.ServiceCIDRs {
-			if prefix.Contains(address.Unmap()) {
-				found = append(found, inside{what, address, "service", prefix})
-			}
+		if name, network, ok := f.NetworkOf(address); ok {
+			found = append(found, inside{what, address, name, network})
 		}
 	}
 
-	if section := p.K8sClusterConfig(); section != nil && section.ClusterEndpoint() != nil {
-		lookAt(section.ClusterEndpoint().Hostname(), func(a netip.Addr) { look("endpoint", a) })
+	lookAt := func(what, host string) {
+		if address, err := netip.ParseAddr(host); err == nil {
+			look(what, address)
+		}
 	}
 
-	for _, address := range facts.VirtualIPs {
+	lookAt("endpoint", f.EndpointHost)
+
+	for _, address := range f.VirtualIPs {
 		look("virtual IP", address)
 	}
 
-	for _, san := range facts.CertSANs {
-		lookAt(san, func(a netip.Addr) { look("certificate SAN", a) })
+	for _, san := range f.CertSANs {
+		lookAt("certificate SAN", san)
 	}
 
 	return found
 }
 
-// lookAt does something with a host that is an address.
-func lookAt(host string, look func(netip.Addr)) {
-	if address, err := netip.ParseAddr(host); err == nil {
-		look(address)
-	}
-}
-
 // inNetworks reports addresses of a configuration that are in its own networks: at the patch that puts them there, or
 // at the attributes.
-func (g *Generator) inNetworks(d *documents, m Machine) error {
-	found := addressesInNetworks(d.known)
+func (g *Generator) inNetworks(facts Facts, m Machine) error {
+	found := facts.addressesInNetworks()
 	if len(found) == 0 {
 		return nil
 	}

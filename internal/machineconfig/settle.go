@@ -27,12 +27,11 @@ func (g *Generator) settle(d *documents, m Machine) error {
 
 	settled = settleHostname(settled, main, m.Hostname)
 
-	disk, err := m.Install.expression()
-	if err != nil {
+	if settled, err = settleInstall(settled, m.Install); err != nil {
 		return err
 	}
 
-	if settled, err = m.System.Settle(settleInstall(settled, disk)); err != nil {
+	if settled, err = m.System.Settle(settled); err != nil {
 		return fmt.Errorf("put configuration together: %w", err)
 	}
 

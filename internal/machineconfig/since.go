@@ -85,20 +85,11 @@ func (g *Generator) tooNew(d *documents, m Machine) error {
 		return nil
 	}
 
-	final, err := mainContent(d.known)
-	if err != nil {
-		return err
-	}
-
 	var mistake error
 
 	field, err := g.firstPatch(m, func(p *patch) bool {
-		mistake = p.unknownTo("", talos)
-
-		// What operations write is seen in their result alone.
-		path, least := fields.Newer(mainDocument, final, talos.Minor)
-		if p.operations != nil && path != "" {
-			mistake = tooNew("", path, least, talos)
+		if mistake = p.unknownTo("", talos); p.operations != nil {
+			mistake = cmp.Or(newerResult(d, talos), mistake)
 		}
 
 		return mistake != nil
@@ -112,6 +103,21 @@ func (g *Generator) tooNew(d *documents, m Machine) error {
 	}
 
 	return mistake
+}
+
+// newerResult is the mistake of JSON 6902 operations: what they write is seen in their result alone.
+func newerResult(d *documents, talos TalosVersion) error {
+	final, err := mainContent(d.known)
+	if err != nil {
+		return err
+	}
+
+	path, least := fields.Newer(mainDocument, final, talos.Minor)
+	if path == "" {
+		return nil
+	}
+
+	return tooNew("", path, least, talos)
 }
 
 // nameless is the mistake of a machine that gets its name by nothing: Talos 1.12 refuses a document with neither a name

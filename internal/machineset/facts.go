@@ -92,22 +92,13 @@ func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 		return nil
 	}
 
-	address = address.Unmap()
-
-	for _, network := range []struct {
-		name     string
-		prefixes []netip.Prefix
-	}{{"pod", p.plane.PodCIDRs}, {"service", p.plane.ServiceCIDRs}} {
-		for _, prefix := range network.prefixes {
-			if prefix.Contains(address) {
-				return finding.List{finding.Invalid(at, "address", fmt.Sprintf("found %s, which is in the %s network %s",
-					host, network.name, prefix), "allowed is an address outside of the pod and service networks: Talos uses no "+
-					"other for a machine", "give the machine another address, or the cluster another network before it is created")}
-			}
-		}
+	if name, network, inside := p.plane.NetworkOf(address); inside {
+		return finding.List{finding.Invalid(at, "address", fmt.Sprintf("found %s, which is in the %s network %s", host, name,
+			network), "allowed is an address outside of the pod and service networks: Talos uses no other for a machine",
+			"give the machine another address, or the cluster another network before it is created")}
 	}
 
-	if slices.Contains(p.plane.VirtualIPs, address) {
+	if slices.Contains(p.plane.VirtualIPs, address.Unmap()) {
 		return finding.List{finding.Invalid(at, "address", "found "+host+", which is the virtual IP of the control planes",
 			"allowed is an address that only this machine has", "write the machine's own address")}
 	}
