@@ -22,21 +22,17 @@ func (r PriorState) warnOfLostExtensions(p Set, steps []cluster.Step) finding.Li
 		}
 	}
 
-	machines := map[string][]string{} // by what they lose
+	var machines finding.Alike[string]
+
 	for _, name := range p.Names() {
 		if lost := p.Machines[name].lostExtensions(r.Machines[name].Extensions, installers[name]); len(lost) > 0 {
-			text := strings.Join(lost, ", ")
-			machines[text] = append(machines[text], name)
+			machines.Add(strings.Join(lost, ", "), name)
 		}
 	}
 
 	var lines []string
-	for _, name := range p.Names() {
-		for lost, names := range machines {
-			if names[0] == name {
-				lines = append(lines, finding.Describe(names)+": "+lost)
-			}
-		}
+	for lost, names := range machines.All() {
+		lines = append(lines, finding.Describe(names)+": "+lost)
 	}
 
 	if len(lines) == 0 {

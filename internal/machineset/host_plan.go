@@ -130,9 +130,7 @@ func volumesOf(now, before workload.Storage) []volume {
 
 // growth lists the volumes of machines that grow, machines of the same growth together.
 func (p Set) growth(prior Set, recorded PriorState) []string {
-	var order []string
-
-	machines := map[string][]string{}
+	var machines finding.Alike[string]
 
 	for _, name := range p.keptMachines(prior, recorded) {
 		now, before := p.Machines[name].Pod.Storage, prior.Machines[name].Pod.Storage
@@ -142,19 +140,14 @@ func (p Set) growth(prior Set, recorded PriorState) []string {
 
 		for _, v := range volumesOf(now, before) {
 			if v.now.Cmp(v.before) > 0 {
-				what := fmt.Sprintf("%s %s -> %s", v.Name, v.before.String(), v.now.String())
-				if machines[what] == nil {
-					order = append(order, what)
-				}
-
-				machines[what] = append(machines[what], name)
+				machines.Add(fmt.Sprintf("%s %s -> %s", v.Name, v.before.String(), v.now.String()), name)
 			}
 		}
 	}
 
 	var lines []string
-	for _, what := range order {
-		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", finding.Describe(machines[what]), what))
+	for what, names := range machines.All() {
+		lines = append(lines, fmt.Sprintf("grow volumes of %s: %s", finding.Describe(names), what))
 	}
 
 	return lines

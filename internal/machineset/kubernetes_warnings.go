@@ -24,9 +24,7 @@ type ahead struct {
 // refuseAhead refuses images that patches name by a newer minor version than kube-apiserver
 // gets, or kubelets than the version of the cluster. What machines have already is left to them.
 func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
-	var order []ahead
-
-	machines := map[ahead][]string{}
+	var machines finding.Alike[ahead]
 
 	for _, name := range p.Names() {
 		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy,
@@ -39,19 +37,13 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 				continue
 			}
 
-			problem := ahead{component: c, Image: image, limit: limit, because: because}
-			if machines[problem] == nil {
-				order = append(order, problem)
-			}
-
-			machines[problem] = append(machines[problem], name)
+			machines.Add(ahead{component: c, Image: image, limit: limit, because: because}, name)
 		}
 	}
 
 	var diags finding.List
 
-	for _, problem := range order {
-		names := machines[problem]
+	for problem, names := range machines.All() {
 		diags.Append(finding.Invalid(p.machinePath(names[0]), "image of "+string(problem.component),
 			fmt.Sprintf("found %s for %s of %s", finding.Quote(problem.Image), problem.component, finding.MachinesNamed(names)),
 			fmt.Sprintf("allowed is the minor version of %s or an older one: %s", problem.limit, problem.because),

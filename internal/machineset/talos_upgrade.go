@@ -25,26 +25,17 @@ func refuseTalosVersion(p Set, recorded PriorState) finding.List {
 	}
 
 	for _, g := range p.Groups {
-		var order []obstacle
-
-		machines := map[obstacle][]string{}
+		var machines finding.Alike[obstacle]
 
 		for _, name := range p.namesOf(g) {
 			problem := p.obstacle(p.Machines[name], recorded.Machines[name],
 				recorded.kubernetesOn(name, nil, machineconfig.KubernetesVersion{}))
-			if problem == (obstacle{}) {
-				continue
+			if problem != (obstacle{}) {
+				machines.Add(problem, name)
 			}
-
-			if machines[problem] == nil {
-				order = append(order, problem)
-			}
-
-			machines[problem] = append(machines[problem], name)
 		}
 
-		for _, problem := range order {
-			names := machines[problem]
+		for problem, names := range machines.All() {
 			diags.Append(finding.Refused(g.VersionAt, "Unsupported change of talos_version",
 				fmt.Sprintf("%s %s %s", finding.MachinesNamed(names), finding.Verb(names, "runs", "run"), problem.found),
 				problem.Reason, problem.remedy))

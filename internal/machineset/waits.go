@@ -85,8 +85,7 @@ func WarnOfTroubles(troubles []health.Trouble) finding.List {
 func LinesOfTroubles(troubles []health.Trouble) []string {
 	var (
 		lines    []string
-		reasons  []string
-		machines = map[string][]string{}
+		machines finding.Alike[string]
 	)
 
 	for _, t := range troubles {
@@ -96,15 +95,11 @@ func LinesOfTroubles(troubles []health.Trouble) []string {
 			continue
 		}
 
-		if machines[t.Reason] == nil {
-			reasons = append(reasons, t.Reason)
-		}
-
-		machines[t.Reason] = append(machines[t.Reason], t.Machine)
+		machines.Add(t.Reason, t.Machine)
 	}
 
-	for _, reason := range reasons {
-		lines = append(lines, finding.Describe(machines[reason])+": "+reason)
+	for reason, names := range machines.All() {
+		lines = append(lines, finding.Describe(names)+": "+reason)
 	}
 
 	return lines

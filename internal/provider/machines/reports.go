@@ -49,21 +49,13 @@ func (r run) standing() []string {
 		lines = append(lines, "done: "+line)
 	}
 
-	var states []string
-
-	alike := map[string][]string{}
-
+	var states finding.Alike[string]
 	for _, m := range r.want.Known() {
-		state := machineset.StateOf(r.result.Snapshot.Machines[m.Name])
-		if alike[state] == nil {
-			states = append(states, state)
-		}
-
-		alike[state] = append(alike[state], m.Name)
+		states.Add(machineset.StateOf(r.result.Snapshot.Machines[m.Name]), m.Name)
 	}
 
-	for _, state := range states {
-		lines = append(lines, finding.Describe(alike[state])+": "+state)
+	for state, names := range states.All() {
+		lines = append(lines, finding.Describe(names)+": "+state)
 	}
 
 	return lines
