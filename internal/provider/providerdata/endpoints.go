@@ -1,11 +1,11 @@
 package providerdata
 
 import (
-	"cmp"
 	"errors"
-	"net"
 	"net/url"
-	"strings"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
 // Endpoints is a list of endpoints of Kubernetes.
@@ -17,33 +17,30 @@ type Endpoints struct {
 
 // Has reports whether an endpoint is in the list, however it is spelled, or may be.
 func (e Endpoints) Has(endpoint string) bool {
-	wanted, err := serverOf(endpoint)
+	wanted, err := endpointURL(endpoint)
 	if err != nil {
 		return false
 	}
 
-	for _, text := range e.URLs {
-		if server, err := serverOf(text); err == nil && server == wanted {
-			return true
-		}
-	}
+	return e.Unknown || slices.ContainsFunc(e.URLs, func(text string) bool {
+		listed, err := endpointURL(text)
 
-	return e.Unknown
+		return err == nil && redirect.SameOrigin(listed, wanted)
+	})
 }
 
 // CheckEndpoint says what is wrong with an endpoint; nil is nothing.
 func CheckEndpoint(text string) error {
-	_, err := serverOf(text)
+	_, err := endpointURL(text)
 
 	return err
 }
 
-// serverOf is host:port of an endpoint.
-func serverOf(endpoint string) (string, error) {
+func endpointURL(endpoint string) (*url.URL, error) {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" {
-		return "", errors.New("it is not an https URL with a host")
+		return nil, errors.New("it is not an https URL with a host")
 	}
 
-	return net.JoinHostPort(strings.ToLower(parsed.Hostname()), cmp.Or(parsed.Port(), "443")), nil
+	return parsed, nil
 }
