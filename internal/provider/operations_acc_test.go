@@ -27,16 +27,9 @@ func secretsOf(t *testing.T, w *clitest.Workspace) []string {
 	return secretsIn(string(encoded))
 }
 
-// Terraform invokes an action, from its command line and when a resource changes, and shows what it does. What the
-// handle has that is secret is in neither.
-func TestAccActions_invoked(t *testing.T) {
-	t.Parallel()
-
-	s := newSite(t, 1, 1)
-	w := clitest.NewWorkspace(t, clitest.Newest(t))
-
-	restart := func(trigger string) string {
-		return fmt.Sprintf(`
+// restartHCL is an action, and a resource whose change of input triggers it.
+func restartHCL(input string) string {
+	return fmt.Sprintf(`
 action "talosop_rolling_restart" "all" {
   config {
     cluster = talosop_cluster.this.cluster
@@ -53,11 +46,19 @@ resource "terraform_data" "window" {
     }
   }
 }
-`, trigger)
-	}
+`, input)
+}
+
+// Terraform invokes an action, from its command line and when a resource changes, and shows what it does. What the
+// handle has that is secret is in neither.
+func TestAccActions_invoked(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1)
+	w := clitest.NewWorkspace(t, clitest.Newest(t))
 
 	w.Write("providers.tf", talosopRequired)
-	w.Write("main.tf", operatedHCL(s, restart("a")))
+	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
 
@@ -72,7 +73,7 @@ resource "terraform_data" "window" {
 		t.Errorf("%q is not told:\n%s", line, said)
 	}
 
-	w.Write("main.tf", operatedHCL(s, restart("b")))
+	w.Write("main.tf", operatedHCL(s, restartHCL("b")))
 
 	plan := w.MustRun("plan", "-out=plan").Stdout
 	said += plan + w.MustRun("apply", "plan").Stdout

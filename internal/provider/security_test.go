@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -56,32 +55,12 @@ func TestAccActions_planFileHasTheHandle(t *testing.T) {
 
 	s := newSite(t, 1, 1)
 	w := clitest.NewWorkspace(t, clitest.Newest(t))
-	triggered := func(input string) string {
-		return operatedHCL(s, fmt.Sprintf(`
-action "talosop_rolling_restart" "all" {
-  config {
-    cluster = talosop_cluster.this.cluster
-  }
-}
-
-resource "terraform_data" "window" {
-  input = %q
-
-  lifecycle {
-    action_trigger {
-      events  = [after_update]
-      actions = [action.talosop_rolling_restart.all]
-    }
-  }
-}
-`, input))
-	}
 
 	w.Write("providers.tf", talosopRequired)
-	w.Write("main.tf", triggered("a"))
+	w.Write("main.tf", operatedHCL(s, restartHCL("a")))
 	w.Init()
 	w.MustRun("apply", "-auto-approve")
-	w.Write("main.tf", triggered("b"))
+	w.Write("main.tf", operatedHCL(s, restartHCL("b")))
 
 	shown, _ := w.SavedPlan("triggered.plan")
 

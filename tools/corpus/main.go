@@ -7,10 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"log"
-	"os"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -27,21 +24,7 @@ type (
 	answer   struct{ Stage, Reason, Config string }
 )
 
-func main() {
-	log.SetFlags(0)
-
-	out := flag.String("o", "", "file that the verdicts are written to")
-	flag.Parse()
-
-	verdicts, err := judge(context.Background())
-	if err == nil {
-		err = os.WriteFile(*out, verdicts, 0o600)
-	}
-
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { machinery.Write(judge) }
 
 // judge is the verdicts of all releases as JSON.
 func judge(ctx context.Context) ([]byte, error) {

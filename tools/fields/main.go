@@ -8,11 +8,8 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"flag"
 	"fmt"
-	"log"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -27,21 +24,7 @@ var (
 	walk []byte
 )
 
-func main() {
-	log.SetFlags(0)
-
-	out := flag.String("o", "", "file that the table is written to")
-	flag.Parse()
-
-	table, err := generate(context.Background())
-	if err == nil {
-		err = os.WriteFile(*out, table, 0o600)
-	}
-
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { machinery.Write(generate) }
 
 // generate is the table: a line for each kind and each field of a kind that is older than the field.
 func generate(ctx context.Context) ([]byte, error) {

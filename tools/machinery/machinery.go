@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +24,23 @@ var Releases = map[int]string{10: "v1.10.6", 11: "v1.11.6", 12: "v1.12.4", 13: "
 const pinned = "v1.14.1"
 
 const module = "github.com/siderolabs/talos/pkg/machinery"
+
+// Write is the main function of a program that writes what it found out of the releases to the file of its flag -o.
+func Write(find func(context.Context) ([]byte, error)) {
+	log.SetFlags(0)
+
+	out := flag.String("o", "", "file that is written")
+	flag.Parse()
+
+	found, err := find(context.Background())
+	if err == nil {
+		err = os.WriteFile(*out, found, 0o600)
+	}
+
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 
 // Run runs a program in a copy of a release, from the folder of the provider. The files of the program are added to the
 // copy by their paths in it, so that it may use packages that are internal to the library; folder is that of the main
