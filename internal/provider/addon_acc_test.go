@@ -114,8 +114,13 @@ func TestAccAddon_onACluster(t *testing.T) {
 
 // An addon is installed, upgraded, changed by hand, repaired and removed.
 func (r *realAddons) testLife(t *testing.T) {
+	// Its own repository: requests of the other tests would be counted too.
+	repository := kubetest.NewRepository(t, chartCredentials)
+	repository.Add(t, kubetest.Simple.Package("1.0.0"), kubetest.Simple.Package("1.1.0"))
+
 	namespace := "life"
 	config := r.chart(t, namespace, kubetest.Simple, "1.0.0")
+	config = with(with(config, repository.URL, "repository"), repository.CA, "registry", "ca")
 	d := r.drive(t)
 
 	d.plan(t, config).must(t).tells(t, "Release life/simple", "4 objects added", "Deployment life/simple")
@@ -127,10 +132,10 @@ func (r *realAddons) testLife(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 
-	r.repository.Forget()
+	repository.Forget()
 	d.expectEmpty(t, "once more", config)
 
-	if n := r.repository.Requests("/simple-"); n > 0 {
+	if n := repository.Requests("/simple-"); n > 0 {
 		t.Errorf("a plan that does nothing fetched the chart %d times", n)
 	}
 
