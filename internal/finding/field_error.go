@@ -8,6 +8,8 @@ import (
 type FieldError struct {
 	At    Path
 	Field *machineconfig.FieldError
+	// Machine is the machine whose configuration has the mistake, where the attribute is one of several machines.
+	Machine string
 }
 
 func (e *FieldError) Error() string { return e.At.String() + ": " + e.Field.Error() }

@@ -26,8 +26,9 @@ func (s Severity) String() string {
 	return "Warning"
 }
 
-// Finding is one error or warning. Summaries are short and constant, because the CLIs group by them; names and causes
-// go to the detail, in the order in which a person asks for them.
+// Finding is one error or warning. Summaries are short and constant, because the CLIs group warnings by them; names and
+// causes go to the detail, in the order in which a person asks for them. The summary of an error names its attribute
+// where that is inside of another one: of a resource, the CLIs show the line of the outermost attribute at most.
 type Finding struct {
 	Severity        Severity
 	At              Path
@@ -79,7 +80,7 @@ func Warn(summary, detail string) Finding {
 
 // Invalid is the error about a value of the configuration: what was found, what is allowed, and what to do about it.
 func Invalid(at Path, what, found, allowed, remedy string) Finding {
-	return Finding{Error, at, "Invalid " + what, Sentences(found, allowed, remedy)}
+	return Finding{Error, at, "Invalid " + at.name(what), Sentences(found, allowed, remedy)}
 }
 
 // Questionable is the warning about a value of the configuration that works, and that few people want.
@@ -160,9 +161,15 @@ func InvalidSecrets(at Path, err error) Finding {
 		"Use bundle of a talosop_secrets resource, or import the secrets of a cluster that exists into one")
 }
 
-// InvalidField is the error about a setting that internal/machineconfig refused.
-func InvalidField(p *FieldError) Finding {
-	return Invalid(p.At, p.At.name(), "found "+p.Field.Found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
+// InvalidField is the error about a setting that internal/machineconfig refused, for these machines where the setting is
+// one of several.
+func InvalidField(p *FieldError, machines []string) Finding {
+	found := "found " + p.Field.Found
+	if len(machines) > 0 {
+		found += ", for " + Briefly(machines)
+	}
+
+	return Invalid(p.At, p.At.last(), found, Prefixed("allowed: ", p.Field.Allowed), p.Field.Fix)
 }
 
 // MistakesAt shows mistakes that internal/machineconfig found in the value of one attribute.

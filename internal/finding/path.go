@@ -70,8 +70,20 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// name is the innermost attribute of a path; "value" where it has none.
-func (p Path) name() string {
+// name is what a summary calls the value at a path: what it is, with the path where that has several steps.
+func (p Path) name(what string) string {
+	switch {
+	case len(p.steps) < 2: //nolint:mnd // the CLIs show the line of an attribute of the resource itself
+		return what
+	case what == p.last():
+		return p.String()
+	default:
+		return what + ": " + p.String()
+	}
+}
+
+// last is the innermost attribute of a path; "value" where it has none.
+func (p Path) last() string {
 	for _, step := range slices.Backward(p.steps) {
 		if name, ok := step.(Name); ok {
 			return string(name)

@@ -250,19 +250,34 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// FieldDiagnostics shows the mistakes of a rendering at their attributes.
+// FieldDiagnostics shows the mistakes of a rendering at their attributes: once each, also where many machines share one.
 func FieldDiagnostics(p Set, err error) finding.List {
-	var diags finding.List
+	type mistake struct{ at, found string }
+
+	var (
+		diags    finding.List
+		problems []*finding.FieldError
+		machines = map[mistake][]string{}
+	)
 
 	for _, e := range finding.Flatten(err) {
 		var problem *finding.FieldError
 		if errors.As(e, &problem) {
-			diags.Append(finding.InvalidField(problem))
+			of := mistake{problem.At.String(), problem.Field.Found}
+			if _, known := machines[of]; !known {
+				problems = append(problems, problem)
+			}
+
+			machines[of] = append(machines[of], finding.NonEmpty(problem.Machine)...)
 
 			continue
 		}
 
 		diags.Append(finding.Unable("render", "configuration of the "+p.Object, finding.Report{Cause: []string{e.Error()}}))
+	}
+
+	for _, problem := range problems {
+		diags.Append(finding.InvalidField(problem, machines[mistake{problem.At.String(), problem.Field.Found}]))
 	}
 
 	return diags

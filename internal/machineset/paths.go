@@ -37,7 +37,12 @@ func (p Set) problemsIn(g *Group, machine string, err error) error {
 			f.Fix += "; it is in `clusters` of the provider"
 		}
 
-		problems = append(problems, &finding.FieldError{At: at, Field: f})
+		mistake := &finding.FieldError{At: at, Field: f}
+		if !strings.HasPrefix(at.String(), p.machinePath(machine).String()) {
+			mistake.Machine = machine
+		}
+
+		problems = append(problems, mistake)
 	}
 
 	return errors.Join(problems...)

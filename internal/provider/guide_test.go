@@ -85,7 +85,8 @@ func guidedDiagnostics() map[string]guided {
 			"Machines that are not ready hold the upgrade of Kubernetes"),
 		"storage": inPlan("container-class-refused", theClusterKind, "Unsupported change of storage"),
 		"secrets": ofConfiguration("Invalid secrets", "cluster: {}", "secrets"),
-		"address": ofConfiguration("Invalid address", "https://10.0.0.11:50000", "machines", "cp-1", "address"),
+		"address": ofConfiguration(`Invalid machines["cp-1"].address`,
+			"https://10.0.0.11:50000", "machines", "cp-1", "address"),
 		"incomplete": ofMachines("Incomplete create of control plane",
 			func(t *testing.T, s *site, config configuration) []*tfprotov6.Diagnostic {
 				t.Helper()

@@ -269,7 +269,7 @@ func TestRestore_takesExactlyOneSource(t *testing.T) {
 		"none": {}, "two": {"s3": configuration{"bucket": "backups", "key": "a.db"}, "file": configuration{"path": "a.db"}},
 	} {
 		if got := validate(t, "talosop_cluster", with(baseCluster(), from, "restore_from")); len(got) != 1 ||
-			got[0].Summary != "Invalid location" {
+			got[0].Summary != "Invalid location: restore_from.s3" {
 			t.Errorf("%s: %s", name, show(got))
 		}
 	}

@@ -63,7 +63,7 @@ func TestAccSystem_isMadeAndChanged(t *testing.T) {
 				{
 					Config: strings.ReplaceAll(config(systemHCL, ""), talos114, "v1.13.0"),
 					ExpectError: regexp.MustCompile(
-						`(?s)Invalid system_volumes.*with\s+talos_version\s+v1\.13.*Talos\s+v1\.14\s+and\s+newer`),
+						`(?s)Invalid\s+\S*system_volumes.*with\s+talos_version\s+v1\.13.*Talos\s+v1\.14\s+and\s+newer`),
 				},
 				{
 					// One key stays, the other is exchanged at the next boot; rules are followed at once.

@@ -1,9 +1,7 @@
 package clusterhandle
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
@@ -27,8 +25,7 @@ func cniAttribute() schema.SingleNestedAttribute {
 			"Talos installs Flannel." + AppliedLive,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				Required:   true,
-				Validators: []validator.String{stringvalidator.OneOf("flannel", "custom", "none")},
+				Required: true,
 				MarkdownDescription: "`flannel`; `custom`, which applies the manifests of `urls`; or `none`, which leaves it to " +
 					"an addon. With `none` nodes register and stay NotReady until the addon is there, and talosop does not wait for " +
 					"them to become Ready.",

@@ -178,7 +178,6 @@ func installAttribute(of, inheritance string) schema.SingleNestedAttribute {
 					"wwid":     selectorAttribute("World-wide id, as `/sys/block/<dev>/wwid` has it"),
 					"type": schema.StringAttribute{
 						Optional:            true,
-						Validators:          []validator.String{stringvalidator.OneOf("ssd", "hdd", "nvme", "sd")},
 						MarkdownDescription: "Kind of disk: `ssd`, `hdd`, `nvme` or `sd` (memory card).",
 					},
 					"bus_path": selectorAttribute("Bus path, such as `/pci0000:00/0000:00:17.0/ata1/…`; may end in `*`"),

@@ -1,0 +1,24 @@
+package provider
+
+import "testing"
+
+// A wrong value is one error, at its attribute.
+func TestValidate_oneMistakeOnce(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		value any
+		path  []string
+		want  string
+	}{
+		"kind of disk": {configuration{"disk_selector": configuration{"type": "floppy"}},
+			[]string{"control_plane", "install"},
+			"Invalid control_plane.install.disk_selector.type"},
+		"network plugin": {"calico", []string{"cni", "name"}, "Invalid cni.name"},
+	} {
+		if got := validate(t, "talosop_cluster", with(baseCluster(), test.value, test.path...)); len(got) != 1 ||
+			got[0].Summary != test.want {
+			t.Errorf("%s: %s", name, show(got))
+		}
+	}
+}
