@@ -55,6 +55,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	awaitRolledBack(want, have, d)
 	awaitAbsent(want, have, p, d)
+	awaitDisks(want, have, p, d)
 
 	if len(d.Refusals) > 0 || len(d.Holds) > 0 {
 		return

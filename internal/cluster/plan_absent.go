@@ -1,34 +1,78 @@
 package cluster
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A create sends the first configuration once every machine of it was reached: with one wrong address, the other
 // machines would be installed for a cluster that cannot become Ready.
 
 // awaitAbsent holds the first configurations of a create while a machine of it does not answer, and refuses the create
-// once a machine has refused connections for Policy.AppearWithin.
+// once machines have refused connections for Policy.AppearWithin.
 func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 	if !untouched(want, have) {
 		return
 	}
 
-	for _, m := range want.Machines {
+	var refusing []Machine
+
+	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if m.Through || m.Container || s.Access != Unreachable {
-			continue
+
+		switch {
+		case m.Through || m.Container || s.Access != Unreachable:
+		case s.Refuses:
+			refusing = append(refusing, m)
+		default:
+			d.hold(m.Name, "%s", unheard(m, s))
 		}
+	}
 
-		if s.Refuses && have.Time.Sub(s.Since) >= p.AppearWithin {
-			d.refuse(m.Name, "nothing answers at "+m.Address+Because(s.Cause),
-				"Nothing was sent to a machine by this run. Correct the address, or start the machine and apply again. For "+
-					"machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), set "+
-					"appear_within")
+	d.refuseLate(refusing, have, p,
+		func(m Machine, s MachineState) string { return "nothing answers at " + m.Address + Because(s.Cause) },
+		unheard, "Nothing was sent to a machine by this run. Correct the address, or start the machine and apply again. For "+
+			"machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), set "+
+			"appear_within")
+}
 
-			continue
+// unheard says that a create waits for the machine.
+func unheard(m Machine, s MachineState) string {
+	return fmt.Sprintf("no answer from %s%s, and no machine gets a configuration before it answers", m.Address,
+		Because(s.Cause))
+}
+
+// awaitDisks refuses the machines that the wanted configuration cannot be installed on, before anything is sent. Linux
+// finds disks after it started, so they have as long to appear as machines.
+func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
+	var lacking []Machine
+
+	for _, m := range want.all() {
+		if s := have.Machines[m.Name]; s.Access == Maintenance && s.DiskProblem != "" {
+			lacking = append(lacking, m)
 		}
+	}
 
-		d.hold(m.Name, "no answer from %s%s, and no machine gets a configuration before it answers", m.Address,
-			Because(s.Cause))
+	problem := func(_ Machine, s MachineState) string { return s.DiskProblem }
+	d.refuseLate(lacking, have, p, problem, problem,
+		"Correct install, or the patch that names the disk, or attach such a disk, and apply again")
+}
+
+// refuseLate refuses machines once all of them are as they are for Policy.AppearWithin, so that one run names them all.
+// Until then it holds them.
+func (d *Decision) refuseLate(
+	machines []Machine, have Snapshot, p Policy, reason, meanwhile func(Machine, MachineState) string, remedy string,
+) {
+	early := slices.ContainsFunc(machines, func(m Machine) bool {
+		return have.Time.Sub(have.Machines[m.Name].Since) < p.AppearWithin
+	})
+
+	for _, m := range machines {
+		if s := have.Machines[m.Name]; early {
+			d.hold(m.Name, "%s", meanwhile(m, s))
+		} else {
+			d.refuse(m.Name, reason(m, s), remedy)
+		}
 	}
 }
 

@@ -526,6 +526,8 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 		s.Role = cluster.Role(value)
 	case "cause":
 		s.Cause = strings.ReplaceAll(value, "_", " ")
+	case "disk":
+		s.DiskProblem = strings.ReplaceAll(value, "_", " ")
 	case "since":
 		s.Since = now.Add(-age(t, value))
 	case "restored":

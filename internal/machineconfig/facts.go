@@ -19,8 +19,8 @@ type Facts struct {
 	CNI string
 	// Installer is the image that installs Talos; empty where the configuration names none.
 	Installer string
-	// Disk is the device that Talos is installed on, or the expression that finds it; empty where there is neither.
-	Disk string
+	// Disk is the disk that Talos is installed on.
+	Disk InstallDisk
 	// PodCIDRs and ServiceCIDRs are the networks of the cluster. A worker of contract v1.14 may have none.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
 	// DNSDomain is the domain of cluster services; empty where the configuration names none.
@@ -98,23 +98,27 @@ func cniOf(p coreconfig.Provider) string {
 }
 
 // installationOf is the installer image and the disk, in either form.
-func installationOf(p coreconfig.Provider) (installer, disk string) {
-	if own := p.UnattendedInstallConfig(); own != nil {
-		selector := own.VolumeSelector()
+func installationOf(p coreconfig.Provider) (installer string, disk InstallDisk) {
+	disk.ephemeral = ephemeralSize(p)
 
-		return own.InstallerImage(), selector.String()
+	if own := p.UnattendedInstallConfig(); own != nil {
+		if selector := own.VolumeSelector(); !selector.IsZero() {
+			disk.match = &selector
+		}
+
+		return own.InstallerImage(), disk
 	}
 
 	main := p.RawV1Alpha1()
 	if main == nil || main.MachineConfig == nil || main.MachineConfig.MachineInstall == nil {
-		return "", ""
+		return "", InstallDisk{}
 	}
 
 	install := main.MachineConfig.MachineInstall
-	disk = install.InstallDisk
+	disk.path = install.InstallDisk
 
-	if found, err := install.DiskMatchExpression(); err == nil && found != nil {
-		disk = found.String()
+	if found, err := install.DiskMatchExpression(); err == nil {
+		disk.match = found
 	}
 
 	return install.InstallImage, disk

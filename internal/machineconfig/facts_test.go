@@ -40,10 +40,12 @@ func TestFacts_ofAttributesPatchesAndDocuments(t *testing.T) {
 		"installer by attribute": {contracts: contracts, machine: func(m *Machine) { m.Install.Image = factoryImage },
 			want: func(f Facts) bool { return f.Installer == factoryImage }},
 		"installer by a patch": {contracts: fields, patch: "machine: {install: {image: \"" + factoryImage + "\"}}\n",
-			want: func(f Facts) bool { return f.Installer == factoryImage && f.Disk == "/dev/sda" }},
+			want: func(f Facts) bool { return f.Installer == factoryImage && f.Disk.String() == "/dev/sda" }},
 		"installer by a document": {contracts: documents,
 			patch: "apiVersion: v1alpha1\nkind: UnattendedInstallConfig\ninstaller: {image: \"" + factoryImage + "\"}\n",
-			want:  func(f Facts) bool { return f.Installer == factoryImage && f.Disk == `disk.dev_path == "/dev/sda"` }},
+			want: func(f Facts) bool {
+				return f.Installer == factoryImage && f.Disk.String() == `disk.dev_path == "/dev/sda"`
+			}},
 		"networks by attribute": {contracts: contracts,
 			cluster: func(c *Cluster) {
 				c.PodCIDRs, c.ServiceCIDRs, c.DNSDomain = []string{"10.1.0.0/16"}, []string{"10.2.0.0/16"}, "a.b"

@@ -33,7 +33,7 @@ var spoken = map[string]func(coreconfig.Provider) string{
 	"install": func(p coreconfig.Provider) string {
 		image, disk := installationOf(p)
 
-		return image + " " + strings.TrimSuffix(strings.TrimPrefix(disk, `disk.dev_path == "`), `"`)
+		return image + " " + strings.TrimSuffix(strings.TrimPrefix(disk.String(), `disk.dev_path == "`), `"`)
 	},
 	"mirror": func(p coreconfig.Provider) string {
 		text := ""
@@ -183,7 +183,7 @@ func TestSettle_diskBeforeSelector(t *testing.T) {
 		}
 
 		install := provider.Machine().Install()
-		if _, disk := installationOf(provider); disk != "/dev/sdb" || !install.Zero() {
+		if _, disk := installationOf(provider); disk.String() != "/dev/sdb" || !install.Zero() {
 			t.Errorf("%s: disk %s, wipe %t", contract, disk, install.Zero())
 		}
 	}

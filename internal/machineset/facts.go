@@ -135,7 +135,7 @@ func (m Machine) patchedImage(given string) string {
 func (m Machine) installTarget() string {
 	target := installTarget(m.Config.Install)
 	if target == "" && m.Facts != nil {
-		return m.Facts.Disk
+		return m.Facts.Disk.String()
 	}
 
 	return target

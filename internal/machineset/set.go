@@ -336,17 +336,21 @@ type Rendered struct {
 	Nodes map[string]string
 	// Etcd is the minor version of etcd whose image the configuration of a control plane names, where it names one.
 	Etcd map[string]string
+	// Disks are those that they install Talos on.
+	Disks map[string]machineconfig.InstallDisk
 }
 
 // Render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
-		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{}}
+		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{},
+		Disks: map[string]machineconfig.InstallDisk{}}
 
 	return out, p.renderMachines(bundle, func(name string, config renderedMachine) {
 		out.Configs[name], out.Digests[name], out.Images[name] = config.Bytes, config.Digest, config.Images
 		out.Nodes[name], out.Keys[name], out.Etcd[name] = config.Facts.NodeName, config.Keys, config.Etcd
+		out.Disks[name] = config.Facts.Disk.ForTalos(p.Machines[name].Group.TalosVersion)
 	})
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -27,5 +28,34 @@ func TestCreate_fromANewerMedium(t *testing.T) {
 				t.Errorf("booted from %s, %s runs %s, want %s", medium, m.Name(), m.TalosVersion(), version)
 			}
 		}
+	}
+}
+
+// A create names all machines that lack the disk of their configurations, and sends nothing before.
+func TestCreate_withoutTheDisk(t *testing.T) {
+	t.Parallel()
+
+	for name, install := range map[string]configuration{
+		"path": {"disk": "/dev/vda"}, "selector": {"disk_selector": configuration{"model": "NONE"}},
+	} {
+		s := newSiteWith(t, sim.Options{}, 1, 2)
+
+		config := func() configuration { return s.onMachines(s.endpoint, s.controlPlane, s.workers) }
+		d := driveOn(t, quickProviderData(), "talosop_cluster")
+
+		said := show(d.apply(t, with(with(config(), "1s", "appear_within"), install, "workers", "all", "install")).diagnostics)
+		for _, want := range []string{
+			"all/m-1: no disk matches ", "all/m-2: no disk matches ", "/dev/sda (22 GB, sata, SIMDISK)",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: it does not say %q: %s", name, want, said)
+			}
+		}
+
+		if sent := s.CallsTo("ApplyConfiguration"); len(sent) > 0 {
+			t.Errorf("%s: %d machines got a configuration", name, len(sent))
+		}
+
+		d.ready(t, config())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -43,6 +44,10 @@ type Options struct {
 	// change at once. It is asked when the digests of the two differ. Without it
 	// [cluster.MachineState] has no RebootFor.
 	RebootFor func(machine, talos string, active []byte) ([]string, error)
+	// DiskProblem says why the wanted configuration of a machine, given by its name, cannot install Talos on one of its
+	// disks; empty where it can. It is asked about machines in maintenance mode that Talos is not installed on. Without
+	// it, [cluster.MachineState] has no DiskProblem.
+	DiskProblem func(machine string, disks []*block.Disk) (string, error)
 	// Takes says why a member that has one configuration cannot be given another, which Talos would accept and not boot
 	// with; nil where it can. Nothing is sent then. Without it nobody is asked.
 	Takes func(active, config []byte) error

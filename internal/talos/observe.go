@@ -8,7 +8,9 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -112,6 +114,11 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 		return err
 	})
 	calls.Go(func() error { return m.version(ctx, s, &out) })
+	calls.Go(func() (err error) {
+		out.DiskProblem, err = bounded(ctx, m, func(ctx context.Context) (string, error) { return m.diskProblem(ctx, s) })
+
+		return err
+	})
 
 	if err := calls.Wait(); err != nil {
 		return out, err
@@ -122,6 +129,27 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.M
 	}
 
 	return out, nil
+}
+
+// diskProblem asks for the disks of a machine that Talos is not installed on, and compares them with the wanted
+// configuration. Talos that is on a disk stays there: it asks for no disk then (Talos 1.13,
+// v1alpha1_sequencer_tasks.go, Install).
+func (m *Machine) diskProblem(ctx context.Context, s *session) (string, error) {
+	if m.fleet.options.DiskProblem == nil {
+		return "", nil
+	}
+
+	_, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType, block.SystemDiskID)
+	if err == nil || optional(err) != nil {
+		return "", err
+	}
+
+	items, err := list[*block.Disk](ctx, s)
+	if err != nil {
+		return "", fmt.Errorf("list %s: %w", block.DiskType, err)
+	}
+
+	return m.fleet.options.DiskProblem(m.name, safe.ToSlice(items, func(disk *block.Disk) *block.Disk { return disk }))
 }
 
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {

@@ -3,11 +3,13 @@ package talos_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -442,5 +444,41 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 	if _, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently}); !errors.Is(err,
 		talos.ErrUnreachable) {
 		t.Errorf("switched off: %v", err)
+	}
+}
+
+// What the wanted configuration finds of the disks is asked while Talos is on none of them, as long as the machine waits.
+func TestObserve_disks(t *testing.T) {
+	t.Parallel()
+
+	simulator := site(t, sim.Options{})
+	o := newOwner(t, simulator)
+	m := add(t, simulator, sim.MachineOptions{})
+
+	var seen []string
+
+	api := o.fleet(t, func(options *talos.Options) {
+		options.DiskProblem = func(machine string, disks []*block.Disk) (string, error) {
+			for _, disk := range disks {
+				seen = append(seen, machine+" "+disk.TypedSpec().DevPath)
+			}
+
+			return "it is too small", nil
+		}
+	}).Machine(wanted(m))
+
+	if got := api.Observe(t.Context()).DiskProblem; got != "it is too small" ||
+		!slices.Equal(seen, []string{m.Name() + " /dev/sda"}) {
+		t.Errorf("it says %q of %q", got, seen)
+	}
+
+	// A reset leaves Talos on its disk.
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
+	must(t, api.Reset(t.Context(), false))
+
+	again := observed(t, api, "waited again", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+	if again.DiskProblem != "" {
+		t.Errorf("with Talos on its disk it says %q", again.DiskProblem)
 	}
 }

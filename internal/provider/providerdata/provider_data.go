@@ -6,6 +6,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -100,7 +102,7 @@ type Fleet struct{ *talos.Fleet }
 func (f Fleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
 // WithConfigurations is provider data that knows what machines have to reboot for to get the
-// configurations that were rendered.
+// configurations that were rendered, and on which machines these cannot be installed.
 func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderData {
 	if files.Configs == nil {
 		return m
@@ -108,6 +110,9 @@ func (m *ProviderData) WithConfigurations(files machineset.Rendered) *ProviderDa
 
 	informed := *m
 	informed.Talos.Takes = machineset.TakesVolumes
+	informed.Talos.DiskProblem = func(machine string, disks []*block.Disk) (string, error) {
+		return files.Disks[machine].Problem(disks)
+	}
 	informed.Talos.RebootFor = func(machine, version string, active []byte) ([]string, error) {
 		_, fields, err := machineconfig.NeedsReboot(active, files.Configs[machine], version)
 		if errors.Is(err, machineconfig.ErrUnknownForm) {

@@ -138,8 +138,8 @@ func Attributes() map[string]schema.Attribute {
 		"appear_within": schema.StringAttribute{
 			Optional:   true,
 			Validators: []validator.String{PositiveDuration},
-			MarkdownDescription: "How long machines may refuse connections before a create fails (default `10s`), such as " +
-				"`5m` for VMs of the same apply." + tf.TerraformOnly,
+			MarkdownDescription: "How long machines and disks may take to appear (default `10s`), such as `5m` for VMs of " +
+				"the same apply." + tf.TerraformOnly,
 		},
 		"prune_bootstrap_manifests": schema.BoolAttribute{
 			Optional: true,
