@@ -44,7 +44,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	refuseSharedNodeNames(want, have, d)
 	refuseLostEtcd(want, have, d)
 	refuseLostQuorum(want, have, d)
-	refuseRestore(want, have, d)
+	refuseRestore(want, have, p, d)
 	refuseLiving(want, have, d)
 	refuseUnconsented(want, have, d)
 	refuseUpgrades(want, have, d)

@@ -52,13 +52,13 @@ func OtherNodes(want Spec, have Snapshot) []Node {
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
 // there, and who asks for it means to go back. An etcd that began as a restored snapshot,
 // other than the one on record, is what an interrupted run made. One that is about to begin does not tell yet, while
-// another machine may have joined it already.
-func refuseRestore(want Spec, have Snapshot, d *Decision) {
+// another machine may have joined it already. Nor does one that is silent for no longer than it takes to boot.
+func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 	if want.RestoreFrom == "" || !want.OwnsBootstrap() {
 		return
 	}
 
-	var holder string
+	var holder, silent string
 
 	for _, m := range want.everyControlPlane() {
 		s := have.Machines[m.Name]
@@ -67,12 +67,18 @@ func refuseRestore(want Spec, have Snapshot, d *Decision) {
 		switch {
 		case restoredAnew(want, s), s.BootstrapRequested:
 			return
+		case s.Access == Unreachable && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.BootTimeout:
+			silent = m.Name
 		case holder == "" && s.Access == Member && (member || s.EtcdService.ProvesData()):
 			holder = m.Name
 		}
 	}
 
-	if holder != "" {
+	switch {
+	case holder == "":
+	case silent != "":
+		d.hold(silent, "does not answer, and its etcd may have begun with %s", want.RestoreFrom)
+	default:
 		d.refuse(holder, "it holds the data of an etcd that lives, so "+want.RestoreFrom+" is not restored",
 			"Take restore_from away, or name again what restored_from says. To go back all the same, which loses "+
 				"what was written since the snapshot, reset every control plane with talosctl reset first")

@@ -81,6 +81,12 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
+	if m.Role == Worker && !m.Container && allWait(want.controlPlanes(), have) {
+		d.hold(m.Name, "gets its configuration once a control plane has one")
+
+		return
+	}
+
 	if outdated(m, have.Machines[m.Name]) {
 		// blank, so no version is passed by
 		d.step(replacement(have, m, Release{Version: m.TalosVersion, Installer: m.Installer}, p))
@@ -92,6 +98,15 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
 		Keys: planKeys(want, have).next(m),
+	})
+}
+
+// allWait is true while every control plane of a create waits for its configuration. A worker that had one would not
+// answer before a control plane works, which signs its certificate (Talos 1.13, ctrl/secrets/api.go): after a kill, the
+// next run could not tell it from a wrong address.
+func allWait(controlPlanes []Machine, have Snapshot) bool {
+	return len(controlPlanes) > 0 && !slices.ContainsFunc(controlPlanes, func(m Machine) bool {
+		return have.Machines[m.Name].Access != Maintenance
 	})
 }
 
