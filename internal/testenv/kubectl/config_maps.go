@@ -1,0 +1,36 @@
+package kubectl
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+)
+
+// ApplyConfigMap gives a ConfigMap of the namespace default one value, as kubectl apply does.
+func ApplyConfigMap(t testing.TB, bundle *pki.Bundle, endpoint, name, value string) {
+	t.Helper()
+
+	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"value":%q}}`, name, value)
+
+	if _, err := clientOf(t, bundle, endpoint).ConfigMaps(metav1.NamespaceDefault).Patch(t.Context(), name,
+		types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ConfigMap reads a ConfigMap of the namespace default.
+func ConfigMap(t testing.TB, bundle *pki.Bundle, endpoint, name string) *corev1.ConfigMap {
+	t.Helper()
+
+	found, err := clientOf(t, bundle, endpoint).ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
