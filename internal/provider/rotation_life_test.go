@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -420,6 +421,24 @@ func TestRotation_goesOnAfterAppliesThatEndEarly(t *testing.T) {
 				r.refuses(t, before)
 			}
 		})
+	}
+}
+
+// An apply ends early, before a machine has the next key, and the next plan turns another key over: of the machines it
+// says what its apply does.
+func TestRotation_ofAnotherKeyAfterAnEarlyEnd(t *testing.T) {
+	t.Parallel()
+
+	r := newRotationLife(t, wholeLayout, 1, 0)
+	r.config.Turn = lifeTurn{"first"}
+	r.apply(r.plan(lifeOptions{}), interrupted, 0)
+
+	r.config.Turn[2] = "second"
+	r.applied(r.plan(lifeOptions{}))
+	r.settle()
+
+	if rotated := r.bundle().Rotated(); !slices.Equal(rotated, []rotation.Kind{rotation.TalosCA, rotation.ClusterToken}) {
+		t.Errorf("turned over were %v", rotated)
 	}
 }
 

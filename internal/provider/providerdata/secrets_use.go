@@ -18,13 +18,19 @@ type secretsUse struct {
 	mu sync.Mutex
 	// planned is whether the plan makes new secrets, and rotations what it turns over of others, by their mark.
 	planned   bool
-	rotations map[string][]rotation.Kind
+	rotations map[string]plannedRotation
 	// kept is which machines go on running, in words, by the mark of their secrets and by their resource.
 	kept map[string]map[string]string
 }
 
+// plannedRotation is the secrets before it, and what is turned over.
+type plannedRotation struct {
+	of    *pki.Bundle
+	kinds []rotation.Kind
+}
+
 func newSecretsUse() *secretsUse {
-	return &secretsUse{kept: map[string]map[string]string{}, rotations: map[string][]rotation.Kind{}}
+	return &secretsUse{kept: map[string]map[string]string{}, rotations: map[string]plannedRotation{}}
 }
 
 // PlanSecrets takes note of whether new secrets are planned and not made yet.
@@ -51,8 +57,8 @@ func (m *ProviderData) SecretsPlanned() bool {
 	return m.secrets.planned
 }
 
-// PlanRotation takes note of which keys are planned to be turned over and are not yet.
-func (m *ProviderData) PlanRotation(mark string, kinds []rotation.Kind) {
+// PlanRotation takes note of which keys of secrets are planned to be turned over and are not yet.
+func (m *ProviderData) PlanRotation(of *pki.Bundle, kinds []rotation.Kind) {
 	if m == nil {
 		return
 	}
@@ -60,11 +66,12 @@ func (m *ProviderData) PlanRotation(mark string, kinds []rotation.Kind) {
 	m.secrets.mu.Lock()
 	defer m.secrets.mu.Unlock()
 
-	m.secrets.rotations[mark] = kinds
+	m.secrets.rotations[of.Mark()] = plannedRotation{of, kinds}
 }
 
-// RotationOf is the secrets with the keys turned over that are planned to be, which nobody will ever use; false where
-// none are.
+// RotationOf is the secrets of a cluster with the keys turned over that are planned to be, which no machine will ever carry;
+// false where none are. The secrets that are given only say which cluster: those that a resource with machines has in
+// state are older where an apply ended early.
 func (m *ProviderData) RotationOf(secrets string) (string, bool) {
 	bundle, err := pki.Parse([]byte(secrets))
 	if m == nil || err != nil {
@@ -72,11 +79,15 @@ func (m *ProviderData) RotationOf(secrets string) (string, bool) {
 	}
 
 	m.secrets.mu.Lock()
-	kinds := m.secrets.rotations[bundle.Mark()]
+	planned := m.secrets.rotations[bundle.Mark()]
 	m.secrets.mu.Unlock()
 
-	turned, err := bundle.Rotate(kinds...)
-	if err != nil || len(kinds) == 0 {
+	if len(planned.kinds) == 0 {
+		return "", false
+	}
+
+	turned, err := planned.of.Rotate(planned.kinds...)
+	if err != nil {
 		return "", false
 	}
 

@@ -220,7 +220,7 @@ func (r *secretsResource) Update(ctx context.Context, req resource.UpdateRequest
 		return
 	}
 
-	r.PlanRotation(bundle.Mark(), nil)
+	r.PlanRotation(bundle, nil)
 	resp.Diagnostics.Append(
 		storeSecrets(ctx, bundle, plan.DeletionProtection, plan.Rotate, &resp.State, resp.Private)...)
 }
