@@ -97,7 +97,7 @@ func (w *lifeWorld) forge(owner string) {
 			bundle, err := pki.Parse([]byte(text))
 			must(w.t, err)
 			kubectl.PatchNode(w.t, bundle, w.endpoint, m.Hostname(),
-				fmt.Sprintf(`{"metadata":{"annotations":{"talosop.dev/owner":%q}}}`, owner))
+				fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ownerMark, owner))
 		}
 	}
 }

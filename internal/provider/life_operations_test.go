@@ -103,7 +103,7 @@ func (w *lifeWorld) operation() lifeOperation {
 		w.otherState, w.otherState, w.secretsGo, w.removeAll, w.replaceFirst, w.replaceFirst, w.goBack,
 		w.exchange, w.exchange, w.exchange, w.rotate, w.rotate, w.rotate,
 		w.replaceAll, w.replaceAll, w.taintAll, w.loseState, w.loseState, w.outdatedState, w.outdatedState, w.takeOverPart,
-		w.loseEtcd, w.loseEtcd, w.rehearse, w.rehearse,
+		w.loseEtcd, w.loseEtcd, w.rehearse, w.rehearse, w.forgeMark, w.forgeMark, w.forgeMark,
 	}
 
 	return choose(w, kinds)(op)

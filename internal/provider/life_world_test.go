@@ -73,8 +73,10 @@ type lifeOperation struct {
 	// Commands changes the state with commands of the CLI of their own, such as state rm; Moved with moved blocks.
 	Commands func(state lifeState)
 	Moved    func(state lifeState)
-	Config   lifeConfig
-	Options  lifeOptions
+	// Planned is what happens between the plan and its apply.
+	Planned func()
+	Config  lifeConfig
+	Options lifeOptions
 	// Interrupt is after how many calls to machines the apply is interrupted, 0 for never; Kill kills it, and Loss is what
 	// that takes along.
 	Interrupt int
@@ -170,7 +172,12 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 	}
 
 	going, ends := w.going(plan)
-	before, named := w.membership(), w.namedBy(plan)
+	before, named, removed := w.membership(), w.namedBy(plan), w.removedBy(plan, going)
+
+	if op.Planned != nil {
+		op.Planned()
+	}
+
 	applied, interrupted := w.apply(plan, blocks, op)
 
 	w.saveWarned(applied.Diagnostics, plan.State)
@@ -190,6 +197,10 @@ func (w *lifeWorld) perform(op lifeOperation) bool {
 
 	w.check(going, ends)
 	w.checkMembership(before, named, interrupted || failed)
+
+	if !failed && !interrupted {
+		w.checkRemoved(removed, op.Dies)
+	}
 
 	return !failed && !interrupted
 }
