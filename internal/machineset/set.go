@@ -145,6 +145,17 @@ func (p Set) Bundle() (*pki.Bundle, error) {
 // Names returns the names of the machines in order.
 func (p Set) Names() []string { return slices.Sorted(maps.Keys(p.Machines)) }
 
+// Addresses are the addresses of all machines, in the order of their names.
+func (p Set) Addresses() []string {
+	var addresses []string
+
+	for _, name := range p.Names() {
+		addresses = append(addresses, p.Machines[name].Address)
+	}
+
+	return addresses
+}
+
 // controlPlanes are the names of the control planes of the set, in order.
 func (p Set) controlPlanes() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {

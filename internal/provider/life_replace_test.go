@@ -275,3 +275,33 @@ func TestReplace_taintWarns(t *testing.T) {
 		}
 	}
 }
+
+// A resource with some of the control planes is replaced while those of other resources hold the cluster: its machines
+// join them again.
+func TestReplace_besideOtherResources(t *testing.T) {
+	t.Parallel()
+
+	for _, forced := range []string{"-replace", "taint"} {
+		t.Run(forced, func(t *testing.T) {
+			t.Parallel()
+
+			r := newReplaceLife(t, mixedLayout, 3, false)
+			address := r.planes()[0]
+
+			p := r.planned(forcedReplacements(r, []string{address})[forced]())
+			if p.Refused {
+				t.Fatalf("the plan: %s", show(p.Diagnostics))
+			}
+
+			if done, fewest := r.applied(p); done.failed() || fewest < 3 {
+				t.Fatalf("a member left an etcd of %d: %s", fewest, show(done.Diagnostics))
+			}
+
+			r.expectSameEtcd(3)
+
+			if p := r.planned(lifeOptions{}); !p.empty() {
+				t.Errorf("the next plan has %v", p.Changes)
+			}
+		})
+	}
+}

@@ -66,6 +66,11 @@ func (r *machinesResource[M, P]) planReplaced(
 	diags := tf.Diagnostics(r.RefuseReplace(ctx, private, r.kind, P(plan).life().ID, p.Set))
 	leaves := p.Sealed && r.SecretsPlanned() // for a cluster with new secrets
 
+	// The removal of a tainted object has the private state of this plan.
+	if replaced, tainted, _ := r.Replaced(ctx, private, r.kind, P(plan).life().ID, p.Set); tainted && p.TakesCluster() {
+		diags.Append(tf.StorePrivate(ctx, planned, othersKey, replaced.Set().AddressesBeside())...)
+	}
+
 	return append(diags, tf.PlannedCreate(ctx, private, planned, p.AddressesBeside(), leaves)...)
 }
 

@@ -52,7 +52,7 @@ func openSession(
 		return nil, err
 	}
 
-	replacement := m.Replacements.Of(p.Identity(bundle), runName(p))
+	replacement := m.Replacements.Of(p.Identity(bundle), runName(p), p.Addresses())
 	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner := &lifecycle.Runner{
 		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
@@ -158,6 +158,10 @@ func converge(ctx context.Context, m *providerdata.ProviderData, p writtenSet, r
 		s.want.OtherControlPlanes = p.AskedBeforeEtcd(recorded)
 	}
 
+	if s.want.OtherControlPlanes == nil && s.want.RestoreFrom == "" && recorded.Machines == nil {
+		s.want.OtherControlPlanes = s.replacement.Beside()
+	}
+
 	s.want.NeedsConsent = p.needsConsent
 	s.want = s.Set.WithUnmanaged(s.want, recorded.Record)
 
@@ -214,6 +218,8 @@ func teardown(ctx context.Context, m *providerdata.ProviderData, p machineset.Se
 
 	s.want.Machines = append(s.want.Machines, recorded.Left...)
 	s.want.OtherControlPlanes, s.want.Replaced = p.Others, p.Replaced
+
+	s.replacement.Leaves(p.Others)
 
 	// With the control plane the whole cluster goes, and its Node objects with it.
 	s.runner.Policy.KeepNodes = p.TakesCluster()

@@ -17,21 +17,42 @@ import (
 type replacements struct {
 	mu sync.Mutex
 	by map[string]map[string]cluster.Rejoining
+	// beside are the control planes that other objects have, by the identity of the cluster and the addresses of the
+	// machines that left it.
+	beside map[[2]string][]cluster.Machine
 }
 
 func newReplacements() *replacements {
-	return &replacements{by: map[string]map[string]cluster.Rejoining{}}
+	return &replacements{by: map[string]map[string]cluster.Rejoining{}, beside: map[[2]string][]cluster.Machine{}}
 }
 
-// Of is what the run of one object knows of the replacements of its cluster, and tells about its own.
-func (r *replacements) Of(identity, object string) Replacement {
-	return Replacement{all: r, cluster: identity, object: object}
+// Of is what the run of one object with machines at these addresses knows of the replacements of its cluster, and tells
+// about its own.
+func (r *replacements) Of(identity, object string, addresses []string) Replacement {
+	return Replacement{all: r, cluster: identity, object: object, addresses: strings.Join(addresses, " ")}
 }
 
 // Replacement is the part that one object has in the replacements of its cluster.
 type Replacement struct {
-	all             *replacements
-	cluster, object string
+	all                        *replacements
+	cluster, object, addresses string
+}
+
+// Leaves notes the control planes of other objects beside which the machines of the object leave their cluster.
+func (r Replacement) Leaves(beside []cluster.Machine) {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+
+	r.all.beside[[2]string{r.cluster, r.addresses}] = beside
+}
+
+// Beside are the control planes beside which machines at the same addresses left their cluster in this process: they
+// join it again. It has none for other machines, which may be a second cluster with the same secrets.
+func (r Replacement) Beside() []cluster.Machine {
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+
+	return r.all.beside[[2]string{r.cluster, r.addresses}]
 }
 
 // Others are the control planes of other objects that are on their way back.
