@@ -50,7 +50,8 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		return false
 	}
 
-	if shorter.contradiction(documents, m) != "" || len(factsOf(documents.known).addressesInNetworks()) > 0 ||
+	facts := factsOf(documents.known)
+	if shorter.contradiction(documents, m) != "" || facts.overlap() != "" || len(facts.addressesInNetworks()) > 0 ||
 		duplicate(documents.known) != "" {
 		return false
 	}

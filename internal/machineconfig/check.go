@@ -61,7 +61,7 @@ func (g *Generator) check(d *documents, facts Facts, m Machine) (warnings []stri
 		return nil, err
 	}
 
-	if problem := g.contradiction(d, m); problem != "" {
+	if problem := cmp.Or(g.contradiction(d, m), facts.overlap()); problem != "" {
 		return nil, g.blame(m, problem)
 	}
 

@@ -104,13 +104,15 @@ func hasVirtualIP(f Facts) bool {
 	return slices.Equal(f.VirtualIPs, []netip.Addr{netip.MustParseAddr("10.0.0.5")})
 }
 
-// The endpoint, virtual IPs and SANs are outside of the networks of pods and services, however those are written.
+// The networks of pods and services are apart, and the endpoint, virtual IPs and SANs outside of them, in either form.
 func TestGenerate_refusesAddressesInNetworks(t *testing.T) {
 	t.Parallel()
 
 	const (
 		fieldNetworks    = "cluster: {network: {podSubnets: [10.0.0.0/16]}}\n"
 		documentNetworks = "apiVersion: v1alpha1\nkind: KubeNetworkConfig\npodSubnets: [10.0.0.0/16]\n"
+		fieldOverlap     = "cluster: {network: {podSubnets: [10.96.0.0/13]}}\n"
+		documentOverlap  = "apiVersion: v1alpha1\nkind: KubeNetworkConfig\nserviceSubnets: [10.244.128.0/20]\n"
 		fieldVIP         = "machine: {network: {interfaces: [{interface: eth0, dhcp: true, vip: {ip: 10.96.0.5}}]}}\n"
 		documentVIP      = "apiVersion: v1alpha1\nkind: Layer2VIPConfig\nname: 10.96.0.5\nlink: eth0\n"
 		san              = "machine: {certSANs: [10.244.3.3]}\n"
@@ -129,6 +131,13 @@ func TestGenerate_refusesAddressesInNetworks(t *testing.T) {
 		"SAN by a patch":   {"v1.13", func(_ *Cluster, m *Machine) { m.Patches = []string{san} }, []string{"machine.patches[0]"}},
 		"SAN by attribute": {"v1.14", func(c *Cluster, _ *Machine) { c.CertSANs = []string{"10.244.3.3"} }, []string{"pod_cidrs", "pod_cidrs"}},
 		"endpoint":         {"v1.14", func(c *Cluster, _ *Machine) { c.PodCIDRs = []string{"10.0.0.0/16"} }, []string{"pod_cidrs[0]"}},
+		"pods among the services": {"v1.13", func(c *Cluster, _ *Machine) { c.Patches = []string{"machine: {sysctls: {a: b}}\n", fieldOverlap} },
+			[]string{"patches[1]"}},
+		"services among the pods": {"v1.14", func(_ *Cluster, m *Machine) { m.PoolPatches = []string{documentOverlap} },
+			[]string{"pool.patches[0]"}},
+		"overlap that another patch ends": {"v1.13", func(c *Cluster, m *Machine) {
+			c.Patches, m.Patches = []string{fieldOverlap}, []string{"cluster: {network: {serviceSubnets: [10.112.0.0/12]}}\n"}
+		}, nil},
 		"moved out by patch": {"v1.13", func(c *Cluster, _ *Machine) {
 			c.Endpoint, c.Patches = "https://10.244.0.1:6443", []string{fieldNetworks}
 		}, nil},

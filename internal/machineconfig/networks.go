@@ -66,6 +66,17 @@ func (f Facts) addressesInNetworks() []inside {
 	return found
 }
 
+// overlap names a network of services that overlaps with one of pods; it is empty where they are apart.
+func (f Facts) overlap() string {
+	for _, service := range f.ServiceCIDRs {
+		if i := slices.IndexFunc(f.PodCIDRs, service.Overlaps); i >= 0 {
+			return fmt.Sprintf("the service network %s overlaps with the pod network %s", service, f.PodCIDRs[i])
+		}
+	}
+
+	return ""
+}
+
 // inNetworks reports addresses of a configuration that are in its own networks: at the patch that puts them there, or
 // at the attributes.
 func (g *Generator) inNetworks(facts Facts, m Machine) error {
