@@ -113,7 +113,8 @@ type MachineState struct {
 	Cause string
 	// Refuses is true for an Unreachable machine whose host refuses connections, or to which no route leads.
 	Refuses bool
-	// DiskProblem says why the wanted configuration cannot install Talos on a machine that waits for it; empty where it can.
+	// DiskProblem says why the wanted configuration cannot install Talos on a machine that waits for it; empty where it
+	// can.
 	DiskProblem string
 	// Uninstalled is true for a Member that runs from its medium: Talos is not on its disk yet.
 	Uninstalled bool

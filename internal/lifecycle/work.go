@@ -127,7 +127,6 @@ func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer,
 			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
 		}
 
-		w.touched = true
 		w.finished[name] = decided{step, state}
 
 		watch.busy(name, step)
@@ -390,6 +389,8 @@ func (w *work) settle(end outcome, watch *observer) error {
 	w.record(end, watch)
 
 	if wait.IsPermanent(end.err) {
+		delete(w.failed, end.step.On()) // the error of the run says it
+
 		return fmt.Errorf("%s: %w", end.step, end.err)
 	}
 
@@ -400,6 +401,8 @@ func (w *work) record(end outcome, watch *observer) {
 	name := end.step.On()
 	delete(w.running, name)
 	watch.changed(name, end.step, end.err)
+
+	w.touched = w.touched || !leftBlank(end)
 
 	if end.err == nil {
 		delete(w.failed, name)
@@ -431,6 +434,14 @@ func (w *work) record(end outcome, watch *observer) {
 	}
 
 	w.failed[name] = failure{end.err, time.Now()}
+}
+
+// leftBlank is true for a step that Talos refused on a machine which waits for its first configuration: that waits on.
+func leftBlank(end outcome) bool {
+	apply, is := end.step.(cluster.ApplyConfig)
+	bug := (*panics.Error)(nil)
+
+	return is && apply.Access == cluster.Maintenance && wait.IsPermanent(end.err) && !errors.As(end.err, &bug)
 }
 
 // resting is true for a machine whose last step failed just now: it is given the

@@ -44,8 +44,8 @@ func (d InstallDisk) ForTalos(version string) InstallDisk {
 }
 
 // Problem says why Talos cannot be installed on a machine that has these disks: it lacks the disk, or the disk is too
-// small. It is empty where Talos can be installed, and where nothing tells. Talos takes the first disk that an expression
-// matches (Talos 1.13, v1alpha1_sequencer_tasks.go, Install; Talos 1.14, runtime/unattended_install.go).
+// small. It is empty where Talos can be installed, and where nothing tells. Talos takes the first disk that an
+// expression matches (Talos 1.13, v1alpha1_sequencer_tasks.go, Install; Talos 1.14, runtime/unattended_install.go).
 func (d InstallDisk) Problem(disks []*block.Disk) (string, error) {
 	i, err := d.find(disks)
 
@@ -93,7 +93,8 @@ func (d InstallDisk) judged() bool {
 	return d.match != nil || device && !strings.Contains(name, "/") || strings.HasPrefix(d.path, linksOfDisks)
 }
 
-// gptOverhead is what the partition table and the alignment of partitions take (Talos 1.13, pkg/cluster/check/nodes.go).
+// gptOverhead is what the partition table and the alignment of partitions take, in bytes (Talos 1.13,
+// pkg/cluster/check/nodes.go).
 const gptOverhead = 10 << 20
 
 // least is the size that the partitions of Talos need, in bytes (Talos 1.13, internal/pkg/partition/partition.go).

@@ -250,7 +250,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	return diags
 }
 
-// FieldDiagnostics shows the mistakes of a rendering at their attributes: once each, also where many machines share one.
+// FieldDiagnostics shows the mistakes of a rendering at their attributes: once each, also where machines share one.
 func FieldDiagnostics(p Set, err error) finding.List {
 	type mistake struct{ at, found string }
 

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -58,4 +61,28 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 
 		d.ready(t, config())
 	}
+}
+
+// A create whose configurations Talos refuses is an error and leaves no state, and says once why.
+func TestCreate_thatTalosRefuses(t *testing.T) {
+	t.Parallel()
+
+	s := newSiteWith(t, sim.Options{}, 1, 0)
+	d := driveOn(t, quickProviderData(), "talosop_cluster")
+
+	s.SetOnCall(func(c sim.Call) error {
+		if c.Method == "ApplyConfiguration" {
+			return status.Error(codes.InvalidArgument, "a reason of Talos")
+		}
+
+		return nil
+	})
+
+	failed := d.apply(t, s.onMachines(s.endpoint, s.controlPlane, nil))
+	if said := show(failed.diagnostics); !failed.failed() || !d.state.IsNull() || strings.Count(said, "a reason of Talos") != 1 {
+		t.Errorf("with state %t it says %s", !d.state.IsNull(), said)
+	}
+
+	s.SetOnCall(nil)
+	d.ready(t, s.onMachines(s.endpoint, s.controlPlane, nil))
 }

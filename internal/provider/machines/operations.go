@@ -88,7 +88,12 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		return finding.List{done.unrestorable().Diagnostic(p)}, false
 	case !done.result.Touched:
-		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, nothingStored))}, false
+		next := nothingStored
+		if done.want.OwnsBootstrap() && done.want.RestoreFrom == "" {
+			next += " The secrets are older than that apply: if they have no cluster, set allow_bootstrap = true for it."
+		}
+
+		return finding.List{finding.Unable("create", p.Object, done.report(p, "create "+p.Object, next))}, false
 	}
 
 	what := done.report(p, "create "+p.Object, applyAgain)

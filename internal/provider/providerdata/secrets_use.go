@@ -69,9 +69,9 @@ func (m *ProviderData) PlanRotation(of *pki.Bundle, kinds []rotation.Kind) {
 	m.secrets.rotations[of.Mark()] = plannedRotation{of, kinds}
 }
 
-// RotationOf is the secrets of a cluster with the keys turned over that are planned to be, which no machine will ever carry;
-// false where none are. The secrets that are given only say which cluster: those that a resource with machines has in
-// state are older where an apply ended early.
+// RotationOf is the secrets of a cluster with the keys turned over that are planned to be, which no machine will ever
+// carry; false where none are. The secrets that are given only say which cluster: those that a resource with machines
+// has in state are older where an apply ended early.
 func (m *ProviderData) RotationOf(secrets string) (string, bool) {
 	bundle, err := pki.Parse([]byte(secrets))
 	if m == nil || err != nil {

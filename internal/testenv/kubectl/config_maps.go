@@ -27,7 +27,9 @@ func ApplyConfigMap(t testing.TB, bundle *pki.Bundle, endpoint, name, value stri
 func ConfigMap(t testing.TB, bundle *pki.Bundle, endpoint, name string) *corev1.ConfigMap {
 	t.Helper()
 
-	found, err := clientOf(t, bundle, endpoint).ConfigMaps(metav1.NamespaceDefault).Get(t.Context(), name, metav1.GetOptions{})
+	maps := clientOf(t, bundle, endpoint).ConfigMaps(metav1.NamespaceDefault)
+
+	found, err := maps.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
