@@ -194,10 +194,13 @@ func (w *lifeWorld) begin(bundle string) {
 	}
 }
 
-// expel makes machines anew that an earlier cluster left behind, because a state forgot them.
+// expel wipes machines that an earlier cluster left behind, because a state forgot them, and those that an unfinished
+// apply configured and that never came up.
 func (w *lifeWorld) expel(id string) {
 	for _, m := range w.Machines() {
-		if m.Configured() && (id == "" || !strings.Contains(string(m.Config()), id)) {
+		left := id == "" || !strings.Contains(string(m.Config()), id) || m.Stage() != sim.StageRunning
+
+		if m.Configured() && left {
 			m.Wipe()
 			m.PowerOn()
 			must(w.t, m.AwaitStage(w.t.Context(), sim.StageMaintenance))

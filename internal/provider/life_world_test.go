@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -589,25 +590,34 @@ func (w *lifeWorld) checkSecrets() {
 			w.violated("the secrets of %s are in no state and in no file", m.Name())
 		}
 
-		w.checkKeys(m, bundles)
+		w.checkKeys(m)
 	}
 }
 
-// checkKeys checks that whoever has the secrets of a cluster recognises a machine by the keys that it works with.
-func (w *lifeWorld) checkKeys(m *sim.Machine, bundles map[string]string) {
+// checkKeys checks that a state or a file with the secrets of a cluster recognises a machine by the keys that it works
+// with. Another state, in which nothing was turned over, has older ones.
+func (w *lifeWorld) checkKeys(m *sim.Machine) {
 	carried, err := machineconfig.Keys(m.Config())
 	must(w.t, err)
 
-	for id, text := range bundles {
-		if !strings.Contains(string(m.Config()), id) {
-			continue
-		}
+	var unknown []rotation.Kind
 
-		bundle, err := pki.Parse([]byte(text))
-		must(w.t, err)
+	for _, bundles := range []map[string]string{bundlesIn(w.t, w.states[0]), bundlesIn(w.t, w.states[1]), w.files} {
+		for id, text := range bundles {
+			if !strings.Contains(string(m.Config()), id) {
+				continue
+			}
 
-		if unknown := bundle.KnowingFormer(carried).Unknown(carried); len(unknown) > 0 {
-			w.violated("%s works with keys that the secrets do not have: %v", m.Name(), unknown)
+			bundle, err := pki.Parse([]byte(text))
+			must(w.t, err)
+
+			if unknown = bundle.KnowingFormer(carried).Unknown(carried); len(unknown) == 0 {
+				return
+			}
 		}
+	}
+
+	if len(unknown) > 0 {
+		w.violated("%s works with keys that the secrets do not have: %v", m.Name(), unknown)
 	}
 }
