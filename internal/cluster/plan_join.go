@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -81,8 +82,8 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	if m.Role == Worker && !m.Container && allWait(want.controlPlanes(), have) {
-		d.hold(m.Name, "gets its configuration once a control plane has one")
+	if reason := waitsToJoin(want, have, m, p); reason != "" {
+		d.hold(m.Name, "%s", reason)
 
 		return
 	}
@@ -101,6 +102,18 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	})
 }
 
+// waitsToJoin says what a machine waits for that could join; empty where it joins now.
+func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy) string {
+	switch {
+	case keysUnknown(want, have, m, p):
+		return "joins once nodes tell which keys the control planes carry" + Because(have.Kubernetes.Cause)
+	case m.Role == Worker && !m.Container && allWait(want.controlPlanes(), have):
+		return "gets its configuration once a control plane has one"
+	default:
+		return ""
+	}
+}
+
 // allWait is true while every control plane of a create waits for its configuration. A worker that had one would not
 // answer before a control plane works, which signs its certificate (Talos 1.13, ctrl/secrets/api.go): after a kill, the
 // next run could not tell it from a wrong address.
@@ -114,11 +127,32 @@ func allWait(controlPlanes []Machine, have Snapshot) bool {
 // its API may just be away for a moment: a kubelet that is newer cannot go back. None runs
 // while etcd has yet to begin with a snapshot.
 func versionUnknown(want Spec, have Snapshot, p Policy) bool {
-	away := !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
-		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
-
-	return away && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" &&
+	return mayComeBack(have, p) && want.Bootstrapped && !AwaitsRestore(want, have) && want.Kubernetes.Version != "" &&
 		KubernetesRunning(want, have) == ""
+}
+
+// mayComeBack is true while the Kubernetes API may just be away for a moment.
+func mayComeBack(have Snapshot, p Policy) bool {
+	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
+		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
+}
+
+// keysUnknown reports whether it is unknown what the others carry of keys that are turned over: a machine that joins
+// with the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A
+// worker needs control planes that work; a control plane may be what the Kubernetes API waits for.
+func keysUnknown(want Spec, have Snapshot, m Machine, p Policy) bool {
+	if m.Keys == (rotation.Keys{}) || !want.Rotates {
+		return false
+	}
+
+	switch k := planKeys(want, have); m.Role {
+	case Worker:
+		return k.blind || slices.ContainsFunc(k.all, func(h rotation.Holder) bool {
+			return h.ControlPlane && h.Keys == (rotation.Keys{})
+		})
+	default:
+		return k.blind && mayComeBack(have, p) && !AwaitsRestore(want, have)
+	}
 }
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life

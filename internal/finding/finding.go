@@ -161,8 +161,8 @@ func InvalidSecrets(at Path, err error) Finding {
 		"Use bundle of a talosop_secrets resource, or import the secrets of a cluster that exists into one")
 }
 
-// InvalidField is the error about a setting that internal/machineconfig refused, for these machines where they share the
-// setting.
+// InvalidField is the error about a setting that internal/machineconfig refused, for these machines where they share
+// the setting.
 func InvalidField(p *FieldError, machines []string) Finding {
 	found := "found " + p.Field.Found
 	if len(machines) > 0 {
