@@ -155,6 +155,22 @@ func keysUnknown(want Spec, have Snapshot, m Machine, p Policy) bool {
 	}
 }
 
+// blindWorker names a worker of the spec that cannot join yet because of keysUnknown; empty where there is none.
+func blindWorker(want Spec, have Snapshot, p Policy) string {
+	joining := slices.Clone(want.sorted(Worker))
+	for _, w := range want.waiting {
+		joining = append(joining, w.machine)
+	}
+
+	for _, m := range joining {
+		if m.Role == Worker && have.Machines[m.Name].Access == Maintenance && keysUnknown(want, have, m, p) {
+			return m.Name
+		}
+	}
+
+	return ""
+}
+
 // formerMember is the etcd member that a machine in maintenance mode had in its life
 // before: the one that was recorded, else by its node's name or its address.
 func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {

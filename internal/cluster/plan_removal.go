@@ -191,6 +191,9 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 		d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
+	case blindWorker(want, have, p) != "":
+		// The reset would hold the lock, which control planes need for the move that makes their nodes tell.
+		d.hold(m.Name, "is not removed before %s can join", blindWorker(want, have, p))
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
