@@ -46,7 +46,14 @@ func (d InstallDisk) ForTalos(version string) InstallDisk {
 // Problem says why Talos cannot be installed on a machine that has these disks: it lacks the disk, or the disk is too
 // small. It is empty where Talos can be installed, and where nothing tells. Talos takes the first disk that an
 // expression matches (Talos 1.13, v1alpha1_sequencer_tasks.go, Install; Talos 1.14, runtime/unattended_install.go).
+//
+// A container installs nothing and lists no device at all, while any other machine lists loop devices (Talos 1.13,
+// block/devices.go).
 func (d InstallDisk) Problem(disks []*block.Disk) (string, error) {
+	if len(disks) == 0 {
+		return "", nil
+	}
+
 	i, err := d.find(disks)
 
 	switch {

@@ -98,3 +98,10 @@ func TestInstallDisk_problem(t *testing.T) {
 		}
 	}
 }
+
+// A container lists no devices, and has nothing to install.
+func TestInstallDisk_ofAContainer(t *testing.T) {
+	if problem, err := (InstallDisk{path: "/dev/sda"}).Problem(nil); problem != "" || err != nil {
+		t.Errorf("%q, %v", problem, err)
+	}
+}
