@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -12,6 +11,8 @@ import (
 // all of them at once, since none of them is in service. It also names the machines that
 // nothing can be decided about, because they are at work or silent.
 func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
+	keys := planKeys(want, have)
+
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
 
@@ -29,7 +30,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 		case s.goingDown():
 			d.hold(m.Name, "is about to reboot")
 		case s.Access == Maintenance:
-			planJoin(want, have, m, p, d)
+			planJoin(want, have, m, p, keys, d)
 		}
 	}
 }
@@ -37,7 +38,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 // planJoin configures a machine. A control plane that comes back without its data, or
 // as other hardware, first loses the member that it was: etcd counts that one as down,
 // and adds nobody while a member is (etcd 3.6, mayAddMember).
-func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
+func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *Decision) {
 	if reason := notReturned(want, have, m); reason != "" && !m.Container {
 		d.hold(m.Name, "%s", reason)
 
@@ -82,7 +83,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	if reason := waitsToJoin(want, have, m, p); reason != "" {
+	if reason := waitsToJoin(want, have, m, p, keys); reason != "" {
 		d.hold(m.Name, "%s", reason)
 
 		return
@@ -98,14 +99,14 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	d.step(ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
 		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
-		Keys: planKeys(want, have).next(m),
+		Keys: keys.next(m),
 	})
 }
 
 // waitsToJoin says what a machine waits for that could join; empty where it joins now.
-func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy) string {
+func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) string {
 	switch {
-	case keysUnknown(want, have, m, p):
+	case keys.unknownTo(m, p):
 		return "joins once nodes tell which keys the control planes carry" + Because(have.Kubernetes.Cause)
 	case m.Role == Worker && !m.Container && allWait(want.controlPlanes(), have):
 		return "gets its configuration once a control plane has one"
@@ -135,40 +136,6 @@ func versionUnknown(want Spec, have Snapshot, p Policy) bool {
 func mayComeBack(have Snapshot, p Policy) bool {
 	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
 		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
-}
-
-// keysUnknown reports whether it is unknown what the others carry of keys that are turned over: a machine that joins
-// with the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A
-// worker needs control planes that work; a control plane may be what the Kubernetes API waits for.
-func keysUnknown(want Spec, have Snapshot, m Machine, p Policy) bool {
-	if m.Keys == (rotation.Keys{}) || !want.Rotates {
-		return false
-	}
-
-	switch k := planKeys(want, have); m.Role {
-	case Worker:
-		return k.blind || slices.ContainsFunc(k.all, func(h rotation.Holder) bool {
-			return h.ControlPlane && h.Keys == (rotation.Keys{})
-		})
-	default:
-		return k.blind && mayComeBack(have, p) && !AwaitsRestore(want, have)
-	}
-}
-
-// blindWorker names a worker of the spec that cannot join yet because of keysUnknown; empty where there is none.
-func blindWorker(want Spec, have Snapshot, p Policy) string {
-	joining := slices.Clone(want.sorted(Worker))
-	for _, w := range want.waiting {
-		joining = append(joining, w.machine)
-	}
-
-	for _, m := range joining {
-		if m.Role == Worker && have.Machines[m.Name].Access == Maintenance && keysUnknown(want, have, m, p) {
-			return m.Name
-		}
-	}
-
-	return ""
 }
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life

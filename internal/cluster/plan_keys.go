@@ -88,6 +88,38 @@ func (k keyPlan) next(m Machine) rotation.Keys {
 	}
 }
 
+// unknownTo reports whether it is unknown what the others carry of keys that are turned over: a machine that joins with
+// the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A worker
+// needs control planes that work; a control plane may be what the Kubernetes API waits for.
+func (k keyPlan) unknownTo(m Machine, p Policy) bool {
+	switch {
+	case m.Keys == (rotation.Keys{}) || !k.want.Rotates:
+		return false
+	case m.Role == Worker:
+		return k.blind || slices.ContainsFunc(k.all, func(h rotation.Holder) bool {
+			return h.ControlPlane && h.Keys == (rotation.Keys{})
+		})
+	default:
+		return k.blind && mayComeBack(k.have, p) && !AwaitsRestore(k.want, k.have)
+	}
+}
+
+// blindWorker names a worker of the spec that cannot join yet because of unknownTo; empty where there is none.
+func (k keyPlan) blindWorker(p Policy) string {
+	joining := slices.Clone(k.want.sorted(Worker))
+	for _, w := range k.want.waiting {
+		joining = append(joining, w.machine)
+	}
+
+	for _, m := range joining {
+		if m.Role == Worker && k.have.Machines[m.Name].Access == Maintenance && k.unknownTo(m, p) {
+			return m.Name
+		}
+	}
+
+	return ""
+}
+
 // moves says what becomes of the keys of a member.
 func (k keyPlan) moves(m Machine, next rotation.Keys) string {
 	return strings.Join(rotation.Changes(k.have.Machines[m.Name].Keys, next), ", ")

@@ -26,8 +26,10 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 		r.planWorker(m, stay, budgets[m.Pool], live[m.Pool], d)
 	}
 
+	blind := r.keys.blindWorker(r.policy)
+
 	for _, m := range r.want.removed(Worker) {
-		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], d)
+		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], blind, d)
 	}
 }
 

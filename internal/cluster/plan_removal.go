@@ -179,8 +179,8 @@ func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent boo
 }
 
 // planWorkerRemoval resets a worker within the budget of its pool, and then deletes its
-// node.
-func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, d *Decision) {
+// node. blind is the worker that keyPlan.blindWorker names.
+func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget, blind string, d *Decision) {
 	s := have.Machines[m.Name]
 
 	switch {
@@ -191,9 +191,9 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 		d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
-	case blindWorker(want, have, p) != "":
+	case blind != "":
 		// The reset would hold the lock, which control planes need for the move that makes their nodes tell.
-		d.hold(m.Name, "is not removed before %s can join", blindWorker(want, have, p))
+		d.hold(m.Name, "is not removed before %s can join", blind)
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
