@@ -20,68 +20,62 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 		return
 	}
 
-	var absent []Machine
+	var absent []late
 
 	for _, m := range want.all() {
-		if have.Machines[m.Name].Access == Unreachable && !m.Through && !m.Container {
-			absent = append(absent, m)
-		}
-	}
-
-	limit := func(s MachineState) time.Duration {
-		if s.Refuses {
-			return p.AppearWithin
+		s := have.Machines[m.Name]
+		if m.Through || m.Container || s.Access != Unreachable {
+			continue
 		}
 
-		return max(p.AppearWithin, leastSilence)
+		limit := p.AppearWithin
+		if !s.Refuses {
+			limit = max(limit, leastSilence)
+		}
+
+		absent = append(absent, late{
+			machine: m.Name, at: s.Since.Add(limit), reason: "nothing answers at " + m.Address + Because(s.Cause),
+			meanwhile: fmt.Sprintf("no answer from %s%s, and no machine gets a configuration before it answers", m.Address,
+				Because(s.Cause)),
+		})
 	}
 
-	d.refuseLate(absent, have, limit,
-		func(m Machine, s MachineState) string { return "nothing answers at " + m.Address + Because(s.Cause) },
-		unheard, "Nothing was sent to a machine by this run. Correct the address, or start the machine and apply again. For "+
-			"machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), set "+
-			"appear_within")
-}
-
-// unheard says that a create waits for the machine.
-func unheard(m Machine, s MachineState) string {
-	return fmt.Sprintf("no answer from %s%s, and no machine gets a configuration before it answers", m.Address,
-		Because(s.Cause))
+	d.refuseLate(absent, have, "Nothing was sent to a machine by this run. Correct the address, or start the machine and "+
+		"apply again. For machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), "+
+		"set appear_within")
 }
 
 // awaitDisks refuses the machines that the wanted configuration cannot be installed on, before anything is sent. Linux
 // finds disks after it started, so they have as long to appear as machines.
 func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
-	var lacking []Machine
+	var lacking []late
 
 	for _, m := range want.all() {
 		if s := have.Machines[m.Name]; s.Access == Maintenance && s.DiskProblem != "" {
-			lacking = append(lacking, m)
+			lacking = append(lacking,
+				late{machine: m.Name, at: s.Since.Add(p.AppearWithin), reason: s.DiskProblem, meanwhile: s.DiskProblem})
 		}
 	}
 
-	problem := func(_ Machine, s MachineState) string { return s.DiskProblem }
-	d.refuseLate(lacking, have, func(MachineState) time.Duration { return p.AppearWithin }, problem, problem,
-		"Correct install, or the patch that names the disk, or attach such a disk, and apply again")
+	d.refuseLate(lacking, have, "Correct install, or the patch that names the disk, or attach such a disk, and apply again")
 }
 
-// refuseLate refuses machines once all of them have been as they are for their limits, so that one run names them all.
-// Until then it holds them.
-func (d *Decision) refuseLate(
-	machines []Machine, have Snapshot, limit func(MachineState) time.Duration,
-	reason, meanwhile func(Machine, MachineState) string, remedy string,
-) {
-	early := slices.ContainsFunc(machines, func(m Machine) bool {
-		s := have.Machines[m.Name]
+// late is a machine that is refused for a reason from a time on. Meanwhile says why it is held until then.
+type late struct {
+	machine           string
+	at                time.Time
+	reason, meanwhile string
+}
 
-		return have.Time.Sub(s.Since) < limit(s)
-	})
+// refuseLate refuses machines once all of them are late, so that one run names them all. Until then it holds them.
+func (d *Decision) refuseLate(machines []late, have Snapshot, remedy string) {
+	early := slices.ContainsFunc(machines, func(l late) bool { return have.Time.Before(l.at) })
 
-	for _, m := range machines {
-		if s := have.Machines[m.Name]; early {
-			d.hold(m.Name, "%s", meanwhile(m, s))
+	for _, l := range machines {
+		if early {
+			d.hold(l.machine, "%s", l.meanwhile)
 		} else {
-			d.refuse(m.Name, reason(m, s), remedy)
+			d.refuse(l.machine, l.reason, remedy)
 		}
 	}
 }

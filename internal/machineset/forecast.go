@@ -256,19 +256,20 @@ func FieldDiagnostics(p Set, err error) finding.List {
 
 	var (
 		diags    finding.List
-		problems []*finding.FieldError
-		machines = map[mistake][]string{}
+		machines finding.Alike[mistake]
 	)
+
+	problems := map[mistake]*finding.FieldError{}
 
 	for _, e := range finding.Flatten(err) {
 		var problem *finding.FieldError
 		if errors.As(e, &problem) {
 			of := mistake{problem.At.String(), problem.Field.Found}
-			if _, known := machines[of]; !known {
-				problems = append(problems, problem)
+			if problems[of] == nil {
+				problems[of] = problem
 			}
 
-			machines[of] = append(machines[of], finding.NonEmpty(problem.Machine)...)
+			machines.Add(of, problem.Machine)
 
 			continue
 		}
@@ -276,8 +277,8 @@ func FieldDiagnostics(p Set, err error) finding.List {
 		diags.Append(finding.Unable("render", "configuration of the "+p.Object, finding.Report{Cause: []string{e.Error()}}))
 	}
 
-	for _, problem := range problems {
-		diags.Append(finding.InvalidField(problem, machines[mistake{problem.At.String(), problem.Field.Found}]))
+	for of, names := range machines.All() {
+		diags.Append(finding.InvalidField(problems[of], finding.NonEmpty(names...)))
 	}
 
 	return diags
