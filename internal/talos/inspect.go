@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -213,23 +214,22 @@ func (s *session) inspectNetwork(ctx context.Context, info *Info) error {
 }
 
 func (s *session) disks(ctx context.Context) ([]Disk, error) {
-	items, err := list[*block.Disk](ctx, s)
+	items, err := s.blockDevices(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", block.DiskType, err)
+		return nil, err
 	}
 
 	system := ""
 
-	if found, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType,
-		block.SystemDiskID); err == nil {
-		system = found.TypedSpec().DevPath
-	} else if optional(err) != nil {
+	if found, err := s.systemDisk(ctx); err != nil {
 		return nil, err
+	} else if found != nil {
+		system = found.TypedSpec().DevPath
 	}
 
 	var out []Disk
 
-	for item := range items.All() {
+	for _, item := range items {
 		spec := item.TypedSpec()
 		if spec.CDROM || virtual(spec) {
 			continue
@@ -243,6 +243,26 @@ func (s *session) disks(ctx context.Context) ([]Disk, error) {
 	}
 
 	return out, nil
+}
+
+// blockDevices are all that Talos lists as disks, CD drives and loops included.
+func (s *session) blockDevices(ctx context.Context) ([]*block.Disk, error) {
+	items, err := list[*block.Disk](ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", block.DiskType, err)
+	}
+
+	return safe.ToSlice(items, func(disk *block.Disk) *block.Disk { return disk }), nil
+}
+
+// systemDisk is the disk that Talos is on; nil where it is on none.
+func (s *session) systemDisk(ctx context.Context) (*block.SystemDisk, error) {
+	found, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType, block.SystemDiskID)
+	if err != nil {
+		return nil, optional(err)
+	}
+
+	return found, nil
 }
 
 // virtual devices are loops and device mapper targets, which nothing is installed to.

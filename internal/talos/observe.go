@@ -8,9 +8,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/cosi-project/runtime/pkg/safe"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -139,17 +137,16 @@ func (m *Machine) diskProblem(ctx context.Context, s *session) (string, error) {
 		return "", nil
 	}
 
-	_, err := get[*block.SystemDisk](ctx, s, block.NamespaceName, block.SystemDiskType, block.SystemDiskID)
-	if err == nil || optional(err) != nil {
+	if installed, err := s.systemDisk(ctx); err != nil || installed != nil {
 		return "", err
 	}
 
-	items, err := list[*block.Disk](ctx, s)
+	disks, err := s.blockDevices(ctx)
 	if err != nil {
-		return "", fmt.Errorf("list %s: %w", block.DiskType, err)
+		return "", err
 	}
 
-	return m.fleet.options.DiskProblem(m.name, safe.ToSlice(items, func(disk *block.Disk) *block.Disk { return disk }))
+	return m.fleet.options.DiskProblem(m.name, disks)
 }
 
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
