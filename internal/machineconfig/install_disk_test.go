@@ -79,19 +79,12 @@ func TestInstallDisk_problem(t *testing.T) {
 				m.Patches = []string{test.patch}
 			}
 
-			config, err := Generate(c, m, testBundle(t))
-			if err != nil {
-				t.Errorf("%s, %s: %v", name, contract, err)
-
-				continue
-			}
-
 			want := test.problem
 			if test.ofFields != "" && contract != documentContract {
 				want = test.ofFields
 			}
 
-			got, err := config.Facts.Disk.ForTalos(test.talos).Problem(disks)
+			got, err := generated(t, c, m).Facts.Disk.ForTalos(test.talos).Problem(disks)
 			if err != nil || got != want {
 				t.Errorf("%s, %s: %q, %v, want %q", name, contract, got, err, want)
 			}

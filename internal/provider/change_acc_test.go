@@ -61,10 +61,15 @@ func bundleIn(t *testing.T, w *clitest.Workspace) *pki.Bundle {
 
 	text, _ := w.Attribute("talosop_secrets.this", "bundle").(string)
 
+	return parsedBundle(t, text)
+}
+
+// parsedBundle is the secrets that a text holds.
+func parsedBundle(t *testing.T, text string) *pki.Bundle {
+	t.Helper()
+
 	bundle, err := pki.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	return bundle
 }

@@ -18,10 +18,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -218,11 +216,7 @@ func (s *scheduleSite) testRefusedByTalos(t *testing.T) {
 	bundle, err := pki.Parse([]byte(s.Secrets))
 	must(t, err)
 
-	p := machineset.Set{}
-	p.Settings.Endpoint = s.endpoint
-
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, kubernetes.Options{})
-	must(t, err)
+	api := kubernetesAt(t, s.endpoint, bundle)
 	t.Cleanup(api.Close)
 
 	refused := &backupschedule.Scheduler{

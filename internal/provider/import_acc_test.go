@@ -61,13 +61,19 @@ func (s *site) quickstart(t *testing.T, cli clitest.CLI, variables map[string]an
 func (s *site) nodes(t *testing.T, bundle string) *kubernetes.Client {
 	t.Helper()
 
-	secrets, err := pki.Parse([]byte(bundle))
-	must(t, err)
-
-	p := machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, secrets, kubernetes.Options{})
-	must(t, err)
+	api := kubernetesAt(t, s.endpoint, parsedBundle(t, bundle))
 	t.Cleanup(api.Close)
+
+	return api
+}
+
+// kubernetesAt is the Kubernetes API at an endpoint of the cluster with these secrets. Whoever asks for it closes it.
+func kubernetesAt(t *testing.T, endpoint string, secrets *pki.Bundle) *kubernetes.Client {
+	t.Helper()
+
+	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing,
+		machineset.Set{Settings: machineconfig.Cluster{Endpoint: endpoint}}, secrets, kubernetes.Options{})
+	must(t, err)
 
 	return api
 }

@@ -8,11 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -56,10 +52,7 @@ func (w *lifeWorld) nodes(ctx context.Context) map[string]bool {
 		return nil
 	}
 
-	api, err := providerdata.KubernetesOf(w.t.Context(), pki.Changing,
-		machineset.Set{Settings: machineconfig.Cluster{Endpoint: w.endpoint}}, secrets, kubernetes.Options{})
-	must(w.t, err)
-
+	api := kubernetesAt(w.t, w.endpoint, secrets)
 	defer api.Close()
 
 	found := map[string]bool{}

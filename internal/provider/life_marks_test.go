@@ -7,11 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -32,10 +28,7 @@ type lifeForgery struct {
 func (w *lifeWorld) bundle() *pki.Bundle {
 	w.t.Helper()
 
-	bundle, err := pki.Parse([]byte(w.living()))
-	must(w.t, err)
-
-	return bundle
+	return parsedBundle(w.t, w.living())
 }
 
 // ownerIn is the owner of a machine by a state; empty where none of its objects has the machine, or several have.
@@ -187,10 +180,7 @@ func (w *lifeWorld) rightMark(state int, m *sim.Machine, forgery lifeForgery, do
 		w.violated("%s has %s after the apply", node, forgery.What)
 	}
 
-	api, err := providerdata.KubernetesOf(w.t.Context(), pki.Changing,
-		machineset.Set{Settings: machineconfig.Cluster{Endpoint: w.endpoint}}, w.bundle(), kubernetes.Options{})
-	must(w.t, err)
-
+	api := kubernetesAt(w.t, w.endpoint, w.bundle())
 	defer api.Close()
 
 	must(w.t, api.Nodes.Own(ctx, node, owner))

@@ -13,11 +13,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -420,10 +416,7 @@ func (s *lifeSite) owners(ctx context.Context, t *testing.T, bundle string) map[
 		return nil
 	}
 
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing,
-		machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, secrets, kubernetes.Options{})
-	must(t, err)
-
+	api := kubernetesAt(t, s.endpoint, secrets)
 	defer api.Close()
 
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

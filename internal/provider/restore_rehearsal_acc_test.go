@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -42,22 +41,13 @@ type rehearsed struct {
 func (r *rehearsed) live(t *testing.T, endpoint string, m *sim.Machine) liveCluster {
 	t.Helper()
 
-	return liveCluster{r.parts(t, r.secrets, endpoint, m), kubectl.ConfigMap(t, r.bundle(t), endpoint, "kept")}
+	return liveCluster{r.parts(t, r.secrets, endpoint, m), kubectl.ConfigMap(t, parsedBundle(t, r.secrets), endpoint, "kept")}
 }
 
 // write gives the object of a cluster a value.
 func (r *rehearsed) write(t *testing.T, endpoint, value string) {
 	t.Helper()
-	kubectl.ApplyConfigMap(t, r.bundle(t), endpoint, "kept", value)
-}
-
-func (r *rehearsed) bundle(t *testing.T) *pki.Bundle {
-	t.Helper()
-
-	bundle, err := pki.Parse([]byte(r.secrets))
-	must(t, err)
-
-	return bundle
+	kubectl.ApplyConfigMap(t, parsedBundle(t, r.secrets), endpoint, "kept", value)
 }
 
 // expectSame checks that the cluster is as it was.

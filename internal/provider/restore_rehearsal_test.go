@@ -11,11 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -56,13 +51,7 @@ func backedUp(t *testing.T, d *driven, folder string) configuration {
 func (s *site) parts(t *testing.T, bundle, endpoint string, m *sim.Machine) []string {
 	t.Helper()
 
-	secrets, err := pki.Parse([]byte(bundle))
-	must(t, err)
-
-	p := machineset.Set{Settings: machineconfig.Cluster{Endpoint: endpoint}}
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, secrets, kubernetes.Options{})
-	must(t, err)
-
+	api := kubernetesAt(t, endpoint, parsedBundle(t, bundle))
 	defer api.Close()
 
 	peers, err := s.EtcdPeers(t.Context(), m)

@@ -201,10 +201,7 @@ func (r *rotationLife) bundle() *pki.Bundle {
 		return nil
 	}
 
-	bundle, err := pki.Parse([]byte(text(r.t, object.Value, "bundle")))
-	must(r.t, err)
-
-	return bundle
+	return parsedBundle(r.t, text(r.t, object.Value, "bundle"))
 }
 
 // client is somebody who was given credentials before an apply: they work before it, and what is returned checks that
