@@ -41,8 +41,8 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 
 	d.refuseLate(absent, have, "Nothing was sent to a machine by this run. Correct the address, or start the machine and "+
-		"apply again. For machines that take longer to start (VMs of the same apply, or a reboot after an interrupted create), "+
-		"set appear_within")
+		"apply again. For machines that take longer to start (VMs of the same apply, or a reboot after an interrupted "+
+		"create), set appear_within")
 }
 
 // awaitDisks refuses the machines that the wanted configuration cannot be installed on, before anything is sent. Linux
@@ -57,7 +57,8 @@ func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 	}
 
-	d.refuseLate(lacking, have, "Correct install, or the patch that names the disk, or attach such a disk, and apply again")
+	d.refuseLate(lacking, have,
+		"Correct install, or the patch that names the disk, or attach such a disk, and apply again")
 }
 
 // late is a machine that is refused for a reason from a time on. Meanwhile says why it is held until then.

@@ -89,8 +89,8 @@ func (k keyPlan) next(m Machine) rotation.Keys {
 }
 
 // unknownTo reports whether it is unknown what the others carry of keys that are turned over: a machine that joins with
-// the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A worker
-// needs control planes that work; a control plane may be what the Kubernetes API waits for.
+// the wanted ones may find no machine that takes its certificate. Nodes tell from their first change of keys on. A
+// worker needs control planes that work; a control plane may be what the Kubernetes API waits for.
 func (k keyPlan) unknownTo(m Machine, p Policy) bool {
 	switch {
 	case m.Keys == (rotation.Keys{}) || !k.want.Rotates:
