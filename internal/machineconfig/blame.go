@@ -7,35 +7,39 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 )
 
-// blame finds the patch that made the configuration invalid, by leaving out patches from the end until it is
-// valid, and reports problem there.
+// blame finds the patch that made the configuration invalid, and reports problem there.
 func (g *Generator) blame(m Machine, problem string) *FieldError {
 	mistake := &FieldError{
 		Found:   "settings that make an invalid configuration (" + problem + ")",
 		Allowed: "what Talos accepts for a " + string(m.Role) + " machine", Err: ErrInvalidConfig,
 	}
 
-	scopes := g.scopes(m)
-	for i := len(scopes) - 1; i >= 0; i-- {
-		for n := len(scopes[i].patches); n > 0; n-- {
-			if !g.validWith(m, i, n-1) {
-				continue
-			}
-
-			mistake.Field = at(scopes[i].field, n-1)
-			mistake.Found = "a patch that makes the configuration invalid (" + problem + ")"
-			mistake.Fix = "correct or remove this patch"
-
-			return mistake
-		}
+	if field := g.origin(m, func(d *documents) bool { return g.valid(d, m) }); field != "" {
+		mistake.Field = field
+		mistake.Found = "a patch that makes the configuration invalid (" + problem + ")"
+		mistake.Fix = "correct or remove this patch"
 	}
 
 	return mistake
 }
 
-// validWith says whether the configuration is valid with the patches of the scopes before the given one, and
-// the first n of that one.
-func (g *Generator) validWith(m Machine, scope, n int) bool {
+// origin finds the patch after which a configuration is not right any more, by leaving out patches from the end until
+// it is. It is empty where no patch is the reason.
+func (g *Generator) origin(m Machine, right func(*documents) bool) string {
+	scopes := g.scopes(m)
+	for i := len(scopes) - 1; i >= 0; i-- {
+		for n := len(scopes[i].patches); n > 0; n-- {
+			if d, err := g.patchedUpTo(m, i, n-1); err == nil && right(d) {
+				return at(scopes[i].field, n-1)
+			}
+		}
+	}
+
+	return ""
+}
+
+// patchedUpTo is the configuration with the patches of the scopes before the given one, and the first n of that one.
+func (g *Generator) patchedUpTo(m Machine, scope, n int) (*documents, error) {
 	shorter := &Generator{cluster: g.cluster, contract: g.contract, input: g.input, bundle: g.bundle}
 	lists := []*[]string{&shorter.cluster.Patches, &shorter.cluster.ProvidedPatches, &m.PoolPatches, &m.Patches,
 		&m.ProvidedPatches}
@@ -45,27 +49,28 @@ func (g *Generator) validWith(m Machine, scope, n int) bool {
 		*list = nil
 	}
 
-	documents, err := shorter.patched(m)
-	if err != nil {
+	return shorter.patched(m)
+}
+
+// valid says whether a configuration is valid, whichever patches it has.
+func (g *Generator) valid(d *documents, m Machine) bool {
+	facts := factsOf(d.known)
+	if g.contradiction(d, m) != "" || facts.overlap() != "" || len(facts.addressesInNetworks()) > 0 ||
+		duplicate(d.known) != "" {
 		return false
 	}
 
-	facts := factsOf(documents.known)
-	if shorter.contradiction(documents, m) != "" || facts.overlap() != "" || len(facts.addressesInNetworks()) > 0 ||
-		duplicate(documents.known) != "" {
-		return false
-	}
-
-	provider := documents.known
+	provider := d.known
 
 	// From contract v1.14 a configuration without a disk is valid.
 	if !g.contract.UnattendedInstallConfig() {
+		var err error
 		if provider, err = provider.PatchV1Alpha1(giveInstallDisk); err != nil {
 			return false
 		}
 	}
 
-	_, err = provider.ValidateAsClient(runtimeMode(m.Mode), validation.WithLocal())
+	_, err := provider.ValidateAsClient(runtimeMode(m.Mode), validation.WithLocal())
 
 	return err == nil
 }

@@ -31,6 +31,8 @@ type Facts struct {
 	VirtualIPs []netip.Addr
 	// CertSANs are the names and addresses in the certificates of the Talos API and the Kubernetes API.
 	CertSANs []string
+	// Labels and Taints are those of the Kubernetes node of the machine; a taint is value:effect or effect.
+	Labels, Taints map[string]string
 }
 
 // factsOf reads the facts of a configuration.
@@ -44,6 +46,10 @@ func factsOf(p coreconfig.Provider) Facts {
 
 	if section := p.K8sClusterConfig(); section != nil && section.ClusterEndpoint() != nil {
 		f.EndpointHost = section.ClusterEndpoint().Hostname()
+	}
+
+	if node := p.K8sNodeConfig(); node != nil {
+		f.Labels, f.Taints = node.Labels(), node.Taints()
 	}
 
 	if m := p.Machine(); m != nil {

@@ -64,6 +64,10 @@ func TestFacts_ofAttributesPatchesAndDocuments(t *testing.T) {
 			patch: "apiVersion: v1alpha1\nkind: Layer2VIPConfig\nname: 10.0.0.5\nlink: eth0\n", want: hasVirtualIP},
 		"SANs": {contracts: contracts, cluster: func(c *Cluster) { c.CertSANs = []string{"api.test.example"} },
 			want: func(f Facts) bool { return slices.Contains(f.CertSANs, "api.test.example") }},
+		"labels and taints by a patch": {contracts: fields,
+			patch: "machine: {nodeLabels: {rack: b2}, nodeTaints: {gpu: \"only:NoSchedule\"}}\n", want: hasLabels},
+		"labels and taints by a document": {contracts: documents, patch: "apiVersion: v1alpha1\nkind: KubeNodeConfig\n" +
+			"labels: {rack: b2}\ntaints: {gpu: \"only:NoSchedule\"}\n", want: hasLabels},
 		"node name by a patch": {contracts: fields[:2], patch: "machine: {network: {hostname: Node-1.lab}}\n",
 			want: func(f Facts) bool { return f.NodeName == "node-1" }},
 	} {
@@ -99,6 +103,8 @@ func hasNetworks(f Facts) bool {
 	return slices.Equal(f.PodCIDRs, []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}) &&
 		slices.Equal(f.ServiceCIDRs, []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}) && f.DNSDomain == "a.b"
 }
+
+func hasLabels(f Facts) bool { return f.Labels["rack"] == "b2" && f.Taints["gpu"] == "only:NoSchedule" }
 
 func hasVirtualIP(f Facts) bool {
 	return slices.Equal(f.VirtualIPs, []netip.Addr{netip.MustParseAddr("10.0.0.5")})

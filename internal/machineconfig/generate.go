@@ -72,6 +72,8 @@ func (g *Generator) Machine(m Machine) (Config, error) {
 		return Config{}, err
 	}
 
+	g.warnOfNodeRestriction(documents, facts, m)
+
 	encoded, err := documents.encode()
 	if err != nil {
 		return Config{}, err

@@ -36,6 +36,17 @@ func (d InstallDisk) String() string {
 	return d.path
 }
 
+// Is says whether it is the disk of these settings.
+func (d InstallDisk) Is(i Install) bool {
+	if d.match == nil {
+		return d.path == i.Disk && i.DiskSelector == nil
+	}
+
+	wanted, err := i.expression()
+
+	return err == nil && wanted.String() == d.match.String()
+}
+
 // ForTalos is the same disk for a version of Talos, such as v1.13.0, by which the sizes of partitions differ.
 func (d InstallDisk) ForTalos(version string) InstallDisk {
 	d.talos = version

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
 // Decisions about machines read what their finished configurations say, because a patch says the same as an attribute.
@@ -49,16 +50,53 @@ func (p Set) planeFacts() *machineconfig.Facts {
 		}
 	}
 
+	return p.factsWith(nil)
+}
+
+// PodNetwork is the CNI of a cluster with these settings whose control planes have these patches. It is empty where a
+// mistake hides it.
+func PodNetwork(settings machineconfig.Cluster, patches []string) string {
+	if facts := (Set{Settings: settings}).factsWith(patches); facts != nil {
+		return facts.CNI
+	}
+
+	return ""
+}
+
+// factsWith are the facts of a control plane that has the settings of the cluster and these patches. They are nil where
+// there is a mistake in those.
+func (p Set) factsWith(patches []string) *machineconfig.Facts {
+	r, err := p.renderer(nil)
+	if err != nil {
+		return nil
+	}
+
 	// Neither the disk nor the secrets of a control plane say anything of the cluster.
-	p.Machines = map[string]Machine{"": {Config: machineconfig.Machine{
-		Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"},
-	}}}
+	plane, err := r.render(Machine{Config: machineconfig.Machine{
+		Role: machineconfig.ControlPlane, Install: machineconfig.Install{Disk: "/dev/sda"}, PoolPatches: patches,
+	}})
+	if err != nil {
+		return nil
+	}
 
-	var facts *machineconfig.Facts
+	return &plane.Facts
+}
 
-	_ = p.renderMachines(nil, func(_ string, plane renderedMachine) { facts = &plane.Facts })
+// networks are the networks of pods and of services that the control planes have. While those are not known, they are
+// what the attributes say.
+func (p Set) networks() (pods, services []netip.Prefix) {
+	plane := p.plane
+	if plane == nil && !p.Unknown {
+		plane = p.planeFacts()
+	}
 
-	return facts
+	if plane != nil && len(plane.PodCIDRs) > 0 && len(plane.ServiceCIDRs) > 0 {
+		return plane.PodCIDRs, plane.ServiceCIDRs
+	}
+
+	ofPods, ofServices := p.defaultNetworks()
+
+	return networksOr(p.Settings.PodCIDRs, ofPods), networksOr(p.Settings.ServiceCIDRs, ofServices)
 }
 
 // nodesBecomeReady is whether Talos installs a pod network, without which no node becomes Ready.
@@ -70,17 +108,16 @@ func (p Set) nodesBecomeReady() bool {
 	return p.Settings.CNI.Name != machineconfig.CNINone
 }
 
-// OtherPatchedNetworks is whether patches alone give a cluster other networks, or another domain, than it was made
-// with.
-func (p Set) OtherPatchedNetworks(prior Set) bool {
+// OtherNetworks is whether a cluster gets other networks, or another domain, than it was made with. While the
+// configurations are not known, the attributes say so.
+func (p Set) OtherNetworks(prior Set) bool {
 	now, before := p.plane, prior.plane
-
-	if now == nil || before == nil || p.otherWrittenNetworks(prior) {
-		return false
+	if now == nil || before == nil {
+		return p.otherWrittenNetworks(prior)
 	}
 
 	return !slices.Equal(now.PodCIDRs, before.PodCIDRs) || !slices.Equal(now.ServiceCIDRs, before.ServiceCIDRs) ||
-		now.DNSDomain != before.DNSDomain
+		!network.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
 }
 
 // outsideOfNetworks checks that a machine has an address of its own: Talos takes none of the networks of pods and
@@ -92,9 +129,9 @@ func (p Set) outsideOfNetworks(at finding.Path, host string) finding.List {
 		return nil
 	}
 
-	if name, network, inside := p.plane.NetworkOf(address); inside {
+	if name, prefix, inside := p.plane.NetworkOf(address); inside {
 		return finding.List{finding.Invalid(at, "address", fmt.Sprintf("found %s, which is in the %s network %s", host, name,
-			network), "allowed is an address outside of the pod and service networks: Talos uses no other for a machine",
+			prefix), "allowed is an address outside of the pod and service networks: Talos uses no other for a machine",
 			"give the machine another address, or the cluster another network before it is created")}
 	}
 
@@ -133,12 +170,11 @@ func (m Machine) patchedImage(given string) string {
 
 // installTarget is the disk that Talos is installed on, in the words of an operation.
 func (m Machine) installTarget() string {
-	target := installTarget(m.Config.Install)
-	if target == "" && m.Facts != nil {
+	if m.Facts != nil && !m.Facts.Disk.Is(m.Config.Install) {
 		return m.Facts.Disk.String()
 	}
 
-	return target
+	return installTarget(m.Config.Install)
 }
 
 // ownInstaller reads the installer image that an attribute or a patch gives; ok is false where there is none, or none

@@ -7,7 +7,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
 // HostSpec is what the machines of a set in containers are to have on the host cluster: those that are wanted, and
@@ -18,9 +17,9 @@ func (p Set) HostSpec(recorded PriorState, mark string) workload.Spec {
 		Cluster: p.Settings.Name, Mark: mark, Namespace: h.Namespace, CreateNamespace: h.CreateNamespace, Domain: h.Domain,
 		Access: h.Access, Isolated: p.Settings.Isolated,
 		Endpoint: h.Endpoint, Labels: h.Labels, Annotations: h.Annotations,
-		PodCIDRs:     networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR),
-		ServiceCIDRs: networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR),
 	}
+
+	spec.PodCIDRs, spec.ServiceCIDRs = p.networks()
 
 	for _, name := range p.Names() {
 		m := p.Machines[name]

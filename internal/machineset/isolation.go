@@ -3,6 +3,7 @@ package machineset
 import (
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -55,35 +56,52 @@ func (c *AddressConflictError) Error() string { return c.Reason }
 // RefuseAddressesOf finds an address of an isolated set that a member of the cluster in its snapshot has; nil when
 // there is none. Machines would be configured to connect to it, or would answer in its place.
 func (p Set) RefuseAddressesOf(members []string) *AddressConflictError {
-	conflict := func(at finding.Path, what, address string) *AddressConflictError {
-		for _, member := range members {
-			if SameAddress(member, address) {
-				return &AddressConflictError{At: at, Reason: fmt.Sprintf("%s is %s, and the snapshot says that a member of "+
-					"the cluster which it was taken of has that address", what, address),
-					Remedy: "Give the isolated cluster machines, an endpoint and cert_sans that the other cluster does not have."}
-			}
-		}
-
-		return nil
-	}
-
-	if endpoint, err := url.Parse(p.Settings.Endpoint); err == nil {
-		if found := conflict(p.ClusterPath("endpoint"), "the host of endpoint", endpoint.Hostname()); found != nil {
-			return found
-		}
-	}
-
-	for i, name := range p.Settings.CertSANs {
-		if found := conflict(p.ClusterPath("cert_sans").AtListIndex(i), fmt.Sprintf("cert_sans[%d]", i), name); found != nil {
-			return found
-		}
-	}
-
-	for _, name := range p.Names() {
-		if found := conflict(p.placeOf(name), "the address of "+name, p.Machines[name].Address); found != nil {
-			return found
+	for _, own := range p.ownAddresses() {
+		same := func(member string) bool { return SameAddress(member, own.address) }
+		if slices.ContainsFunc(members, same) {
+			return &AddressConflictError{At: own.at, Reason: fmt.Sprintf("%s is %s, and the snapshot says that a member of "+
+				"the cluster which it was taken of has that address", own.what, own.address),
+				Remedy: "Give the isolated cluster machines, an endpoint and cert_sans that the other cluster does not have."}
 		}
 	}
 
 	return nil
+}
+
+// ownAddress is an address that is written for a cluster: where, what it is, and the address.
+type ownAddress struct {
+	at            finding.Path
+	what, address string
+}
+
+// ownAddresses are all that attributes and patches write.
+func (p Set) ownAddresses() []ownAddress {
+	var own []ownAddress
+
+	if endpoint, err := url.Parse(p.Settings.Endpoint); err == nil {
+		own = append(own, ownAddress{p.ClusterPath("endpoint"), "the host of endpoint", endpoint.Hostname()})
+	}
+
+	for i, name := range p.Settings.CertSANs {
+		own = append(own, ownAddress{p.ClusterPath("cert_sans").AtListIndex(i), fmt.Sprintf("cert_sans[%d]", i), name})
+	}
+
+	for _, name := range p.Names() {
+		m, at := p.Machines[name], p.placeOf(name)
+		own = append(own, ownAddress{at, "the address of " + name, m.Address})
+
+		if m.Facts == nil {
+			continue
+		}
+
+		for _, san := range m.Facts.CertSANs {
+			own = append(own, ownAddress{at, "a certificate SAN of " + name, san})
+		}
+
+		for _, shared := range m.Facts.VirtualIPs {
+			own = append(own, ownAddress{at, "a virtual IP of " + name, shared.String()})
+		}
+	}
+
+	return own
 }

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -15,7 +16,9 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 		return Set{
 			Settings: machineconfig.Cluster{Endpoint: "https://10.0.9.10:6443", CertSANs: []string{"api.rehearsal"},
 				Isolated: true},
-			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Address: "10.0.9.11"}},
+			Machines: map[string]Machine{"cp-1": {Group: &Group{}, Key: "cp-1", Address: "10.0.9.11",
+				Facts: &machineconfig.Facts{CertSANs: []string{"patched.rehearsal"},
+					VirtualIPs: []netip.Addr{netip.MustParseAddr("10.0.9.20")}}}},
 		}
 	}
 
@@ -23,11 +26,13 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 		members []string
 		want    string
 	}{
-		"others":        {members: []string{"10.0.0.11", "10.0.0.12"}},
-		"none":          {},
-		"a machine":     {members: []string{"10.0.0.11", "10.0.9.11"}, want: "the address of cp-1 is 10.0.9.11"},
-		"the endpoint":  {members: []string{"10.0.9.10"}, want: "the host of endpoint is 10.0.9.10"},
-		"a certificate": {members: []string{"API.rehearsal"}, want: "cert_sans[0] is api.rehearsal"},
+		"others":         {members: []string{"10.0.0.11", "10.0.0.12"}},
+		"none":           {},
+		"a machine":      {members: []string{"10.0.0.11", "10.0.9.11"}, want: "the address of cp-1 is 10.0.9.11"},
+		"the endpoint":   {members: []string{"10.0.9.10"}, want: "the host of endpoint is 10.0.9.10"},
+		"a certificate":  {members: []string{"API.rehearsal"}, want: "cert_sans[0] is api.rehearsal"},
+		"a SAN by patch": {members: []string{"patched.rehearsal"}, want: "a certificate SAN of cp-1 is patched.rehearsal"},
+		"a virtual IP":   {members: []string{"10.0.9.20"}, want: "a virtual IP of cp-1 is 10.0.9.20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -93,12 +92,13 @@ func (p Set) Unaddressed(recorded Record) []string {
 // etcd/spec.go), and waits for another one for good. Those who may see the networks of the host learn it before
 // anything is made.
 func (p Set) RefuseInnerPeers(peers map[string]netip.Addr) error {
+	pods, services := p.networks()
 	inner := []struct {
 		attribute, what string
 		networks        []netip.Prefix
 	}{
-		{"pod_cidrs", "pod", networksOr(p.Settings.PodCIDRs, machineconfig.ContainerPodCIDR)},
-		{"service_cidrs", "service", networksOr(p.Settings.ServiceCIDRs, machineconfig.ContainerServiceCIDR)},
+		{"pod_cidrs", "pod", pods},
+		{"service_cidrs", "service", services},
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(peers)) {

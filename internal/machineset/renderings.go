@@ -53,35 +53,15 @@ func madeOnce(key rendering, render func() (renderedMachine, error)) (renderedMa
 // renderMachines renders the machines in the order of their names, with secrets that are thrown away where there are
 // none. Machines that are configured alike get the same configuration.
 func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine)) error {
-	generator, err := p.generator(bundle)
+	r, err := p.renderer(bundle)
 	if err != nil {
 		return p.problems("", err)
 	}
 
-	secrets := ""
-	if bundle != nil {
-		secrets = bundle.Digest()
-	}
-
-	settings, err := json.Marshal([]any{secrets, p.Settings})
-	if err != nil {
-		return fmt.Errorf("compare the settings of the cluster with others: %w", err)
-	}
-
-	of := sha256.Sum256(settings)
-
 	var problems []error
 
 	for _, name := range p.Names() {
-		machine := p.Machines[name]
-
-		kind, err := json.Marshal(machine.Config)
-		if err != nil {
-			return fmt.Errorf("compare machine %s with others: %w", name, err)
-		}
-
-		config, err := madeOnce(sha256.Sum256(append(of[:], kind...)),
-			func() (renderedMachine, error) { return machine.rendered(generator) })
+		config, err := r.render(p.Machines[name])
 		if err != nil {
 			problems = append(problems, p.problems(name, err))
 
@@ -92,6 +72,42 @@ func (p Set) renderMachines(bundle *pki.Bundle, use func(string, renderedMachine
 	}
 
 	return errors.Join(problems...)
+}
+
+// renderer renders machines of one cluster.
+type renderer struct {
+	generator *machineconfig.Generator
+	// of is the digest of what the machines have in common.
+	of rendering
+}
+
+func (p Set) renderer(bundle *pki.Bundle) (renderer, error) {
+	generator, err := p.generator(bundle)
+	if err != nil {
+		return renderer{}, err
+	}
+
+	secrets := ""
+	if bundle != nil {
+		secrets = bundle.Digest()
+	}
+
+	settings, err := json.Marshal([]any{secrets, p.Settings})
+	if err != nil {
+		return renderer{}, fmt.Errorf("compare the settings of the cluster with others: %w", err)
+	}
+
+	return renderer{generator, sha256.Sum256(settings)}, nil
+}
+
+func (r renderer) render(m Machine) (renderedMachine, error) {
+	kind, err := json.Marshal(m.Config)
+	if err != nil {
+		return renderedMachine{}, fmt.Errorf("compare the settings of the machine with others: %w", err)
+	}
+
+	return madeOnce(sha256.Sum256(append(r.of[:], kind...)),
+		func() (renderedMachine, error) { return m.rendered(r.generator) })
 }
 
 // generator makes configurations with these secrets, or with throwaway ones.

@@ -19,7 +19,7 @@ func (p Set) Replaces(prior Set) bool {
 		return true
 	case p.ModeUnknown:
 		return false
-	case (p.Host == nil) != (prior.Host == nil), p.otherRole(prior), p.otherNetworks(prior):
+	case (p.Host == nil) != (prior.Host == nil), p.otherRole(prior), p.OtherNetworks(prior):
 		return true
 	case p.Host == nil:
 		return false
@@ -44,11 +44,6 @@ func (p Set) otherRole(prior Set) bool {
 	role := p.Groups[0].Role
 
 	return p.Single != nil && role != "" && role != prior.Groups[0].Role
-}
-
-// otherNetworks is whether the networks or the domain of a cluster become others, by attributes or by patches.
-func (p Set) otherNetworks(prior Set) bool {
-	return p.otherWrittenNetworks(prior) || p.OtherPatchedNetworks(prior)
 }
 
 // otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.

@@ -418,7 +418,8 @@ func (p Set) withIneffective(
 	for _, field := range ineffective {
 		found := *field
 		at := p.locate(&found, p.groupOf(machine), machine)
-		warning := finding.Questionable(at, "config_patches", "found "+found.Found, "It has no effect there", found.Fix)
+		warning := finding.Questionable(at, "config_patches", "found "+found.Found,
+			cmp.Or(found.Allowed, "It has no effect there"), found.Fix)
 
 		if !slices.ContainsFunc(warnings, func(f finding.Finding) bool {
 			return f.At.String() == at.String() && f.Detail == warning.Detail

@@ -269,23 +269,23 @@ func (p Set) validateVersionsOf(g *Group) finding.List {
 	return append(diags, FieldDiagnostics(p, errors.Join(problems...))...)
 }
 
-// checkImages compares the installer images that are given with the version that is to
-// run: an upgrade installs the image, and would go on for ever.
+// checkImages compares the installer images that are given with the version that is to run: an upgrade installs the
+// image, and would go on for ever.
 func (p Set) checkImages(g *Group, talos machineconfig.TalosVersion) error {
 	var problems []error
 
 	for _, name := range p.namesOf(g) {
-		m := p.Machines[name]
+		given, own := p.Machines[name].installImage()
 
-		reference, err := image.ParseReference(m.Config.Install.Image)
-		if !m.OwnImage || err != nil {
+		reference, err := image.ParseReference(given)
+		if !own || err != nil {
 			continue
 		}
 
 		if installer, known := reference.Installer(); known && g.SecureBoot && !installer.SecureBoot {
 			problems = append(problems, p.problems(name, &machineconfig.FieldError{
 				Field:   "machine.install.image",
-				Found:   finding.Quote(m.Config.Install.Image) + ", which is not signed, with secure_boot",
+				Found:   finding.Quote(given) + ", which is not signed, with secure_boot",
 				Allowed: "an image such as factory.talos.dev/metal-installer-secureboot/<schematic>:<version>",
 				Fix:     "leave the image out, which then follows from secure_boot and schematic",
 			}))

@@ -365,29 +365,43 @@ func TestPlan_replacements(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		config  configuration
-		Replace bool
+		was, config configuration
+		Replace     bool
 	}{
-		"name":                    {with(baseControlPlane(), "other", "name"), false},
-		"name not known yet":      {with(baseControlPlane(), unknownValue{}, "name"), false},
-		"pod network":             {with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), true},
-		"default pod network":     {with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs"), false},
-		"default service network": {with(baseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs"), false},
-		"pod network by patch": {with(baseControlPlane(),
-			[]any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "cluster_config_patches"), true},
-		"service network by patch": {with(baseControlPlane(),
-			[]any{"cluster: {network: {serviceSubnets: [10.50.0.0/16]}}\n"}, "config_patches"), true},
-		"domain by patch of a machine": {with(baseControlPlane(), configuration{"cp-1": configuration{
+		"name":                    {config: with(baseControlPlane(), "other", "name")},
+		"name not known yet":      {config: with(baseControlPlane(), unknownValue{}, "name")},
+		"pod network":             {config: with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"), Replace: true},
+		"default pod network":     {config: with(baseControlPlane(), []any{"10.244.0.0/16"}, "pod_cidrs")},
+		"default service network": {config: with(baseControlPlane(), []any{"10.96.0.0/12"}, "service_cidrs")},
+		"pod network by patch": {config: with(baseControlPlane(),
+			[]any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "cluster_config_patches"), Replace: true},
+		"service network by patch": {config: with(baseControlPlane(),
+			[]any{"cluster: {network: {serviceSubnets: [10.50.0.0/16]}}\n"}, "config_patches"), Replace: true},
+		"domain by patch of a machine": {config: with(baseControlPlane(), configuration{"cp-1": configuration{
 			"address":        "10.0.0.11",
-			"config_patches": []any{"cluster: {network: {dnsDomain: other.local}}\n"}}}, "machines"), true},
-		"default networks by patch": {with(baseControlPlane(),
-			[]any{"cluster: {network: {podSubnets: [10.244.0.0/16], serviceSubnets: [10.96.0.0/12]}}\n"}, "config_patches"), false},
-		"DNS domain":         {with(baseControlPlane(), "other.local", "dns_domain"), true},
-		"default DNS domain": {with(baseControlPlane(), "cluster.local", "dns_domain"), false},
-		"certificate names":  {with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans"), false},
+			"config_patches": []any{"cluster: {network: {dnsDomain: other.local}}\n"}}}, "machines"), Replace: true},
+		"default networks by patch": {config: with(baseControlPlane(),
+			[]any{"cluster: {network: {podSubnets: [10.244.0.0/16], serviceSubnets: [10.96.0.0/12]}}\n"}, "config_patches")},
+		"DNS domain":         {config: with(baseControlPlane(), "other.local", "dns_domain"), Replace: true},
+		"default DNS domain": {config: with(baseControlPlane(), "cluster.local", "dns_domain")},
+		"certificate names":  {config: with(baseControlPlane(), []any{"kube.example.org"}, "cert_sans")},
+		"pod network from the attribute to a patch": {was: with(baseControlPlane(), []any{"10.50.0.0/16"}, "pod_cidrs"),
+			config: with(baseControlPlane(), []any{"cluster: {network: {podSubnets: [10.50.0.0/16]}}\n"}, "config_patches")},
+		"domain from a patch to the attribute": {
+			was:    with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "cluster_config_patches"),
+			config: with(baseControlPlane(), "other.local", "dns_domain")},
+		"attribute under a patch that stays": {
+			was: with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "config_patches"),
+			config: with(with(baseControlPlane(), []any{"cluster: {network: {dnsDomain: other.local}}\n"}, "config_patches"),
+				"third.local", "dns_domain")},
 	} {
+		was := test.was
+		if was == nil {
+			was = baseControlPlane()
+		}
+
 		// With protection the plan refuses it: TestPlan_modeIsProtected.
-		prior := settledState(t, "talosop_control_plane", with(baseControlPlane(), false, "deletion_protection"))
+		prior := settledState(t, "talosop_control_plane", with(was, false, "deletion_protection"))
 
 		resp := planned(t, "talosop_control_plane", &prior,
 			valueOf(t, typeOf(t, "talosop_control_plane"), with(test.config, false, "deletion_protection")))

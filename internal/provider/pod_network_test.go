@@ -20,7 +20,7 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 
-			s := newSiteWith(t, sim.Options{TalosVersion: version}, 1, 2)
+			s := newSiteWith(t, sim.Options{TalosVersion: version}, 1, 3)
 			quick := func(config configuration) configuration {
 				config["talos_version"] = version
 
@@ -36,6 +36,15 @@ func TestCreate_withoutAPodNetworkByPatch(t *testing.T) {
 
 			plane := create("talosop_control_plane",
 				with(s.planeConfig(bundleOnce(), s.controlPlane...), []any{patch}, "config_patches"))
+
+			// The patch is of the control planes alone: workers find it in the handle.
+			joined := create("talosop_worker", configuration{
+				"cluster": plain(t, fieldsOf(t, plane.state)["cluster"]),
+				"name":    "joined", "install": configuration{"disk": "/dev/sda"}, "deletion_protection": false,
+				"machines": configuration{"w-3": configuration{"address": s.workers[2].Address().String()}},
+			})
+
+			joined.apply(t, nil).must(t)
 			plane.apply(t, nil).must(t)
 
 			whole := create("talosop_cluster", with(s.onMachines(s.endpoint, s.controlPlane, s.workers[:1]),

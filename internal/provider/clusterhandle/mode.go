@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -34,31 +33,6 @@ var Mode = tf.StringCheck{
 			`allowed are "metal", for physical and virtual machines, and "container", for pods of a Kubernetes cluster`,
 			"choose one of them")
 	},
-}
-
-// replaceOnOtherNetworks is ReplaceOnChangeFrom for lists of networks, whose default depends on what the machines run
-// on: the `mode` beside the attribute.
-func replaceOnOtherNetworks(metal, container string) planmodifier.List {
-	const description = "A change of the value replaces the resource."
-
-	return listplanmodifier.RequiresReplaceIf(
-		func(ctx context.Context, req planmodifier.ListRequest, resp *listplanmodifier.RequiresReplaceIfFuncResponse) {
-			planned, known := tf.KnownStrings(req.PlanValue)
-			if !known {
-				return
-			}
-
-			recorded, _ := tf.KnownStrings(req.StateValue)
-			fallback := metal
-
-			var mode types.String
-			if diags := req.State.GetAttribute(ctx, req.Path.ParentPath().AtName("mode"), &mode); !diags.HasError() &&
-				mode.ValueString() == ContainerMode {
-				fallback = container
-			}
-
-			resp.RequiresReplace = !network.Same(planned, recorded, fallback)
-		}, description, description)
 }
 
 // ReplaceOnOtherName replaces the resource when the name of a cluster changes, unless it stays the same cluster, by the

@@ -64,9 +64,6 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"pod_cidrs": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
-			PlanModifiers: []planmodifier.List{
-				replaceOnOtherNetworks(machineconfig.DefaultPodCIDR, machineconfig.ContainerPodCIDR),
-			},
 			MarkdownDescription: "Networks of the pods: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.244.0.0/16`, and " +
 				"`" + machineconfig.ContainerPodCIDR + "` in containers." +
@@ -75,9 +72,6 @@ func ClusterAttributes() map[string]schema.Attribute {
 		"service_cidrs": schema.ListAttribute{
 			Optional:    true,
 			ElementType: types.StringType,
-			PlanModifiers: []planmodifier.List{
-				replaceOnOtherNetworks(machineconfig.DefaultServiceCIDR, machineconfig.ContainerServiceCIDR),
-			},
 			MarkdownDescription: "Networks of the services: one, or an IPv4 and an IPv6 one for dual stack. Default: " +
 				"`10.96.0.0/12`, and `" + machineconfig.ContainerServiceCIDR +
 				"` in containers." +
@@ -85,7 +79,6 @@ func ClusterAttributes() map[string]schema.Attribute {
 		},
 		"dns_domain": schema.StringAttribute{
 			Optional:            true,
-			PlanModifiers:       []planmodifier.String{replaceOnOtherDomain(machineconfig.DefaultDNSDomain)},
 			MarkdownDescription: "DNS domain of the cluster. Default: `cluster.local`." + ReplacesCluster,
 		},
 		"cni": cniAttribute(),
@@ -151,13 +144,9 @@ func ObservedHandle() map[string]schema.Attribute {
 	attributes := HandleAttributes()
 
 	for name, attribute := range attributes {
-		switch a := attribute.(type) {
-		case schema.StringAttribute:
-			a.PlanModifiers = nil
-			attributes[name] = a
-		case schema.ListAttribute:
-			a.PlanModifiers = nil
-			attributes[name] = a
+		if text, ok := attribute.(schema.StringAttribute); ok {
+			text.PlanModifiers = nil
+			attributes[name] = text
 		}
 	}
 

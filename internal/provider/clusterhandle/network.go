@@ -1,8 +1,14 @@
 package clusterhandle
 
 import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
 // CNIModel is the network plugin of a cluster.
@@ -16,6 +22,19 @@ type CNIModel struct {
 type FlannelModel struct {
 	ExtraArgs           types.List `tfsdk:"extra_args"`
 	KubeNetworkPolicies types.Bool `tfsdk:"kube_network_policies"`
+}
+
+// CNIOf is the network plugin with a name and without any options; null for flannel, which is the default.
+func CNIOf(ctx context.Context, name string) (types.Object, diag.Diagnostics) {
+	attributes := tf.AttributesOf(HandleType()["cni"])
+	if name == machineconfig.CNIFlannel {
+		return types.ObjectNull(attributes), nil
+	}
+
+	return types.ObjectValueFrom(ctx, attributes, CNIModel{
+		Name: types.StringValue(name), URLs: types.ListNull(types.StringType),
+		Flannel: types.ObjectNull(tf.AttributesOf(attributes["flannel"])),
+	})
 }
 
 func cniAttribute() schema.SingleNestedAttribute {

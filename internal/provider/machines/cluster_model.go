@@ -71,7 +71,12 @@ func (m *ClusterModel) align(given ClusterModel, state *ClusterModel) {
 func (m *ClusterModel) derive(ctx context.Context) diag.Diagnostics {
 	m.ID = m.Name
 
-	return m.exportAs(ctx, m.handle(ctx))
+	patches := types.ListUnknown(types.StringType)
+	if plane, ok := tf.Object[machinesModel](ctx, &tf.Reader{}, m.ControlPlane); ok {
+		patches = plane.ConfigPatches
+	}
+
+	return m.exportAs(ctx, m.handle(ctx), patches)
 }
 
 // MachineSet reads the model as machines of both roles in one cluster.

@@ -57,7 +57,7 @@ func (m *ControlPlaneModel) align(given ControlPlaneModel, state *ControlPlaneMo
 func (m *ControlPlaneModel) derive(ctx context.Context) diag.Diagnostics {
 	m.ID = m.Name
 
-	return m.exportAs(ctx, m.handle(ctx))
+	return m.exportAs(ctx, m.handle(ctx), m.ConfigPatches)
 }
 
 func (m *ControlPlaneModel) settleUpdate(

@@ -330,7 +330,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	leaves := p.Replaces(prior.Set)
 	diags.Append(tf.PlannedUpdate(ctx, resp.Private, leaves)...)
 
-	diags.Append(replaceForPatches(ctx, p.Set, prior.Set, req, resp)...)
+	diags.Append(replaceForNetworks(ctx, p.Set, prior.Set, req, resp)...)
 
 	if !diags.HasError() && leaves {
 		// The create leg is planned by a call of its own, which says what stands in its way.

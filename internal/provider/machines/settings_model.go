@@ -58,12 +58,15 @@ func (m settingsModel) handleAs(talosVersion, phase types.String, at endpoint.Li
 	}
 }
 
-// exportAs fills the cluster handle.
-func (m *settingsModel) exportAs(ctx context.Context, handle clusterhandle.HandleModel) diag.Diagnostics {
-	object, diags := handle.Object(ctx)
+// exportAs fills the cluster handle. patches are those of the control planes alone.
+func (m *settingsModel) exportAs(
+	ctx context.Context, handle clusterhandle.HandleModel, patches types.List,
+) diag.Diagnostics {
+	handle, diags := withPodNetwork(ctx, handle, patches)
+	object, more := handle.Object(ctx)
 	m.Cluster = object
 
-	return diags
+	return append(diags, more...)
 }
 
 // pinContract decides the version contract that the configuration, given, leaves to

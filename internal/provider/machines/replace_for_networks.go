@@ -14,22 +14,29 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// patchAttributes are the attributes that patches are written in, of all resources with machines.
-var patchAttributes = []string{"cluster_config_patches", "config_patches", "control_plane", "machines", "cluster"}
+// networkPlaces are where the networks of a cluster are written, in all resources with machines: attributes, and patches.
+func networkPlaces() path.Paths {
+	cluster := path.Root("cluster")
 
-// replaceForPatches replaces a resource whose patches give its cluster other networks, as attributes of networks do.
-// Patches of the provider are in no attribute that a CLI could replace the resource for, so they are refused.
-func replaceForPatches(
+	return path.Paths{
+		path.Root("pod_cidrs"), path.Root("service_cidrs"), path.Root("dns_domain"), path.Root("cluster_config_patches"),
+		path.Root("config_patches"), path.Root("control_plane"), path.Root("machines"), cluster.AtName("pod_cidrs"),
+		cluster.AtName("service_cidrs"), cluster.AtName("dns_domain"), cluster.AtName("config_patches"),
+	}
+}
+
+// replaceForNetworks replaces a resource whose cluster gets other networks, by attributes or by patches. Patches of the
+// provider are in no attribute that a CLI could replace the resource for, so they are refused.
+func replaceForNetworks(
 	ctx context.Context, p, prior machineset.Set, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) diag.Diagnostics {
-	if !p.OtherPatchedNetworks(prior) {
+	if !p.OtherNetworks(prior) {
 		return nil
 	}
 
 	var changed path.Paths
 
-	for _, name := range patchAttributes {
-		at := path.Root(name)
+	for _, at := range networkPlaces() {
 		if _, missing := req.Plan.Schema.AttributeAtPath(ctx, at); missing.HasError() {
 			continue
 		}
