@@ -122,7 +122,18 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		return problem
 	}
 
-	return cmp.Or(unannounced(d, m), nameless(d, m))
+	return cmp.Or(unannounced(d, m), nameless(d, m), unregistered(d))
+}
+
+// unregistered finds a machine that is to have no Kubernetes node. Talos runs it, with a kubelet for static pods alone
+// (Talos 1.13, k8s/kubelet_spec.go), but no operation of this provider works without the node.
+func unregistered(d *documents) string {
+	if node := d.known.K8sNodeConfig(); node == nil || !node.SkipNodeRegistration() {
+		return ""
+	}
+
+	return "skipNodeRegistration is true, and the machine would have no Kubernetes node, which talosop waits for, " +
+		"drains and marks as its own"
 }
 
 // identitySecret is a secret that makes a machine a member of its cluster.

@@ -23,7 +23,8 @@ func (f Facts) refusedByKubernetes(m Machine) []string {
 		return nil
 	}
 
-	refused := slices.DeleteFunc(slices.Sorted(maps.Keys(f.Labels)), func(key string) bool { return !restrictedLabel(key) })
+	refused := slices.DeleteFunc(slices.Sorted(maps.Keys(f.Labels)),
+		func(key string) bool { return !restrictedLabel(key) })
 
 	talos, ok := ReadTalosVersion(m.TalosVersion)
 	if ok && talos.Major == 1 && talos.Minor < taintsAtRegistration {

@@ -23,7 +23,7 @@
 // address, made to panic, or told never to come back.
 //
 // What it is not:
-//   - no operating system: there are no disks, containers, logs or kernel; services
+//   - no operating system: disks are names and sizes, there are no containers, logs or kernel; services
 //     are state machines, images are names without content (every tag that SetImage
 //     does not know exists);
 //   - no discovery service, KubeSpan or SideroLink: machines of one cluster id that have discovery on, or the same

@@ -39,8 +39,14 @@ const (
 // setImage gives a machine another tag of an image, as an upgrade of Kubernetes does.
 func (c *testCluster) setImage(m *sim.Machine, image, tag string) {
 	c.t.Helper()
+	c.rewrite(m, regexp.QuoteMeta(image)+`:\S+`, image+":"+tag)
+}
 
-	data := regexp.MustCompile(regexp.QuoteMeta(image)+`:\S+`).ReplaceAllString(string(m.Config()), image+":"+tag)
+// rewrite changes a text of the configuration of a machine.
+func (c *testCluster) rewrite(m *sim.Machine, pattern, text string) {
+	c.t.Helper()
+
+	data := regexp.MustCompile(pattern).ReplaceAllString(string(m.Config()), text)
 
 	_, err := c.secure(m).ApplyConfiguration(c.t.Context(), &machine.ApplyConfigurationRequest{
 		Data: []byte(data), Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
@@ -264,6 +270,29 @@ func TestStaticPods_brokenAPIServerLeavesTheOthers(t *testing.T) {
 	cluster.setImage(cps[1], apiServerImage, "v1.35.2")
 	cluster.settled(other, cps[1], k8s.APIServerID, apiServerImage+":v1.35.2")
 	eventually(t, "the old version again", func(context.Context) error { return serves(own, "v1.35.2") })
+}
+
+// An exemption of PodSecurity that is there twice keeps kube-apiserver from starting, and leaves it running no longer.
+func TestStaticPods_exemptionTwice(t *testing.T) {
+	simulator := sim.ForTest(t, sim.Options{Log: t.Logf})
+	cps := addMachines(t, simulator, "cp", 3)
+	cluster := newTestCluster(t, simulator)
+	cluster.create(cps, nil)
+
+	own, other := cluster.apiOf(cps[1]), cluster.apiOf(cps[2])
+	eventually(t, "API of cp-2", func(context.Context) error { return serves(own, "v1.35.2") })
+	eventually(t, "API of cp-3", func(context.Context) error { return serves(other, "v1.35.2") })
+
+	cluster.rewrite(cps[1], `(?m)^( *)- kube-system$`, "$1- kube-system\n$1- kube-system")
+	waiting(t, other, cps[1], k8s.APIServerID, "CrashLoopBackOff", "BackOff")
+
+	if err := serves(own, "v1.35.2"); err == nil {
+		t.Error("the former kube-apiserver still runs")
+	}
+
+	cluster.rewrite(cps[1], `(?m)^ *- kube-system\n( *- kube-system)$`, "$1")
+	cluster.settled(other, cps[1], k8s.APIServerID, apiServerImage+":v1.35.2")
+	eventually(t, "the API again", func(context.Context) error { return serves(own, "v1.35.2") })
 }
 
 func TestStaticPods_missingImage(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// networkPlaces are where the networks of a cluster are written, in all resources with machines: attributes, and patches.
+// networkPlaces are the attributes and patches that the networks of a cluster are written in, of all resources with
+// machines.
 func networkPlaces() path.Paths {
 	cluster := path.Root("cluster")
 

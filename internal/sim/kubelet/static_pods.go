@@ -155,6 +155,12 @@ func (kl *Kubelet) runProcess(ctx context.Context, id, version string, running f
 		return machined.ErrComponentBroken
 	}
 
+	if id == k8s.APIServerID {
+		if err := admissionRefused(kl.Config()); err != nil {
+			return err
+		}
+	}
+
 	kl.Spawn(func(context.Context) {
 		defer crashed()
 
