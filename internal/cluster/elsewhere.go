@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -53,8 +54,8 @@ func (s Snapshot) quiet(p Policy) bool {
 }
 
 // awaits says which API server or kubelet of the cluster a change waits for, which is another resource's.
-func (u kubernetesUpgrade) awaits(m Machine, c Component) string {
-	if c == Kubelet {
+func (u kubernetesUpgrade) awaits(m Machine, c kubenames.Component) string {
+	if c == kubenames.Kubelet {
 		return u.kubeletSkewed(m)
 	}
 
@@ -62,18 +63,18 @@ func (u kubernetesUpgrade) awaits(m Machine, c Component) string {
 }
 
 // staysBehind reports whether a change is left to a later run, since no run is going to move what it waits for.
-func (u kubernetesUpgrade) staysBehind(m Machine, c Component) bool {
+func (u kubernetesUpgrade) staysBehind(m Machine, c kubenames.Component) bool {
 	return u.want.Shared && u.have.quiet(u.policy) && !u.have.Elsewhere.Undecided && u.awaits(m, c) != ""
 }
 
 // leaveBehind takes out of machines that lack a component those that it stays behind on.
-func (u kubernetesUpgrade) leaveBehind(lack []Machine, c Component, d *Decision) []Machine {
+func (u kubernetesUpgrade) leaveBehind(lack []Machine, c kubenames.Component, d *Decision) []Machine {
 	return slices.DeleteFunc(lack, func(m Machine) bool {
 		if !u.staysBehind(m, c) {
 			return false
 		}
 
-		d.Behind = append(d.Behind, Kept{Step: u.step(m, c), Reason: u.awaits(m, c)})
+		d.Behind = append(d.Behind, step.Kept{Step: u.step(m, c), Reason: u.awaits(m, c)})
 
 		return true
 	})
@@ -89,7 +90,7 @@ func (d *Decision) holdForOthers(machine, format string, args ...any) {
 // onlyAwaits reports whether all that is left of a decision waits for other runs.
 func (d Decision) onlyAwaits() bool {
 	return len(d.Steps) == 0 &&
-		!slices.ContainsFunc(d.Holds, func(h Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
+		!slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return !slices.Contains(d.awaited, h.Machine) })
 }
 
 // APIServers are the versions of kube-apiserver on the control planes of a run, by machine: what their configurations
@@ -97,21 +98,22 @@ func (d Decision) onlyAwaits() bool {
 func APIServers(want Spec, have Snapshot, d Decision) map[string]string {
 	found := map[string]string{}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		s := have.Machines[m.Name]
-		if version, known := kubenames.ImageVersion(s.Images[KubeAPIServer]); known && s.Access == Member && s.Busy == "" {
+		version, known := kubenames.ImageVersion(s.Images[kubenames.KubeAPIServer])
+		if known && s.Access == step.Member && s.Busy == "" {
 			found[m.Name] = version
 		}
 	}
 
-	for _, step := range d.Steps {
-		switch s := step.(type) {
-		case ApplyConfig:
-			if m, _ := want.Find(s.Machine); s.Access == Maintenance && s.Role == ControlPlane {
-				found[s.Machine], _ = kubenames.ImageVersion(imagesToJoin(want, m, s.Kubernetes)[KubeAPIServer])
+	for _, op := range d.Steps {
+		switch s := op.(type) {
+		case step.ApplyConfig:
+			if m, _ := want.Find(s.Machine); s.Access == step.Maintenance && s.Role == step.ControlPlane {
+				found[s.Machine], _ = kubenames.ImageVersion(imagesToJoin(want, m, s.Kubernetes)[kubenames.KubeAPIServer])
 			}
-		case UpgradeComponent:
-			if version, known := kubenames.ImageVersion(s.Image); known && s.Component == KubeAPIServer {
+		case step.UpgradeComponent:
+			if version, known := kubenames.ImageVersion(s.Image); known && s.Component == kubenames.KubeAPIServer {
 				found[s.Machine] = versions.Oldest(found[s.Machine], version)
 			}
 		}
@@ -122,7 +124,7 @@ func APIServers(want Spec, have Snapshot, d Decision) map[string]string {
 
 // imagesToJoin are the images that a machine is configured with; version is that of the cluster where it is older than
 // the wanted one, else empty.
-func imagesToJoin(want Spec, m Machine, version string) Images {
+func imagesToJoin(want Spec, m Machine, version string) kubenames.Images {
 	if version == "" {
 		return m.Images
 	}
@@ -144,40 +146,41 @@ func StandingOf(want Spec, have Snapshot, d Decision, apiServers map[string]stri
 // StartsAPIServers reports whether a run may still start an API server with an older version than runs now: a control
 // plane joins, or goes back.
 func StartsAPIServers(want Spec, have Snapshot) bool {
-	return slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
+	return slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
 		s := have.Machines[m.Name]
-		version, _ := kubenames.ImageVersion(s.Images[KubeAPIServer])
+		version, _ := kubenames.ImageVersion(s.Images[kubenames.KubeAPIServer])
 
-		return s.Access != Member || versions.Older(want.Kubernetes.Version, version)
+		return s.Access != step.Member || versions.Older(want.Kubernetes.Version, version)
 	})
 }
 
 // movesOthers reports whether a run has API servers to upgrade or to remove, or kubelets to take back.
 func movesOthers(want Spec, have Snapshot, apiServers map[string]string) bool {
-	if len(want.removed(ControlPlane)) > 0 {
+	if len(want.removed(step.ControlPlane)) > 0 {
 		return true
 	}
 
 	return slices.ContainsFunc(want.all(), func(m Machine) bool {
 		s := have.Machines[m.Name]
-		if s.Access != Member || m.Images == nil || s.Images == nil {
+		if s.Access != step.Member || m.Images == nil || s.Images == nil {
 			return versions.Older(apiServers[m.Name], want.Kubernetes.Version) // it boots, and is upgraded then
 		}
 
-		kubelet, _ := kubenames.ImageVersion(s.Images[Kubelet])
-		wanted, _ := kubenames.ImageVersion(m.Images[Kubelet])
+		kubelet, _ := kubenames.ImageVersion(s.Images[kubenames.Kubelet])
+		wanted, _ := kubenames.ImageVersion(m.Images[kubenames.Kubelet])
 
-		return m.Role == ControlPlane && !apiServerAsWanted(have, m) || versions.MinorsBetween(wanted, kubelet) > 0
+		return m.Role == step.ControlPlane && !apiServerAsWanted(have, m) || versions.MinorsBetween(wanted, kubelet) > 0
 	})
 }
 
 // apiServerAsWanted reports whether the API server of a control plane has its wanted image, and is seen to run with it.
 func apiServerAsWanted(have Snapshot, m Machine) bool {
-	wanted := m.Images[KubeAPIServer]
+	wanted := m.Images[kubenames.KubeAPIServer]
 	node, registered := have.NodeOf(m)
-	pod, shown := node.StaticPods[string(KubeAPIServer)]
+	pod, shown := node.StaticPods[string(kubenames.KubeAPIServer)]
 
-	return have.Machines[m.Name].Images[KubeAPIServer] == wanted && (!registered || !shown || pod.Image == wanted)
+	return have.Machines[m.Name].Images[kubenames.KubeAPIServer] == wanted &&
+		(!registered || !shown || pod.Image == wanted)
 }
 
 func idle(want Spec, have Snapshot) bool {
@@ -195,21 +198,21 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 
 	images := imagesToJoin(want, m, joinsWith(want, have))
 
-	kubelet, known := kubenames.ImageVersion(images[Kubelet])
+	kubelet, known := kubenames.ImageVersion(images[kubenames.Kubelet])
 	if !known {
 		kubelet = want.Kubernetes.Version
 	}
 
 	if versions.MinorsBetween(running, kubelet) > 0 {
 		d.refuse(m.Name, fmt.Sprintf("it would join with kubelet %s (%s), and the oldest kube-apiserver of the cluster "+
-			"runs %s: no kubelet may be newer than an API server", kubelet, images[Kubelet], running),
+			"runs %s: no kubelet may be newer than an API server", kubelet, images[kubenames.Kubelet], running),
 			"Upgrade the control planes first and add the machine then, or leave the image of its kubelet to kubernetes_version")
 
 		return true
 	}
 
-	api, known := kubenames.ImageVersion(images[KubeAPIServer])
-	if m.Role != ControlPlane || !known || versions.MinorsBetween(api, running) <= 0 {
+	api, known := kubenames.ImageVersion(images[kubenames.KubeAPIServer])
+	if m.Role != step.ControlPlane || !known || versions.MinorsBetween(api, running) <= 0 {
 		return false
 	}
 
@@ -227,13 +230,13 @@ func refuseJoin(want Spec, have Snapshot, m Machine, d *Decision) (refused bool)
 
 // markAwaiting marks the changes of a forecast that wait for API servers or kubelets of other resources, of which a
 // plan knows nothing.
-func markAwaiting(want Spec, steps []Step) []Step {
+func markAwaiting(want Spec, steps []step.Step) []step.Step {
 	if !want.Shared {
 		return steps
 	}
 
-	for i, step := range steps {
-		change, ok := step.(UpgradeComponent)
+	for i, op := range steps {
+		change, ok := op.(step.UpgradeComponent)
 		if !ok || change.From == change.Image {
 			continue
 		}
@@ -243,8 +246,8 @@ func markAwaiting(want Spec, steps []Step) []Step {
 		minors := versions.MinorsBetween(from, to)
 		unknown := !known || !named
 
-		change.Awaits = change.Component == Kubelet && (minors > 0 || unknown) ||
-			change.Component == KubeAPIServer && minors < 0
+		change.Awaits = change.Component == kubenames.Kubelet && (minors > 0 || unknown) ||
+			change.Component == kubenames.KubeAPIServer && minors < 0
 		steps[i] = change
 	}
 

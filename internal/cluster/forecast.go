@@ -5,7 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Assume builds the snapshot that a Terraform plan works with: what the state
@@ -17,7 +20,7 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		return assumeLost(want, recorded)
 	}
 
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}}}
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}}}
 	want.NodesBecomeReady = want.NodesBecomeReady || readyOnRecord(recorded)
 	founded := want.Bootstrapped || !want.OwnsBootstrap() || foundedOnRecord(want, recorded)
 
@@ -30,10 +33,10 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 		have.Machines[m.Name] = s
 
 		switch {
-		case s.Access == Member && founded:
+		case s.Access == step.Member && founded:
 			settle(want, &have, m) // a boot that was seen comes to its end
 			have.keepOutOfEtcd(m, s)
-		case s.Access != Member:
+		case s.Access != step.Member:
 			leaveBehind(&have, m)
 		}
 	}
@@ -42,10 +45,10 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 	lives := (want.Bootstrapped || !want.OwnsBootstrap()) && len(lost) == 0
 
 	for _, m := range want.OtherControlPlanes {
-		have.Machines[m.Name] = MachineState{Access: Maintenance, Stage: StageMaintenance}
+		have.Machines[m.Name] = MachineState{Access: step.Maintenance, Stage: StageMaintenance}
 
 		if lives {
-			have.Machines[m.Name] = MachineState{Access: Member, Role: ControlPlane}
+			have.Machines[m.Name] = MachineState{Access: step.Member, Role: step.ControlPlane}
 			settle(want, &have, m)
 		}
 	}
@@ -61,12 +64,12 @@ func Assume(want Spec, recorded map[string]MachineState) Snapshot {
 
 // waiting is a machine that nothing is recorded of: it waits for its first configuration, and is the one meant.
 func waiting(m Machine) MachineState {
-	return MachineState{Access: Maintenance, Stage: StageMaintenance, UUID: m.UUID}
+	return MachineState{Access: step.Maintenance, Stage: StageMaintenance, UUID: m.UUID}
 }
 
 // keepOutOfEtcd lets a control plane of the model that was seen to have left etcd be without a member.
 func (s *Snapshot) keepOutOfEtcd(m Machine, seen MachineState) {
-	if m.Role != ControlPlane || seen.EtcdService != ServiceFinished {
+	if m.Role != step.ControlPlane || seen.EtcdService != ServiceFinished {
 		return
 	}
 
@@ -80,7 +83,7 @@ func (s *Snapshot) keepOutOfEtcd(m Machine, seen MachineState) {
 // (Talos 1.13): there is a network then, whoever brought it.
 func readyOnRecord(recorded map[string]MachineState) bool {
 	for _, s := range recorded {
-		if s.Access == Member && s.Ready {
+		if s.Access == step.Member && s.Ready {
 			return true
 		}
 	}
@@ -94,7 +97,7 @@ func foundedOnRecord(want Spec, recorded map[string]MachineState) bool {
 	return slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
 		s := recorded[m.Name]
 
-		return s.Access == Member && s.Stage == StageRunning
+		return s.Access == step.Member && s.Stage == StageRunning
 	})
 }
 
@@ -105,7 +108,7 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 	runs := func(m Machine) bool {
 		s := recorded[m.Name]
 
-		return s.Access == Member && (s.Stage == StageRunning || restoredAnew(want, s))
+		return s.Access == step.Member && (s.Stage == StageRunning || restoredAnew(want, s))
 	}
 
 	return want.RestoreFrom != "" && want.OwnsBootstrap() && want.Bootstrapped &&
@@ -115,7 +118,7 @@ func lostOnRecord(want Spec, recorded map[string]MachineState) bool {
 // assumeLost is Assume for that: nobody answers for etcd and Kubernetes, and workers go on as
 // they are.
 func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Owners: map[string]string{}},
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Owners: map[string]string{}},
 		networked: readyOnRecord(recorded)}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
@@ -124,7 +127,7 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 		switch {
 		case !ok:
 			s = waiting(m)
-		case s.Access == Member && m.Role == ControlPlane:
+		case s.Access == step.Member && m.Role == step.ControlPlane:
 			s.Stage, s.EtcdService = StageBooting, ServicePreparing
 		default:
 			s.Ready = false // until Kubernetes answers again
@@ -146,7 +149,7 @@ func assumeLost(want Spec, recorded map[string]MachineState) Snapshot {
 // waited for, and otherwise says what holds the run on its way, and what refuses the rest. It has
 // steps only when the plan did not come to an end in as many rounds as any plan takes, which is a
 // bug of the planner.
-func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
+func Forecast(want Spec, have Snapshot, p Policy) (steps []step.Step, last Decision) {
 	want = want.Ordered().afterControlPlanes(have)
 	steps, last = forecast(want, have, p, func(s Snapshot) Decision { return Plan(want, s, p) })
 
@@ -154,7 +157,7 @@ func Forecast(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) 
 }
 
 // ForecastTeardown is Forecast for PlanTeardown.
-func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []Step, last Decision) {
+func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []step.Step, last Decision) {
 	want = want.Ordered()
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return PlanTeardown(want, s, p) })
@@ -162,10 +165,10 @@ func ForecastTeardown(want Spec, have Snapshot, p Policy) (steps []Step, last De
 
 func forecast(
 	want Spec, have Snapshot, p Policy, decide func(Snapshot) Decision,
-) (steps []Step, last Decision) {
+) (steps []step.Step, last Decision) {
 	var (
 		model  = have.clone()
-		waited []Hold
+		waited []step.Hold
 		waits  int
 	)
 
@@ -207,72 +210,72 @@ func (s Snapshot) clone() Snapshot {
 
 // advance changes the model as a step would change the machines, including what
 // they then do by themselves.
-func (s *Snapshot) advance(want Spec, step Step) {
-	m, _ := want.Find(step.On())
+func (s *Snapshot) advance(want Spec, op step.Step) {
+	m, _ := want.Find(op.On())
 	state := s.Machines[m.Name]
 
-	switch step := step.(type) {
-	case ApplyConfig:
-		s.configure(want, m, step)
-	case Bootstrap, Restore:
+	switch op := op.(type) {
+	case step.ApplyConfig:
+		s.configure(want, m, op)
+	case step.Bootstrap, step.Restore:
 		s.Etcd.Known, s.Kubernetes.Reachable = true, true
 		state.BootstrapSent = true
 		s.Machines[m.Name] = state
 		settle(want, s, m)
 		s.joinAll(want)
-	case WriteMeta:
+	case step.WriteMeta:
 		state.Meta = maps.Clone(m.Meta)
 		s.Machines[m.Name] = state
-	case Upgrade:
-		s.upgrade(want, m, step)
-	case DowngradeEtcd:
-		s.Etcd.GoBack(step.To)
-	case CancelEtcdDowngrade:
+	case step.Upgrade:
+		s.upgrade(want, m, op)
+	case step.DowngradeEtcd:
+		s.Etcd.GoBack(op.To)
+	case step.CancelEtcdDowngrade:
 		s.Etcd.EndDowngrade()
-	case Uncordon:
-		s.cordon(step.Node, false)
-	case TakeOwnership:
+	case step.Uncordon:
+		s.cordon(op.Node, false)
+	case step.TakeOwnership:
 		state.Claimed, state.MarkUnproven = false, false
 		s.Machines[m.Name] = state
-		s.mark(step.Node, want.Owner)
-	case LeaveEtcd:
+		s.mark(op.Node, want.Owner)
+	case step.LeaveEtcd:
 		state.EtcdService, state.MemberID = ServiceFinished, ""
 		s.Machines[m.Name] = state
-		s.removeMember(step.Member)
-		s.cordon(step.Node, true)
-	case RemoveMember:
-		s.removeMember(step.Member)
-	case Reset:
-		s.wipe(m, step.Container)
-	case ReplaceVolumes:
+		s.removeMember(op.Member)
+		s.cordon(op.Node, true)
+	case step.RemoveMember:
+		s.removeMember(op.Member)
+	case step.Reset:
+		s.wipe(m, op.Container)
+	case step.ReplaceVolumes:
 		s.wipe(m, false)
-	case PullImages:
-		state.Pulled = step.Version
+	case step.PullImages:
+		state.Pulled = op.Version
 		s.Machines[m.Name] = state
-	case UpgradeComponent:
-		if step.Component == KubeProxy {
-			s.Kubernetes.KubeProxy = cmp.Or(s.Kubernetes.KubeProxy, step.From) // until the manifests are synced
+	case step.UpgradeComponent:
+		if op.Component == kubenames.KubeProxy {
+			s.Kubernetes.KubeProxy = cmp.Or(s.Kubernetes.KubeProxy, op.From) // until the manifests are synced
 		}
 
 		state.Images = maps.Clone(state.Images)
-		state.Images[step.Component] = step.Image
+		state.Images[op.Component] = op.Image
 		s.Machines[m.Name] = state
-		s.Kubernetes.Reachable = s.Kubernetes.Reachable || step.Component == KubeAPIServer
+		s.Kubernetes.Reachable = s.Kubernetes.Reachable || op.Component == kubenames.KubeAPIServer
 		settle(want, s, m)
-		s.cordon(step.Node, true)
-	case SyncManifests:
-		s.Kubernetes.Manifests, s.Kubernetes.KubeProxy = step.Version, state.Images[KubeProxy]
-	case RestartKubelet:
+		s.cordon(op.Node, true)
+	case step.SyncManifests:
+		s.Kubernetes.Manifests, s.Kubernetes.KubeProxy = op.Version, state.Images[kubenames.KubeProxy]
+	case step.RestartKubelet:
 		state.KubeletRestarted = true
 		s.Machines[m.Name] = state
 		settle(want, s, m)
-	case DeleteNode:
-		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == step.Node })
+	case step.DeleteNode:
+		s.Kubernetes.Nodes = slices.DeleteFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == op.Node })
 	}
 }
 
 // upgrade gives a machine of the model another Talos, or another pod.
-func (s *Snapshot) upgrade(want Spec, m Machine, step Upgrade) {
+func (s *Snapshot) upgrade(want Spec, m Machine, step step.Upgrade) {
 	state := started(m, s.Machines[m.Name])
 	state.boot()
 	state.Current = m.Container && step.To == m.TalosVersion
@@ -308,17 +311,17 @@ func (s *MachineState) boot() {
 
 // configure gives a machine of the model its configuration. One from maintenance mode is
 // installed and joins; a member goes on, after a reboot where it needs one.
-func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
+func (s *Snapshot) configure(want Spec, m Machine, op step.ApplyConfig) {
 	state := s.Machines[m.Name]
-	fresh := state.Access == Maintenance
+	fresh := state.Access == step.Maintenance
 	named := m.Images
 
-	if step.Kubernetes != "" {
-		named = m.Images.At(want.Kubernetes.Version, step.Kubernetes)
+	if op.Kubernetes != "" {
+		named = m.Images.At(want.Kubernetes.Version, op.Kubernetes)
 	}
 
-	if step.Staged != "" {
-		state.StagedDigest, state.RebootFor = step.Digest, nil
+	if op.Staged != "" {
+		state.StagedDigest, state.RebootFor = op.Digest, nil
 		s.Machines[m.Name] = state
 		s.noteStaged(m)
 
@@ -326,8 +329,8 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 	}
 
 	state.StagedDigest = ""
-	state.Access, state.ConfigDigest, state.Role, state.RebootFor = Member, step.Digest, m.Role, nil
-	state.Keys = step.Keys
+	state.Access, state.ConfigDigest, state.Role, state.RebootFor = step.Member, op.Digest, m.Role, nil
+	state.Keys = op.Keys
 
 	if !fresh {
 		state.boot()
@@ -348,7 +351,7 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 
 	s.Machines[m.Name] = state
 	s.noteStaged(m)
-	s.cordon(step.Node, true)
+	s.cordon(op.Node, true)
 	s.joinAll(want)
 }
 
@@ -356,16 +359,16 @@ func (s *Snapshot) configure(want Spec, m Machine, step ApplyConfig) {
 // configuration, as far as the model has them.
 func (s *Snapshot) run(m Machine) {
 	images := s.Machines[m.Name].Images
-	version, known := kubenames.ImageVersion(images[Kubelet])
+	version, known := kubenames.ImageVersion(images[kubenames.Kubelet])
 
-	s.onNodeOf(m, func(n *Node) {
+	s.onNodeOf(m, func(n *kubestate.Node) {
 		if known {
 			n.KubeletVersion = version
 		}
 
 		n.StaticPods = maps.Clone(n.StaticPods)
 		for name, pod := range n.StaticPods {
-			if image := images[Component(name)]; image != "" {
+			if image := images[kubenames.Component(name)]; image != "" {
 				pod.Image, pod.Ready = image, true
 				n.StaticPods[name] = pod
 			}
@@ -374,7 +377,7 @@ func (s *Snapshot) run(m Machine) {
 }
 
 // onNode changes a node of the model, where it is there.
-func (s *Snapshot) onNode(name string, change func(n *Node)) {
+func (s *Snapshot) onNode(name string, change func(n *kubestate.Node)) {
 	for i := range s.Kubernetes.Nodes {
 		if n := &s.Kubernetes.Nodes[i]; n.Name == name {
 			change(n)
@@ -383,7 +386,7 @@ func (s *Snapshot) onNode(name string, change func(n *Node)) {
 }
 
 // onNodeOf changes the node of a machine of the model, where it has one.
-func (s *Snapshot) onNodeOf(m Machine, change func(n *Node)) {
+func (s *Snapshot) onNodeOf(m Machine, change func(n *kubestate.Node)) {
 	if node, ok := s.NodeOf(m); ok {
 		s.onNode(node.Name, change)
 	}
@@ -416,11 +419,11 @@ func (s *Snapshot) mark(node, owner string) {
 // noteStaged has the node of a machine of the model say whether a configuration waits. A run notes it, and no plan
 // tells that: it changes nothing.
 func (s *Snapshot) noteStaged(m Machine) {
-	s.onNodeOf(m, func(n *Node) { n.Staged = s.Machines[m.Name].StagedDigest != "" })
+	s.onNodeOf(m, func(n *kubestate.Node) { n.Staged = s.Machines[m.Name].StagedDigest != "" })
 }
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
-	s.onNode(node, func(n *Node) {
+	s.onNode(node, func(n *kubestate.Node) {
 		if n.Cordoned == n.Unschedulable { // else somebody else's
 			n.Unschedulable, n.Cordoned = cordoned, cordoned
 		}
@@ -435,7 +438,7 @@ func (s *Snapshot) wipe(m Machine, deleted bool) {
 	state.NodeName = s.Machines[m.Name].NodeName
 
 	if deleted {
-		state.Access, state.Stage = Gone, ""
+		state.Access, state.Stage = step.Gone, ""
 	}
 
 	s.Machines[m.Name] = state
@@ -443,11 +446,11 @@ func (s *Snapshot) wipe(m Machine, deleted bool) {
 
 // lose makes the node of a machine of the model one that nobody runs.
 func (s *Snapshot) lose(m Machine) {
-	s.onNodeOf(m, func(n *Node) { n.Ready = false })
+	s.onNodeOf(m, func(n *kubestate.Node) { n.Ready = false })
 }
 
 func (s *Snapshot) removeMember(id string) {
-	s.Etcd.Members = slices.DeleteFunc(s.Etcd.Members, func(e EtcdMember) bool { return e.ID == id })
+	s.Etcd.Members = slices.DeleteFunc(s.Etcd.Members, func(e etcdstate.Member) bool { return e.ID == id })
 	s.agree()
 }
 
@@ -472,7 +475,7 @@ func (s *Snapshot) agree() {
 
 	slices.Sort(ids)
 
-	views := map[string]EtcdView{}
+	views := map[string]etcdstate.View{}
 
 	for _, id := range ids {
 		view := s.Etcd.Views[id]
@@ -491,7 +494,7 @@ func (s *Snapshot) joinAll(want Spec) {
 	}
 
 	for _, m := range want.Machines {
-		if state := s.Machines[m.Name]; state.Access == Member && (state.Stage != StageRunning || !state.Ready) {
+		if state := s.Machines[m.Name]; state.Access == step.Member && (state.Stage != StageRunning || !state.Ready) {
 			settle(want, s, m)
 		}
 	}
@@ -507,12 +510,12 @@ func settle(want Spec, s *Snapshot, m Machine) {
 		s.announce(m)
 	}
 
-	if m.Role == ControlPlane {
+	if m.Role == step.ControlPlane {
 		state.EtcdService = ServiceRunning
 
 		if _, ok := s.MemberOf(m); !ok {
 			s.Etcd.Members = append(s.Etcd.Members,
-				EtcdMember{ID: memberIn(m), Name: cmp.Or(state.NodeName, m.Name),
+				etcdstate.Member{ID: memberIn(m), Name: cmp.Or(state.NodeName, m.Name),
 					PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
 			s.agree()
 		}
@@ -526,7 +529,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node, registered := s.NodeOf(m)
 	if !registered {
-		node = Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == ControlPlane}
+		node = kubestate.Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == step.ControlPlane}
 	}
 
 	owner := want.Owner
@@ -541,7 +544,8 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	}
 
 	node.Ready, node.Staged = node.Ready || nodesBecomeReady(want, *s), state.StagedDigest != ""
-	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name }),
+	named := func(n kubestate.Node) bool { return n.Name == node.Name }
+	s.Kubernetes.Nodes = append(slices.DeleteFunc(s.Kubernetes.Nodes, named),
 		node)
 	s.run(m)
 }
@@ -556,11 +560,11 @@ func leaveBehind(s *Snapshot, m Machine) {
 
 	if m.MemberID != "" {
 		s.Etcd.Members = append(s.Etcd.Members,
-			EtcdMember{ID: m.MemberID, Name: name, PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
+			etcdstate.Member{ID: m.MemberID, Name: name, PeerURLs: []string{"https://" + hostInURL(m.Address) + ":2380"}})
 	}
 
 	if name != "" {
-		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, Node{Name: name, Addresses: []string{m.Address}})
+		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, kubestate.Node{Name: name, Addresses: []string{m.Address}})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // fleet is a cluster of that many machines, all of which have an upgrade before them.
@@ -15,18 +16,18 @@ func fleet(size int, budget cluster.Budget) (cluster.Spec, map[string]cluster.Ma
 
 	for i := range size {
 		m := cluster.Machine{
-			Name: fmt.Sprintf("w-%03d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
+			Name: fmt.Sprintf("w-%03d", i), Role: step.Worker, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
 			ConfigDigest: newDigest,
 			TalosVersion: "v1.13.0",
 		}
 
 		if i < 3 {
-			m.Name, m.Role = fmt.Sprintf("cp-%d", i), cluster.ControlPlane
+			m.Name, m.Role = fmt.Sprintf("cp-%d", i), step.ControlPlane
 		}
 
 		want.Machines = append(want.Machines, m)
 		recorded[m.Name] = cluster.MachineState{
-			Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3",
+			Access: step.Member, Stage: cluster.StageRunning, Ready: true, ConfigDigest: newDigest, TalosVersion: "v1.12.3",
 			NodeName: m.Name,
 		}
 	}
@@ -96,7 +97,7 @@ func BenchmarkPreflight(b *testing.B) {
 		have.Kubernetes.Nodes[450+i].Cordoned, have.Kubernetes.Nodes[450+i].Unschedulable = true, true
 	}
 
-	step := cluster.Upgrade{Machine: "w-480"}
+	step := step.Upgrade{Machine: "w-480"}
 
 	for b.Loop() {
 		if reason := cluster.Preflight(want, have, cluster.DefaultPolicy(), step); reason != "" {

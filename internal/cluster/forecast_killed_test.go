@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // TestForecast_afterAKillIsWhatHappens kills a run at any moment, forecasts the next one from what a refresh finds by
@@ -93,12 +94,12 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 		s := watch.observe().Machines[m.Name]
 
 		left := slices.ContainsFunc(t.nodes, func(n *kubeNode) bool { return n.name == m.NodeName })
-		if s.Access != cluster.Member && left {
+		if s.Access != step.Member && left {
 			s.NodeName = m.NodeName // of what is left of it
 		}
 
 		switch s.Access {
-		case cluster.Member, cluster.Maintenance:
+		case step.Member, step.Maintenance:
 			record[m.Name] = cluster.MachineState{
 				Access: s.Access, Role: m.Role, Stage: s.Stage, Ready: s.Ready, UUID: s.UUID, BootID: s.BootID,
 				TalosVersion: s.TalosVersion, Schematic: s.Schematic, Platform: s.Platform, NodeName: s.NodeName,
@@ -110,11 +111,11 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 				left.EtcdService = s.EtcdService
 				record[m.Name] = left
 			}
-		case cluster.Gone:
-			record[m.Name] = cluster.MachineState{Access: cluster.Gone, NodeName: s.NodeName}
+		case step.Gone:
+			record[m.Name] = cluster.MachineState{Access: step.Gone, NodeName: s.NodeName}
 
 			if !slices.ContainsFunc(t.want.Removed, func(r cluster.Machine) bool { return r.Name == m.Name }) {
-				record[m.Name] = cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+				record[m.Name] = cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
 			}
 		default:
 		}
@@ -126,13 +127,13 @@ func (t *trial) refreshed(before map[string]cluster.MachineState) map[string]clu
 // recordNames tells the spec what is on record of its machines, and what is left of those that go.
 func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
 	for i, m := range t.want.Machines {
-		if s := recorded[m.Name]; s.Access == cluster.Member {
+		if s := recorded[m.Name]; s.Access == step.Member {
 			t.want.Machines[i].UUID, t.want.Machines[i].NodeName, t.want.Machines[i].Joined = s.UUID, s.NodeName, true
 		}
 	}
 
 	for name, s := range recorded {
-		if s.Role == cluster.ControlPlane && s.Access == cluster.Member && len(t.members) == 0 {
+		if s.Role == step.ControlPlane && s.Access == step.Member && len(t.members) == 0 {
 			s.EtcdService = cluster.ServicePreparing
 			recorded[name] = s
 		}
@@ -145,7 +146,7 @@ func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
 			t.want.Removed[i].NodeName = ""
 		}
 
-		if recorded[m.Name].Access == cluster.Member ||
+		if recorded[m.Name].Access == step.Member ||
 			!slices.ContainsFunc(t.members, func(e *etcdMember) bool { return e.id == m.MemberID }) {
 			t.want.Removed[i].MemberID = ""
 		}
@@ -154,15 +155,15 @@ func (t *trial) recordNames(recorded map[string]cluster.MachineState) {
 
 // kindsOf are steps by kind and machine, without those that disrupt nobody and are about what no record knows: a node
 // that a killed run left cordoned is given back, and manifests may be synced by then.
-func kindsOf(steps []cluster.Step) []string {
+func kindsOf(steps []step.Step) []string {
 	var kinds []string
 
-	for _, step := range steps {
-		switch step.(type) {
-		case cluster.Uncordon, cluster.PullImages, cluster.SyncManifests:
+	for _, op := range steps {
+		switch op.(type) {
+		case step.Uncordon, step.PullImages, step.SyncManifests:
 		default:
-			if !waitsOnly(step) {
-				kinds = append(kinds, fmt.Sprintf("%T on %s", step, step.On()))
+			if !waitsOnly(op) {
+				kinds = append(kinds, fmt.Sprintf("%T on %s", op, op.On()))
 			}
 		}
 	}

@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+
 // announce lets the member of a container of the model be known by its present address, as
 // Talos does once its etcd is well.
 func (s *Snapshot) announce(m Machine) {
@@ -13,7 +15,7 @@ func (s *Snapshot) announce(m Machine) {
 }
 
 // loseData makes a machine of the model a blank one where its data went with its pod.
-func (s *Snapshot) loseData(m Machine, step Upgrade) {
+func (s *Snapshot) loseData(m Machine, step step.Upgrade) {
 	if !step.Loses {
 		return
 	}
@@ -34,10 +36,10 @@ func started(m Machine, s MachineState) MachineState {
 	}
 
 	s.Stopped, s.Cause = false, ""
-	s.Access, s.Stage = Maintenance, StageMaintenance
+	s.Access, s.Stage = step.Maintenance, StageMaintenance
 
 	if s.NodeName != "" || s.ConfigDigest != "" || m.MemberID != "" {
-		s.Access, s.Stage, s.Ready, s.ConfigDigest = Member, StageRunning, true, m.ConfigDigest
+		s.Access, s.Stage, s.Ready, s.ConfigDigest = step.Member, StageRunning, true, m.ConfigDigest
 	}
 
 	return s

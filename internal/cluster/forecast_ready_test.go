@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // With cni = none a node is Ready once somebody else brought a network. A forecast drains the
@@ -15,11 +16,11 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true,
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
-			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
-			{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12", TalosVersion: "v1.13.2"},
+			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
+			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
+			{Name: "w-2", Role: step.Worker, Address: "10.0.0.12", TalosVersion: "v1.13.2"},
 		},
-		Removed: []cluster.Machine{{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.13"}},
+		Removed: []cluster.Machine{{Name: "w-3", Role: step.Worker, Address: "10.0.0.13"}},
 	}
 
 	for name, test := range map[string]struct {
@@ -38,7 +39,7 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 
 		for _, m := range slices.Concat(want.Machines, want.Removed) {
 			recorded[m.Name] = cluster.MachineState{
-				Access: cluster.Member, Role: m.Role, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+				Access: step.Member, Role: m.Role, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
 				Ready: slices.Contains(test.ready, m.Name),
 			}
 		}
@@ -50,13 +51,13 @@ func TestForecast_drainsWhereSomebodyElseBroughtTheNetwork(t *testing.T) {
 
 		var drained []string
 
-		for _, step := range steps {
-			switch s := step.(type) {
-			case cluster.Upgrade:
+		for _, op := range steps {
+			switch s := op.(type) {
+			case step.Upgrade:
 				if s.Drain {
 					drained = append(drained, s.Machine)
 				}
-			case cluster.Reset:
+			case step.Reset:
 				if s.Drain {
 					drained = append(drained, s.Machine)
 				}
@@ -79,15 +80,15 @@ func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true, RestoreFrom: "etcd.snapshot",
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
-			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
+			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.2"},
+			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.2"},
 		},
 	}
 
 	for _, ready := range []bool{true, false} {
 		recorded := map[string]cluster.MachineState{
-			"cp-1": {Access: cluster.Maintenance, Stage: cluster.StageMaintenance},
-			"w-1": {Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
+			"cp-1": {Access: step.Maintenance, Stage: cluster.StageMaintenance},
+			"w-1": {Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, TalosVersion: "v1.13.0",
 				Ready: ready},
 		}
 
@@ -96,12 +97,12 @@ func TestForecast_drainsAfterARestoreOfTheNetwork(t *testing.T) {
 			t.Errorf("after all steps there still is:\n%s", render(last))
 		}
 
-		at := slices.IndexFunc(steps, func(s cluster.Step) bool { _, is := s.(cluster.Upgrade); return is })
+		at := slices.IndexFunc(steps, func(s step.Step) bool { _, is := s.(step.Upgrade); return is })
 		if at < 0 {
 			t.Fatalf("nothing is upgraded: %v", steps)
 		}
 
-		if upgrade, _ := steps[at].(cluster.Upgrade); upgrade.Drain != ready {
+		if upgrade, _ := steps[at].(step.Upgrade); upgrade.Drain != ready {
 			t.Errorf("with a node that was Ready %t before: %s", ready, upgrade)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // TestForecast_isWhatHappens compares what is forecast of a change with what is done, on
@@ -67,8 +68,8 @@ func TestForecast_isWhatHappens(t *testing.T) {
 
 // waitsOnly is true for a step that waits for a component which had its image before: one that
 // is not ready yet after a boot, while others are upgraded.
-func waitsOnly(step cluster.Step) bool {
-	up, ok := step.(cluster.UpgradeComponent)
+func waitsOnly(op step.Step) bool {
+	up, ok := op.(step.UpgradeComponent)
 
 	return ok && up.From == up.Image
 }
@@ -116,16 +117,16 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 	}
 
 	for i, m := range want.Machines {
-		if m.Role == cluster.ControlPlane {
+		if m.Role == step.ControlPlane {
 			controlPlanes++
 		}
 
 		want.Machines[i].Via = []cluster.Release{{Version: "v1.12.5"}}
 		want.Machines[i].AllowDowngrade = true
 
-		if want.Bootstrapped && (m.Role == cluster.ControlPlane || random.IntN(2) == 0) {
+		if want.Bootstrapped && (m.Role == step.ControlPlane || random.IntN(2) == 0) {
 			s := cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+				Access: step.Member, Stage: cluster.StageRunning, Ready: true,
 				ConfigDigest: []string{"new", "old"}[random.IntN(2)],
 				TalosVersion: []string{"v1.13.0", old}[random.IntN(2)],
 			}
@@ -149,14 +150,14 @@ func randomRecord(random *rand.Rand, want *cluster.Spec) map[string]cluster.Mach
 	}
 
 	for i := range random.IntN(4) {
-		role := []cluster.Role{cluster.ControlPlane, cluster.Worker}[random.IntN(2)]
+		role := []step.Role{step.ControlPlane, step.Worker}[random.IntN(2)]
 		if !want.Bootstrapped || controlPlanes < 3 {
 			break
 		}
 
 		m := cluster.Machine{Name: fmt.Sprintf("old-%d", i), Role: role, Address: fmt.Sprintf("10.0.1.%d", i)}
 		want.Removed = append(want.Removed, m)
-		recorded[m.Name] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true}
+		recorded[m.Name] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true}
 	}
 
 	return recorded
@@ -203,7 +204,7 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 
 	for _, m := range want.Machines {
 		components := 1
-		if m.Role == cluster.ControlPlane {
+		if m.Role == step.ControlPlane {
 			components = len(inOrder)
 
 			if first == "" || m.Name < first {
@@ -212,8 +213,8 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 		}
 
 		if n := hops[m.Name]; n > 0 {
-			steps[fmt.Sprintf("%T on %s", cluster.PullImages{}, m.Name)] = n
-			steps[fmt.Sprintf("%T on %s", cluster.UpgradeComponent{}, m.Name)] = n * components
+			steps[fmt.Sprintf("%T on %s", step.PullImages{}, m.Name)] = n
+			steps[fmt.Sprintf("%T on %s", step.UpgradeComponent{}, m.Name)] = n * components
 		}
 	}
 
@@ -224,14 +225,14 @@ func expectKubernetes(want cluster.Spec, hops, steps map[string]int) {
 	}
 
 	if n > 0 {
-		steps[fmt.Sprintf("%T on %s", cluster.SyncManifests{}, first)] = n
+		steps[fmt.Sprintf("%T on %s", step.SyncManifests{}, first)] = n
 	}
 }
 
 // expected are the steps that the machines have before them.
 func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[string]int {
 	steps := map[string]int{}
-	add := func(s cluster.Step, machine string, n int) {
+	add := func(s step.Step, machine string, n int) {
 		if n > 0 {
 			steps[fmt.Sprintf("%T on %s", s, machine)] += n
 		}
@@ -242,35 +243,35 @@ func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[s
 	for _, m := range want.Machines {
 		s, known := recorded[m.Name]
 		hops := map[string]int{"v1.12.3": 1, "v1.11.6": 2, "v1.13.1": 1}[s.TalosVersion]
-		add(cluster.Upgrade{}, m.Name, hops)
+		add(step.Upgrade{}, m.Name, hops)
 
 		if !known || s.ConfigDigest != "new" {
-			add(cluster.ApplyConfig{}, m.Name, 1)
+			add(step.ApplyConfig{}, m.Name, 1)
 		}
 
 		if len(s.RebootFor) > 0 {
 			hops++
 		}
 
-		add(cluster.Uncordon{}, m.Name, hops)
-		add(cluster.WriteMeta{}, m.Name, min(1, len(m.Meta)))
+		add(step.Uncordon{}, m.Name, hops)
+		add(step.WriteMeta{}, m.Name, min(1, len(m.Meta)))
 
 		if founds && want.RestoreFrom != "" {
-			add(cluster.Restore{}, m.Name, 1)
+			add(step.Restore{}, m.Name, 1)
 		} else if founds {
-			add(cluster.Bootstrap{}, m.Name, 1)
+			add(step.Bootstrap{}, m.Name, 1)
 		}
 
 		founds = false
 	}
 
 	for _, m := range want.Removed {
-		if m.Role == cluster.ControlPlane {
-			add(cluster.LeaveEtcd{}, m.Name, 1)
+		if m.Role == step.ControlPlane {
+			add(step.LeaveEtcd{}, m.Name, 1)
 		}
 
-		add(cluster.Reset{}, m.Name, 1)
-		add(cluster.DeleteNode{}, m.Name, 1)
+		add(step.Reset{}, m.Name, 1)
+		add(step.DeleteNode{}, m.Name, 1)
 	}
 
 	return steps
@@ -278,7 +279,7 @@ func expected(want cluster.Spec, recorded map[string]cluster.MachineState) map[s
 
 // texts are steps as they read, sorted; whether a node is drained depends on how many are
 // left by then.
-func texts(steps []cluster.Step) []string {
+func texts(steps []step.Step) []string {
 	var out []string
 	for _, s := range steps {
 		out = append(out, fmt.Sprintf("%s: %s", s.On(),
@@ -298,21 +299,21 @@ func TestForecast_ofARestore(t *testing.T) {
 	want := cluster.Spec{
 		Name: "prod", Bootstrapped: true, RestoreFrom: "key", NodesBecomeReady: true,
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
 				UUID: "aaaa", MemberID: "m-1", NodeName: "n-1"},
-			{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
+			{Name: "cp-2", Role: step.ControlPlane, Address: "10.0.0.2", TalosVersion: "v1.13.0", InstallTarget: "/dev/sda",
 				UUID: "bbbb", MemberID: "m-2", NodeName: "n-2"},
-			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 		},
 	}
 
 	lost := func(uuid string) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: uuid}
+		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: uuid}
 	}
-	worker := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11",
+	worker := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "n-11",
 		TalosVersion: "v1.13.0"}
-	waiting := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
-	restored := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+	waiting := cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, TalosVersion: "v1.13.0"}
+	restored := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
 		TalosVersion: "v1.13.0", RestoredAt: time.Unix(1, 0)}
 
 	installs := "apply configuration to %s: installs Talos v1.13.0 on /dev/sda, reboots, joins as control plane"

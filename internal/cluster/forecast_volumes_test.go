@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // TestForecast_ofLostVolumes forecasts, from what a state recorded, that volumes are replaced as long as etcd has a
@@ -32,16 +33,16 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 
 		for i := range test.planes {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
+				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
 				TalosVersion: "v1.13.0",
 				NodeName:     fmt.Sprintf("dev-cp-%d", i), MemberID: fmt.Sprintf("m-%d", i),
 			}
 			want.Machines = append(want.Machines, m)
 
-			recorded[m.Name] = cluster.MachineState{Access: cluster.Unreachable, VolumesLost: true, NodeName: m.NodeName}
+			recorded[m.Name] = cluster.MachineState{Access: step.Unreachable, VolumesLost: true, NodeName: m.NodeName}
 			if i >= test.lost {
 				recorded[m.Name] = cluster.MachineState{
-					Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", NodeName: m.NodeName,
+					Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", NodeName: m.NodeName,
 				}
 			}
 		}
@@ -54,9 +55,9 @@ func TestForecast_ofLostVolumes(t *testing.T) {
 func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 	t.Parallel()
 
-	works := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+	works := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
 		TalosVersion: "v1.13.0"}
-	lost := cluster.MachineState{Access: cluster.Unreachable, VolumesLost: true}
+	lost := cluster.MachineState{Access: step.Unreachable, VolumesLost: true}
 
 	for name, test := range map[string]struct {
 		joined   int  // of the three, the first
@@ -85,7 +86,7 @@ func TestForecast_ofLostVolumesWhileGrowing(t *testing.T) {
 
 		for i := range 3 {
 			m := cluster.Machine{
-				Name: fmt.Sprintf("cp-%d", i), Role: cluster.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
+				Name: fmt.Sprintf("cp-%d", i), Role: step.ControlPlane, Container: true, Address: fmt.Sprintf("dev-cp-%d.x", i),
 				TalosVersion: "v1.13.0",
 				NodeName:     fmt.Sprintf("dev-cp-%d", i), Joined: i < test.joined,
 			}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // A run that waits goes on when what it waits for has happened. A forecast shows what it does then, too: what it waits
@@ -25,9 +27,10 @@ func (s *Snapshot) await(want Spec, p Policy) bool {
 }
 
 // told adds holds of machines that nothing was told of before.
-func told(before, more []Hold) []Hold {
+func told(before, more []step.Hold) []step.Hold {
 	for _, h := range more {
-		if !slices.ContainsFunc(before, func(b Hold) bool { return b == h || h.Machine != "" && b.Machine == h.Machine }) {
+		same := func(b step.Hold) bool { return b == h || h.Machine != "" && b.Machine == h.Machine }
+		if !slices.ContainsFunc(before, same) {
 			before = append(before, h)
 		}
 	}
@@ -40,7 +43,7 @@ func told(before, more []Hold) []Hold {
 func (s *Snapshot) awaitBoots(want Spec, _ Policy) (changed bool) {
 	for _, m := range want.Known() {
 		state := s.Machines[m.Name]
-		if state.Access != Member || state.Stage == StageBooting || state.Stage == StageRunning {
+		if state.Access != step.Member || state.Stage == StageBooting || state.Stage == StageRunning {
 			continue
 		}
 
@@ -86,7 +89,7 @@ func (s *Snapshot) awaitNodes(want Spec, _ Policy) (changed bool) {
 		runs := slices.ContainsFunc(want.upgraded(), func(m Machine) bool {
 			own, ok := s.NodeOf(m)
 
-			return ok && own.Name == n.Name && s.Machines[m.Name].Access == Member
+			return ok && own.Name == n.Name && s.Machines[m.Name].Access == step.Member
 		})
 
 		if runs && !n.Ready {
@@ -113,9 +116,9 @@ func (s *Snapshot) awaitDeath(want Spec, p Policy) bool {
 
 // awaitHelp lets somebody remove the members that have lost their data, where etcd cannot do without them by itself.
 func (s *Snapshot) awaitHelp(want Spec, _ Policy) (changed bool) {
-	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		member, ok := formerMember(want, *s, m)
-		if state := s.Machines[m.Name]; ok && state.Access != Member {
+		if state := s.Machines[m.Name]; ok && state.Access != step.Member {
 			s.removeMember(member.ID)
 
 			changed = true

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // A forecast goes on where the run has to wait: what it does then is part of what is approved.
@@ -13,17 +14,17 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 	t.Parallel()
 
 	plane := func(name, address string) cluster.Machine {
-		return cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: address, ConfigDigest: "new",
+		return cluster.Machine{Name: name, Role: step.ControlPlane, Address: address, ConfigDigest: "new",
 			TalosVersion: "v1.13.0", Via: []cluster.Release{{Version: "v1.12.5"}}}
 	}
 	seen := func(stage cluster.Stage, etcd cluster.ServiceState, version string) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: stage, EtcdService: etcd,
+		return cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: stage, EtcdService: etcd,
 			ConfigDigest: "new", TalosVersion: version, Ready: stage == cluster.StageRunning}
 	}
 	three := []cluster.Machine{plane("cp-1", "10.0.0.1"), plane("cp-2", "10.0.0.2"), plane("cp-3", "10.0.0.3")}
-	worker := cluster.Machine{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", ConfigDigest: "new",
+	worker := cluster.Machine{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", ConfigDigest: "new",
 		TalosVersion: "v1.13.0"}
-	lost := cluster.MachineState{Access: cluster.Unreachable, Role: cluster.Worker, VolumesLost: true, NodeName: "w-2"}
+	lost := cluster.MachineState{Access: step.Unreachable, Role: step.Worker, VolumesLost: true, NodeName: "w-2"}
 
 	for name, test := range map[string]struct {
 		want     cluster.Spec
@@ -35,7 +36,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 			want: cluster.Spec{Machines: []cluster.Machine{three[0], worker}},
 			recorded: map[string]cluster.MachineState{
 				"cp-1": seen(cluster.StageInstalling, cluster.ServicePreparing, "v1.13.0"),
-				"w-1": {Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, ConfigDigest: "new",
+				"w-1": {Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, ConfigDigest: "new",
 					TalosVersion: "v1.13.0"},
 			},
 			waits: "cp-1: its etcd is Preparing",
@@ -54,7 +55,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		},
 		"a container that leaves and never answers again": {
 			want: cluster.Spec{Bootstrapped: true, Machines: []cluster.Machine{three[0]},
-				Removed: []cluster.Machine{{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12", Container: true}}},
+				Removed: []cluster.Machine{{Name: "w-2", Role: step.Worker, Address: "10.0.0.12", Container: true}}},
 			recorded: map[string]cluster.MachineState{
 				"cp-1": seen(cluster.StageRunning, "", "v1.13.0"), "w-2": lost,
 			},
@@ -67,7 +68,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		steps, last := cluster.Forecast(test.want, cluster.Assume(test.want, test.recorded), cluster.DefaultPolicy())
 
 		told := test.waits == "" && last.Done() || slices.ContainsFunc(last.Holds,
-			func(h cluster.Hold) bool { return test.waits != "" && strings.Contains(h.String(), test.waits) })
+			func(h step.Hold) bool { return test.waits != "" && strings.Contains(h.String(), test.waits) })
 		if !told || len(last.Refusals) > 0 {
 			t.Errorf("%s: what is waited for is %q, and told is:\n%s", name, test.waits, render(last))
 		}
@@ -75,7 +76,7 @@ func TestForecast_goesOnAfterAWait(t *testing.T) {
 		var lines []string
 
 		for _, s := range steps {
-			if _, uncordons := s.(cluster.Uncordon); !uncordons {
+			if _, uncordons := s.(step.Uncordon); !uncordons {
 				lines = append(lines, s.String())
 			}
 		}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
@@ -71,7 +74,7 @@ func Mismatches(want Spec, have Snapshot) []Mismatch {
 		s := have.Machines[m.Name]
 
 		switch {
-		case s.Access == Foreign:
+		case s.Access == step.Foreign:
 			found = append(found, Mismatch{Kind: OtherCluster, Machine: m, State: s})
 		case m.isOther(s):
 			found = append(found, Mismatch{Kind: OtherHardware, Machine: m, State: s, Is: want.nameOf(s.UUID)})
@@ -128,8 +131,8 @@ func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 
 	for _, m := range Mismatches(want.Ordered(), s) {
 		known := m.Kind == SameHardware && m.Machine.UUID != ""
-		if m.State.Answers() && !known && machines[m.Machine.Name].Access != Foreign {
-			machines[m.Machine.Name] = MachineState{Access: Foreign, Cause: m.String()}
+		if m.State.Answers() && !known && machines[m.Machine.Name].Access != step.Foreign {
+			machines[m.Machine.Name] = MachineState{Access: step.Foreign, Cause: m.String()}
 		}
 	}
 
@@ -139,7 +142,7 @@ func (s Snapshot) WithoutMismatches(want Spec) Snapshot {
 }
 
 // Answers is true for a machine that told something about itself.
-func (s MachineState) Answers() bool { return s.Access == Member || s.Access == Maintenance }
+func (s MachineState) Answers() bool { return s.Access == step.Member || s.Access == step.Maintenance }
 
 // MayReport says whether a hardware UUID is one that the machine may answer with:
 // the one that is known, or the one that is written over it in META.
@@ -158,13 +161,13 @@ func (m Machine) isOther(s MachineState) bool {
 // isOtherNode is true for a member with another node than the recorded one, where no UUID says who
 // it is. Containers are told by their pods.
 func (m Machine) isOtherNode(s MachineState) bool {
-	return s.Access == Member && !m.Container && (m.UUID == "" || s.UUID == "") && m.NodeName != "" && s.NodeName != "" &&
-		m.NodeName != s.NodeName
+	return s.Access == step.Member && !m.Container && (m.UUID == "" || s.UUID == "") &&
+		m.NodeName != "" && s.NodeName != "" && m.NodeName != s.NodeName
 }
 
 // hasOtherRole is true for a member of the cluster with another role than the wanted one.
 func (m Machine) hasOtherRole(s MachineState) bool {
-	return s.Access == Member && s.Role != "" && s.Role != m.Role
+	return s.Access == step.Member && s.Role != "" && s.Role != m.Role
 }
 
 // refuseMismatches refuses to work while any address answers as something that is
@@ -229,7 +232,7 @@ func renamed(have Snapshot, removed, m Machine) bool {
 	switch {
 	case removed.UUID != "" && uuid != "":
 		return strings.EqualFold(removed.UUID, uuid)
-	case !sameHost(removed.Address, m.Address), s.Access == Maintenance:
+	case !sameHost(removed.Address, m.Address), s.Access == step.Maintenance:
 		return false
 	case removed.NodeName != "" && s.NodeName != "":
 		return removed.NodeName == s.NodeName
@@ -244,23 +247,23 @@ func renamed(have Snapshot, removed, m Machine) bool {
 // A machine that left etcd and booted since has joined again as another member than the
 // recorded one (Talos 1.13), which only counts where the machine itself answers: its
 // address may belong to another one by now.
-func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
+func memberOfRemoved(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
 	if member, ok := have.Etcd.Member(m.MemberID); ok {
 		return member, !takenOver(want, have, m, member)
 	}
 
 	if m.MemberID != "" && !answersItself(want, have, m) {
-		return EtcdMember{}, false
+		return etcdstate.Member{}, false
 	}
 
 	member, ok := have.MemberOf(m)
 	if answersAsOther(want, have, m) {
-		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
+		member, ok = have.memberWith(func(e etcdstate.Member) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
 
-	for _, successor := range want.sorted(ControlPlane) {
+	for _, successor := range want.sorted(step.ControlPlane) {
 		if theirs, has := have.MemberOf(successor); has && ok && theirs.ID == member.ID {
-			return EtcdMember{}, false
+			return etcdstate.Member{}, false
 		}
 	}
 
@@ -268,11 +271,11 @@ func memberOfRemoved(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 }
 
 // takenOver is true for a member that a wanted machine at the address of m runs on.
-func takenOver(want Spec, have Snapshot, m Machine, member EtcdMember) bool {
-	return slices.ContainsFunc(want.sorted(ControlPlane), func(w Machine) bool {
+func takenOver(want Spec, have Snapshot, m Machine, member etcdstate.Member) bool {
+	return slices.ContainsFunc(want.sorted(step.ControlPlane), func(w Machine) bool {
 		theirs, ok := have.MemberOf(w)
 
-		return ok && theirs.ID == member.ID && have.Machines[w.Name].Access == Member && sameHost(w.Address, m.Address)
+		return ok && theirs.ID == member.ID && have.Machines[w.Name].Access == step.Member && sameHost(w.Address, m.Address)
 	})
 }
 
@@ -284,35 +287,35 @@ func answersAsOther(want Spec, have Snapshot, m Machine) bool {
 
 	successor := slices.ContainsFunc(want.Machines, func(w Machine) bool { return sameHost(w.Address, m.Address) })
 
-	return s.Access == Member && (successor || m.isOther(s) || m.hasOtherRole(s))
+	return s.Access == step.Member && (successor || m.isOther(s) || m.hasOtherRole(s))
 }
 
 func answersItself(want Spec, have Snapshot, m Machine) bool {
-	return have.Machines[m.Name].Access == Member && !answersAsOther(want, have, m)
+	return have.Machines[m.Name].Access == step.Member && !answersAsOther(want, have, m)
 }
 
 // nodeOfRemoved finds the node of a removed machine by its name: the one it has, else the
 // one that was recorded. Its address counts only where no name is known and nobody else
 // answers there, and no node counts that a wanted machine has.
-func nodeOfRemoved(want Spec, have Snapshot, m Machine) (Node, bool) {
+func nodeOfRemoved(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 	name := have.Machines[m.Name].NodeName
 	if !answersItself(want, have, m) {
 		name = cmp.Or(m.NodeName, name)
 	}
 
 	if answersAsOther(want, have, m) && m.NodeName == "" {
-		return Node{}, false
+		return kubestate.Node{}, false
 	}
 
 	node, ok := have.nodeNamed(name, m.Address)
 
 	for _, successor := range want.all() {
-		if have.Machines[successor.Name].Access != Member && !sameHost(successor.Address, m.Address) {
+		if have.Machines[successor.Name].Access != step.Member && !sameHost(successor.Address, m.Address) {
 			continue
 		}
 
 		if theirs, has := have.NodeOf(successor); has && theirs.Name == node.Name {
-			return Node{}, false
+			return kubestate.Node{}, false
 		}
 	}
 

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // kubernetesInvariants: no component changes beside anything else that happens, while any
@@ -15,35 +18,35 @@ import (
 func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 
-	for _, step := range d.Steps {
-		up, ok := step.(cluster.UpgradeComponent)
+	for _, op := range d.Steps {
+		up, ok := op.(step.UpgradeComponent)
 		if !ok {
 			continue
 		}
 
 		for _, other := range d.Steps {
-			if also, ok := other.(cluster.UpgradeComponent); other != step &&
-				(!ok || up.Role == cluster.ControlPlane || also.Role == cluster.ControlPlane) {
-				broken = append(broken, fmt.Sprintf("%q beside %q", step, other))
+			if also, ok := other.(step.UpgradeComponent); other != op &&
+				(!ok || up.Role == step.ControlPlane || also.Role == step.ControlPlane) {
+				broken = append(broken, fmt.Sprintf("%q beside %q", op, other))
 			}
 		}
 
 		broken = append(broken, skewInvariants(have, up)...)
 
 		for _, m := range want.Machines {
-			if s := have.Machines[m.Name]; s.Access != cluster.Member || s.Busy != "" {
-				broken = append(broken, fmt.Sprintf("%q while %s is %s %s", step, m.Name, s.Access, s.Busy))
+			if s := have.Machines[m.Name]; s.Access != step.Member || s.Busy != "" {
+				broken = append(broken, fmt.Sprintf("%q while %s is %s %s", op, m.Name, s.Access, s.Busy))
 			}
 		}
 
-		if version, _ := kubenames.ImageVersion(up.Image); up.From != up.Image && up.Component != cluster.KubeProxy &&
+		if version, _ := kubenames.ImageVersion(up.Image); up.From != up.Image && up.Component != kubenames.KubeProxy &&
 			have.Machines[up.Machine].Pulled != version {
-			broken = append(broken, fmt.Sprintf("%q before the images were pulled", step))
+			broken = append(broken, fmt.Sprintf("%q before the images were pulled", op))
 		}
 
 		if !have.Kubernetes.Reachable &&
-			(up.Component != cluster.KubeAPIServer || newer(up.Image[len(up.Image)-7:], up.From[len(up.From)-7:])) {
-			broken = append(broken, fmt.Sprintf("%q while Kubernetes does not answer", step))
+			(up.Component != kubenames.KubeAPIServer || newer(up.Image[len(up.Image)-7:], up.From[len(up.From)-7:])) {
+			broken = append(broken, fmt.Sprintf("%q while Kubernetes does not answer", op))
 		}
 	}
 
@@ -52,7 +55,7 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 
 // skewInvariants: no kubelet gets newer than any API server of the cluster, whichever resource has it, and no API server
 // older than any kubelet.
-func skewInvariants(have cluster.Snapshot, up cluster.UpgradeComponent) []string {
+func skewInvariants(have cluster.Snapshot, up step.UpgradeComponent) []string {
 	var broken []string
 
 	from, _ := kubenames.ImageVersion(up.From)
@@ -62,14 +65,14 @@ func skewInvariants(have cluster.Snapshot, up cluster.UpgradeComponent) []string
 		api, known := node.APIServer()
 
 		switch {
-		case up.Component == cluster.Kubelet && known && minor(to) > minor(from) && minor(to) > minor(api):
+		case up.Component == kubenames.Kubelet && known && minor(to) > minor(from) && minor(to) > minor(api):
 			broken = append(broken, fmt.Sprintf("%q while kube-apiserver of %s runs %s", up, node.Name, api))
-		case up.Component == cluster.KubeAPIServer && minor(to) < minor(from) && minor(to) < minor(node.KubeletVersion):
+		case up.Component == kubenames.KubeAPIServer && minor(to) < minor(from) && minor(to) < minor(node.KubeletVersion):
 			broken = append(broken, fmt.Sprintf("%q while kubelet of %s runs %s", up, node.Name, node.KubeletVersion))
 		}
 	}
 
-	if oldest := have.Elsewhere.Oldest; oldest != "" && up.Component == cluster.Kubelet && minor(to) > minor(from) &&
+	if oldest := have.Elsewhere.Oldest; oldest != "" && up.Component == kubenames.Kubelet && minor(to) > minor(from) &&
 		(minor(to) > minor(oldest) || have.Elsewhere.Undecided) {
 		broken = append(broken, fmt.Sprintf("%q while another run starts kube-apiserver %s", up, oldest))
 	}
@@ -91,10 +94,10 @@ func randomElsewhere(random *rand.Rand, pick func() string, want *cluster.Spec, 
 
 	if have.Kubernetes.Reachable && random.IntN(4) == 0 {
 		api := pick()
-		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{
 			Name: "elsewhere", Addresses: []string{"10.9.9.9"}, Ready: true, ControlPlane: true, KubeletVersion: pick(),
-			StaticPods: map[string]cluster.StaticPod{
-				string(cluster.KubeAPIServer): {Image: "registry.k8s.io/kube-apiserver:" + api, Ready: true},
+			StaticPods: map[string]kubestate.StaticPod{
+				string(kubenames.KubeAPIServer): {Image: "registry.k8s.io/kube-apiserver:" + api, Ready: true},
 			},
 		})
 	}
@@ -121,7 +124,7 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 
 		if calm {
 			s = cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning,
+				Access: step.Member, Stage: cluster.StageRunning, Ready: true, EtcdService: cluster.ServiceRunning,
 				ConfigDigest: "new",
 				TalosVersion: m.TalosVersion, NodeName: m.Name, Meta: m.Meta,
 				Busy: []string{"", "in progress"}[max(0, random.IntN(100)-98)],
@@ -150,19 +153,19 @@ func randomKubernetesState(random *rand.Rand, want *cluster.Spec, have *cluster.
 
 // randomNode is the node, and the member of etcd, of a machine that is in the cluster.
 func randomNode(random *rand.Rand, m cluster.Machine, s cluster.MachineState, have *cluster.Snapshot) {
-	version, _ := kubenames.ImageVersion(s.Images[cluster.Kubelet])
-	node := cluster.Node{
-		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == cluster.ControlPlane,
+	version, _ := kubenames.ImageVersion(s.Images[kubenames.Kubelet])
+	node := kubestate.Node{
+		Name: m.Name, Addresses: []string{m.Address}, Ready: s.Ready, ControlPlane: m.Role == step.ControlPlane,
 		KubeletVersion: version,
 	}
 
 	if node.ControlPlane {
 		have.Etcd.Members = append(have.Etcd.Members,
-			cluster.EtcdMember{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
-		node.StaticPods = map[string]cluster.StaticPod{}
+			etcdstate.Member{ID: m.Name, Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+		node.StaticPods = map[string]kubestate.StaticPod{}
 
 		for _, c := range staticPods {
-			node.StaticPods[string(c)] = cluster.StaticPod{Image: s.Images[c], Ready: s.Ready}
+			node.StaticPods[string(c)] = kubestate.StaticPod{Image: s.Images[c], Ready: s.Ready}
 		}
 	}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // TestPlan_keepsInvariantsOnRandomPods checks what must never happen on clusters of pods in any mix of
@@ -42,8 +43,8 @@ func TestPlan_keepsInvariantsOnRandomPods(t *testing.T) {
 		}
 	}
 
-	for _, step := range []cluster.Step{cluster.Upgrade{}, cluster.ReplaceVolumes{}, cluster.Reset{},
-		cluster.ApplyConfig{}, cluster.Bootstrap{}} {
+	for _, step := range []step.Step{step.Upgrade{}, step.ReplaceVolumes{}, step.Reset{},
+		step.ApplyConfig{}, step.Bootstrap{}} {
 		if name := fmt.Sprintf("%T", step); counted[name] < randomClusters/100 {
 			t.Errorf("only %d of %s", counted[name], name)
 		}
@@ -67,18 +68,18 @@ func randomPodStates(random *rand.Rand, want *cluster.Spec, have *cluster.Snapsh
 
 		switch {
 		case some(10):
-			s = cluster.MachineState{Access: cluster.Gone, Since: s.Since}
+			s = cluster.MachineState{Access: step.Gone, Since: s.Since}
 		case some(8):
-			s = cluster.MachineState{Access: cluster.Unreachable, Stopped: true, VolumesLost: some(2), Since: s.Since}
-		case s.Access == cluster.Member && some(2):
+			s = cluster.MachineState{Access: step.Unreachable, Stopped: true, VolumesLost: some(2), Since: s.Since}
+		case s.Access == step.Member && some(2):
 			s.TalosVersion = "v1.12.0"
 		}
 
-		if s.Access == cluster.Member {
+		if s.Access == step.Member {
 			s.Addresses = []string{m.Address}
 		}
 
-		if s.Access == cluster.Member && some(5) {
+		if s.Access == step.Member && some(5) {
 			s.Addresses = []string{"10.9.9.9"}
 
 			if some(3) { // and etcd knows it by one that stays
@@ -109,31 +110,31 @@ func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision)
 		replaced int
 	)
 
-	for _, step := range d.Steps {
-		m, _ := want.Find(step.On())
+	for _, op := range d.Steps {
+		m, _ := want.Find(op.On())
 		s := have.Machines[m.Name]
 
-		if s.Access == cluster.Gone {
-			broken = append(broken, fmt.Sprintf("%q, and there is no such machine", step))
+		if s.Access == step.Gone {
+			broken = append(broken, fmt.Sprintf("%q, and there is no such machine", op))
 		}
 
-		switch step := step.(type) {
-		case cluster.Bootstrap, cluster.Restore:
-			broken = append(broken, missingPods(want, have, step)...)
-		case cluster.ReplaceVolumes:
-			if replaced++; !s.VolumesLost || s.Access != cluster.Unreachable || replaced > 1 {
-				broken = append(broken, fmt.Sprintf("%q, of %d", step, replaced))
+		switch op := op.(type) {
+		case step.Bootstrap, step.Restore:
+			broken = append(broken, missingPods(want, have, op)...)
+		case step.ReplaceVolumes:
+			if replaced++; !s.VolumesLost || s.Access != step.Unreachable || replaced > 1 {
+				broken = append(broken, fmt.Sprintf("%q, of %d", op, replaced))
 			}
-		case cluster.Upgrade:
-			if s.Access != cluster.Member &&
-				(m.Replace == "" || s.Current || s.VolumesLost || s.Access == cluster.Unreachable && !s.Stopped) {
-				broken = append(broken, fmt.Sprintf("%q of a machine that is %s", step, s.Access))
+		case step.Upgrade:
+			if s.Access != step.Member &&
+				(m.Replace == "" || s.Current || s.VolumesLost || s.Access == step.Unreachable && !s.Stopped) {
+				broken = append(broken, fmt.Sprintf("%q of a machine that is %s", op, s.Access))
 			}
 
-			broken = append(broken, formerPeers(want, have, m, step)...)
-		case cluster.ApplyConfig, cluster.LeaveEtcd:
-			if cluster.Disruptive(step) {
-				broken = append(broken, formerPeers(want, have, m, step)...)
+			broken = append(broken, formerPeers(want, have, m, op)...)
+		case step.ApplyConfig, step.LeaveEtcd:
+			if step.Disruptive(op) {
+				broken = append(broken, formerPeers(want, have, m, op)...)
 			}
 		}
 	}
@@ -141,12 +142,12 @@ func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision)
 	return broken
 }
 
-func missingPods(want cluster.Spec, have cluster.Snapshot, step cluster.Step) []string {
+func missingPods(want cluster.Spec, have cluster.Snapshot, op step.Step) []string {
 	var broken []string
 
 	for _, m := range want.Machines {
-		if m.Role == cluster.ControlPlane && have.Machines[m.Name].Access == cluster.Gone {
-			broken = append(broken, fmt.Sprintf("%q while %s does not exist", step, m.Name))
+		if m.Role == step.ControlPlane && have.Machines[m.Name].Access == step.Gone {
+			broken = append(broken, fmt.Sprintf("%q while %s does not exist", op, m.Name))
 		}
 	}
 
@@ -155,19 +156,19 @@ func missingPods(want cluster.Spec, have cluster.Snapshot, step cluster.Step) []
 
 // formerPeers names the other control planes that etcd looks for in the wrong place. What is
 // down itself can take nothing from it.
-func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, step cluster.Step) []string {
+func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, op step.Step) []string {
 	var broken []string
 
-	if m.Role != cluster.ControlPlane || have.Machines[m.Name].EtcdDown() ||
-		have.Machines[m.Name].Access != cluster.Member {
+	if m.Role != step.ControlPlane || have.Machines[m.Name].EtcdDown() ||
+		have.Machines[m.Name].Access != step.Member {
 		return nil
 	}
 
 	for _, other := range want.Machines {
 		s := have.Machines[other.Name]
-		if _, member := have.MemberOf(other); member && other.Name != m.Name && s.Access == cluster.Member &&
+		if _, member := have.MemberOf(other); member && other.Name != m.Name && s.Access == step.Member &&
 			!slices.Contains(s.Addresses, other.Address) {
-			broken = append(broken, fmt.Sprintf("%q while etcd looks for %s in a former pod", step, other.Name))
+			broken = append(broken, fmt.Sprintf("%q while etcd looks for %s in a former pod", op, other.Name))
 		}
 	}
 
@@ -179,21 +180,21 @@ func formerPeers(want cluster.Spec, have cluster.Snapshot, m cluster.Machine, st
 func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
 	var broken []string
 
-	for _, step := range d.Steps {
-		reset, ok := step.(cluster.Reset)
+	for _, op := range d.Steps {
+		reset, ok := op.(step.Reset)
 		if !ok {
 			continue
 		}
 
-		if s := have.Machines[reset.Machine]; s.Access == cluster.Foreign || s.Access == cluster.Gone ||
-			s.Access == cluster.Unobserved || reset.Graceful {
+		if s := have.Machines[reset.Machine]; s.Access == step.Foreign || s.Access == step.Gone ||
+			s.Access == step.Unobserved || reset.Graceful {
 			broken = append(broken, fmt.Sprintf("%q, which is %s", reset, s.Access))
 		}
 
 		for _, m := range want.Machines {
-			left := have.Machines[m.Name].Access == cluster.Gone || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
+			left := have.Machines[m.Name].Access == step.Gone || cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
 			if m.Name != reset.Machine && !left &&
-				(reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+				(reset.Last || reset.Role == step.ControlPlane && m.Role == step.Worker) {
 				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
 			}
 		}
@@ -204,21 +205,21 @@ func podTeardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.D
 
 // TestForecast_ofPods is what a plan shows, which knows the configuration and the state alone.
 func TestForecast_ofPods(t *testing.T) {
-	machine := func(name string, role cluster.Role) cluster.Machine {
+	machine := func(name string, role step.Role) cluster.Machine {
 		return cluster.Machine{Name: name, Role: role, Address: name + ".x", NodeName: name, ConfigDigest: "new",
 			TalosVersion: "v1.13.0", Installer: "talos:v1.13.0", Container: true}
 	}
-	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, ConfigDigest: "new",
+	runs := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, ConfigDigest: "new",
 		TalosVersion: "v1.13.0"}
 
 	want := cluster.Spec{Name: "dev", NodesBecomeReady: true, Bootstrapped: true}
 	for _, name := range []string{"cp-0", "cp-1", "cp-2"} {
-		want.Machines = append(want.Machines, machine(name, cluster.ControlPlane))
+		want.Machines = append(want.Machines, machine(name, step.ControlPlane))
 	}
 
 	want.Machines[1].Replace = "memory 2Gi -> 4Gi"
-	want.Machines = append(want.Machines, machine("worker-0", cluster.Worker))
-	want.Removed = []cluster.Machine{machine("cp-3", cluster.ControlPlane)}
+	want.Machines = append(want.Machines, machine("worker-0", step.Worker))
+	want.Removed = []cluster.Machine{machine("cp-3", step.ControlPlane)}
 	want.Removed[0].MemberID = "m3"
 
 	steps, last := cluster.Forecast(want,
@@ -226,15 +227,15 @@ func TestForecast_ofPods(t *testing.T) {
 		cluster.DefaultPolicy())
 
 	got := texts(steps)
-	forecast := texts([]cluster.Step{
-		cluster.ApplyConfig{Machine: "worker-0", Role: cluster.Worker, Access: cluster.Maintenance, TalosVersion: "v1.13.0",
+	forecast := texts([]step.Step{
+		step.ApplyConfig{Machine: "worker-0", Role: step.Worker, Access: step.Maintenance, TalosVersion: "v1.13.0",
 			Container: true},
-		cluster.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi",
-			Evacuation: cluster.Evacuation{Drain: true}},
-		cluster.Uncordon{Machine: "cp-1", Node: "cp-1"},
-		cluster.LeaveEtcd{Machine: "cp-3", Evacuation: cluster.Evacuation{Drain: true}},
-		cluster.Reset{Machine: "cp-3", Role: cluster.ControlPlane, Container: true},
-		cluster.DeleteNode{Machine: "cp-3", Node: "cp-3"},
+		step.Upgrade{Machine: "cp-1", Container: true, Replace: "memory 2Gi -> 4Gi",
+			Evacuation: step.Evacuation{Drain: true}},
+		step.Uncordon{Machine: "cp-1", Node: "cp-1"},
+		step.LeaveEtcd{Machine: "cp-3", Evacuation: step.Evacuation{Drain: true}},
+		step.Reset{Machine: "cp-3", Role: step.ControlPlane, Container: true},
+		step.DeleteNode{Machine: "cp-3", Node: "cp-3"},
 	})
 
 	if !slices.Equal(got, forecast) || !last.Done() {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
@@ -64,7 +66,7 @@ func TestPlan_keepsInvariantsOnRandomClusters(t *testing.T) {
 
 func countUpgrades(d cluster.Decision) int {
 	return len(slices.DeleteFunc(slices.Clone(d.Steps),
-		func(s cluster.Step) bool { _, ok := s.(cluster.UpgradeComponent); return !ok }))
+		func(s step.Step) bool { _, ok := s.(step.UpgradeComponent); return !ok }))
 }
 
 func generalInvariants(d cluster.Decision) []string {
@@ -96,7 +98,7 @@ func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decisi
 	var changed []string
 
 	for _, s := range d.Steps {
-		if apply, ok := s.(cluster.ApplyConfig); ok && apply.Role == cluster.ControlPlane && apply.Access == cluster.Member {
+		if apply, ok := s.(step.ApplyConfig); ok && apply.Role == step.ControlPlane && apply.Access == step.Member {
 			changed = append(changed, apply.Machine)
 		}
 	}
@@ -111,7 +113,7 @@ func configInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decisi
 // bootstrapInvariants is item 1 of what must never happen: a bootstrap needs
 // every control plane to be provably without etcd data.
 func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) []string {
-	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s cluster.Step) bool { return !cluster.BeginsEtcd(s) })
+	bootstraps := slices.DeleteFunc(slices.Clone(d.Steps), func(s step.Step) bool { return !step.BeginsEtcd(s) })
 	if len(bootstraps) == 0 {
 		return nil
 	}
@@ -125,25 +127,25 @@ func bootstrapInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Dec
 		broken = append(broken, "bootstrap of a cluster that has an etcd")
 	}
 
-	if _, restore := bootstraps[0].(cluster.Restore); restore != (want.RestoreFrom != "") {
+	if _, restore := bootstraps[0].(step.Restore); restore != (want.RestoreFrom != "") {
 		broken = append(broken, "etcd begins otherwise than it was asked for")
 	}
 
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
-		member := s.Access == cluster.Member
-		proven := s.Access == cluster.Maintenance || member && s.EtcdService.WithoutData() || s.Fresh &&
+		member := s.Access == step.Member
+		proven := s.Access == step.Maintenance || member && s.EtcdService.WithoutData() || s.Fresh &&
 			!(member && s.EtcdService.ProvesData())
 
-		if m.Role == cluster.ControlPlane && s.BootstrapSent && (bootstraps[0].On() != m.Name || s.Busy != "") {
+		if m.Role == step.ControlPlane && s.BootstrapSent && (bootstraps[0].On() != m.Name || s.Busy != "") {
 			broken = append(broken, "bootstrap although "+m.Name+" was asked before")
 		}
 
-		if m.Role == cluster.ControlPlane && !s.BootstrapSent && (!proven || member && s.BootstrapRequested) {
+		if m.Role == step.ControlPlane && !s.BootstrapSent && (!proven || member && s.BootstrapRequested) {
 			broken = append(broken, "bootstrap while "+m.Name+" may hold etcd data")
 		}
 
-		if m.Role == cluster.Worker && bootstraps[0].On() == m.Name {
+		if m.Role == step.Worker && bootstraps[0].On() == m.Name {
 			broken = append(broken, "bootstrap on a worker")
 		}
 	}
@@ -160,7 +162,7 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 	)
 
 	for _, s := range d.Steps {
-		write, ok := s.(cluster.WriteMeta)
+		write, ok := s.(step.WriteMeta)
 		if !ok {
 			continue
 		}
@@ -168,7 +170,7 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 		m := want.Machines[slices.IndexFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == write.Machine })]
 		state := have.Machines[m.Name]
 
-		if state.Access != cluster.Member || state.Busy != "" || maps.Equal(m.Meta, state.Meta) {
+		if state.Access != step.Member || state.Busy != "" || maps.Equal(m.Meta, state.Meta) {
 			broken = append(broken, fmt.Sprintf("%q on a machine that does not ask for it", write))
 		}
 
@@ -186,7 +188,7 @@ func metaInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
 		if changed != "" && m.Name != changed &&
-			(s.Access != cluster.Member && s.Access != cluster.Maintenance || s.Busy != "") {
+			(s.Access != step.Member && s.Access != step.Maintenance || s.Busy != "") {
 			broken = append(broken, "the network of "+changed+" changes while "+m.Name+" is away")
 		}
 	}
@@ -200,7 +202,7 @@ func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Deci
 	var broken []string
 
 	for _, s := range d.Steps {
-		reset, ok := s.(cluster.Reset)
+		reset, ok := s.(step.Reset)
 		if !ok {
 			continue
 		}
@@ -211,15 +213,15 @@ func teardownInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Deci
 			broken = append(broken, "reset of "+reset.Machine+", which is not the machine meant")
 		}
 
-		if have.Machines[reset.Machine].Access != cluster.Member {
+		if have.Machines[reset.Machine].Access != step.Member {
 			broken = append(broken, "reset of "+reset.Machine+", which is no member")
 		}
 
 		for _, m := range want.Machines {
-			left := have.Machines[m.Name].Access == cluster.Maintenance ||
+			left := have.Machines[m.Name].Access == step.Maintenance ||
 				cluster.TeardownLeft(m, have, cluster.DefaultPolicy()) != ""
 			if m.Name != reset.Machine && !left &&
-				(reset.Last || reset.Role == cluster.ControlPlane && m.Role == cluster.Worker) {
+				(reset.Last || reset.Role == step.ControlPlane && m.Role == step.Worker) {
 				broken = append(broken, fmt.Sprintf("%q before %s was done", reset, m.Name))
 			}
 		}
@@ -238,9 +240,9 @@ func randomSpec(random *rand.Rand) cluster.Spec {
 	}
 
 	for i := range controlPlanes + workers {
-		role, name := cluster.ControlPlane, fmt.Sprintf("cp-%d", i)
+		role, name := step.ControlPlane, fmt.Sprintf("cp-%d", i)
 		if i >= controlPlanes {
-			role, name = cluster.Worker, fmt.Sprintf("w-%d", i)
+			role, name = step.Worker, fmt.Sprintf("w-%d", i)
 		}
 
 		m := cluster.Machine{Name: name, Role: role, Address: fmt.Sprintf("10.0.0.%d", i+1), ConfigDigest: "new",
@@ -275,23 +277,23 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 	for _, m := range want.Machines {
 		s := randomState(random, now, m)
 		if quiet {
-			s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing,
+			s = cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, EtcdService: cluster.ServicePreparing,
 				ConfigDigest: "new", Since: now}
 			if random.IntN(6) == 0 {
-				s = cluster.MachineState{Access: cluster.Unreachable, Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}
+				s = cluster.MachineState{Access: step.Unreachable, Fresh: random.IntN(2) == 0, Since: now.Add(-time.Hour)}
 			}
 		}
 
 		have.Machines[m.Name] = s
 
-		if have.Etcd.Known && m.Role == cluster.ControlPlane && random.IntN(2) == 0 {
+		if have.Etcd.Known && m.Role == step.ControlPlane && random.IntN(2) == 0 {
 			have.Etcd.Members = append(have.Etcd.Members,
-				cluster.EtcdMember{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
+				etcdstate.Member{Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}})
 		}
 	}
 
 	// A run asks one machine at the most.
-	if first := want.Machines[0]; first.Role == cluster.ControlPlane && random.IntN(5) == 0 {
+	if first := want.Machines[0]; first.Role == step.ControlPlane && random.IntN(5) == 0 {
 		s := have.Machines[first.Name]
 		s.BootstrapSent, s.Fresh = true, false
 		have.Machines[first.Name] = s
@@ -303,7 +305,7 @@ func randomSnapshot(random *rand.Rand, want cluster.Spec) cluster.Snapshot {
 func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.MachineState {
 	pick := func(options ...string) string { return options[random.IntN(len(options))] }
 	s := cluster.MachineState{
-		Access: cluster.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member",
+		Access: step.Access(pick("", "unreachable", "maintenance", "maintenance", "member", "member", "member",
 			"member", "member")),
 		Stage:        cluster.Stage(pick("booting", "running", "installing", "rebooting")),
 		EtcdService:  cluster.ServiceState(pick("", "Preparing", "Preparing", "Running", "Finished", "Failed")),
@@ -325,7 +327,7 @@ func randomState(random *rand.Rand, now time.Time, m cluster.Machine) cluster.Ma
 	}
 
 	if random.IntN(100) == 0 {
-		s.Access = cluster.Foreign
+		s.Access = step.Foreign
 	}
 
 	if random.IntN(3) == 0 {

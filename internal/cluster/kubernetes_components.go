@@ -3,33 +3,19 @@ package cluster
 import (
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// Component is a component of Kubernetes.
-type Component = kubenames.Component
-
-// Images are by component.
-type Images = kubenames.Images
-
-// The components, in the order in which an upgrade of Kubernetes reaches them.
-const (
-	KubeAPIServer         = kubenames.KubeAPIServer
-	KubeControllerManager = kubenames.KubeControllerManager
-	KubeScheduler         = kubenames.KubeScheduler
-	KubeProxy             = kubenames.KubeProxy
-	Kubelet               = kubenames.Kubelet
-)
-
 // image is the one that a component of a machine has to reach now; empty where it has none,
 // or nobody knows what it has.
-func (u kubernetesUpgrade) image(m Machine, c Component) string {
-	if u.have.Machines[m.Name].Images == nil || u.have.Machines[m.Name].Access != Member {
+func (u kubernetesUpgrade) image(m Machine, c kubenames.Component) string {
+	if u.have.Machines[m.Name].Images == nil || u.have.Machines[m.Name].Access != step.Member {
 		return ""
 	}
 
-	if c == Kubelet && u.keepsKubelet(m) {
+	if c == kubenames.Kubelet && u.keepsKubelet(m) {
 		return u.has(m, c)
 	}
 
@@ -37,20 +23,20 @@ func (u kubernetesUpgrade) image(m Machine, c Component) string {
 }
 
 // has is the image of a component in the configuration that a machine has.
-func (u kubernetesUpgrade) has(m Machine, c Component) string {
+func (u kubernetesUpgrade) has(m Machine, c kubenames.Component) string {
 	return u.have.Machines[m.Name].Images[c]
 }
 
 // anywhere reports whether something is so of any component on any machine.
-func (u kubernetesUpgrade) anywhere(is func(Machine, Component) bool) bool {
+func (u kubernetesUpgrade) anywhere(is func(Machine, kubenames.Component) bool) bool {
 	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
-		return slices.ContainsFunc(u.order(), func(c Component) bool { return is(m, c) })
+		return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return is(m, c) })
 	})
 }
 
 // lacks reports whether a component of a machine has to change for the version that is
 // being reached, or is not seen to run with what it was given.
-func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
+func (u kubernetesUpgrade) lacks(m Machine, c kubenames.Component) bool {
 	image := u.image(m, c)
 	if image == "" {
 		return false
@@ -80,13 +66,14 @@ func (u kubernetesUpgrade) lacks(m Machine, c Component) bool {
 
 // unseen reports whether nothing can show that a component runs before the API server of its
 // machine, through which its kubelet tells, is taken back.
-func (u kubernetesUpgrade) unseen(m Machine, c Component) bool {
-	return u.back && c != KubeAPIServer && u.lacks(m, KubeAPIServer) && u.ails(m, KubeAPIServer)
+func (u kubernetesUpgrade) unseen(m Machine, c kubenames.Component) bool {
+	return u.back && c != kubenames.KubeAPIServer && u.lacks(m, kubenames.KubeAPIServer) &&
+		u.ails(m, kubenames.KubeAPIServer)
 }
 
 // newer reports whether any component is newer than wanted.
 func (u kubernetesUpgrade) newer() bool {
-	return u.anywhere(func(m Machine, c Component) bool {
+	return u.anywhere(func(m Machine, c kubenames.Component) bool {
 		if image := u.image(m, c); image == "" || image == u.has(m, c) {
 			return false
 		}
@@ -99,7 +86,7 @@ func (u kubernetesUpgrade) newer() bool {
 
 // version is that of a component: by its image, else, where the image does not say or the
 // configuration leaves it to Talos, by what is seen to run.
-func (u kubernetesUpgrade) version(m Machine, c Component) (version string, known bool) {
+func (u kubernetesUpgrade) version(m Machine, c kubenames.Component) (version string, known bool) {
 	image := u.has(m, c)
 	if version, known = kubenames.ImageVersion(image); known {
 		return version, true
@@ -110,7 +97,7 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 	switch {
 	case !ok:
 		return "", false
-	case c == Kubelet:
+	case c == kubenames.Kubelet:
 		return kubenames.ReleaseOf(node.KubeletVersion)
 	case image != "":
 		return "", false
@@ -122,15 +109,15 @@ func (u kubernetesUpgrade) version(m Machine, c Component) (version string, know
 // runs reports whether Kubernetes shows a component with its image, or any where Talos
 // chooses it. kube-proxy runs elsewhere, and where nobody asked the configuration is taken at
 // its word.
-func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
+func (u kubernetesUpgrade) runs(m Machine, c kubenames.Component, image string) bool {
 	node, ok := u.have.NodeOf(m)
 
 	switch {
-	case c == KubeProxy:
+	case c == kubenames.KubeProxy:
 		return true
 	case !ok:
 		return !u.have.Kubernetes.Reachable
-	case c == Kubelet:
+	case c == kubenames.Kubelet:
 		version, known := kubenames.ImageVersion(image)
 		running, told := kubenames.ReleaseOf(node.KubeletVersion)
 
@@ -146,35 +133,35 @@ func (u kubernetesUpgrade) runs(m Machine, c Component, image string) bool {
 
 // ails reports whether Kubernetes shows that a component does not run with the image that
 // the machine's configuration has.
-func (u kubernetesUpgrade) ails(m Machine, c Component) bool {
+func (u kubernetesUpgrade) ails(m Machine, c kubenames.Component) bool {
 	return !u.runs(m, c, u.has(m, c))
 }
 
 // cures reports whether a machine that does not work may do so again after the upgrade: a
 // component that does not run is still to change.
 func (u kubernetesUpgrade) cures(m Machine) bool {
-	return slices.ContainsFunc(u.order(), func(c Component) bool { return u.lacks(m, c) && u.ails(m, c) })
+	return slices.ContainsFunc(u.order(), func(c kubenames.Component) bool { return u.lacks(m, c) && u.ails(m, c) })
 }
 
 // componentsLeft reports whether any component is not through with the version that is being
 // reached. Once all have their images, one that is only not ready is no matter of an upgrade:
 // its machine has not settled, as after any boot.
 func (u kubernetesUpgrade) componentsLeft() bool {
-	return u.anywhere(func(m Machine, c Component) bool {
+	return u.anywhere(func(m Machine, c kubenames.Component) bool {
 		return u.lacks(m, c) && (!u.final || u.changes(m, c) || u.showsOther(m, c))
 	})
 }
 
 // showsOther reports whether Kubernetes shows a component with another image than the
 // machine's configuration has.
-func (u kubernetesUpgrade) showsOther(m Machine, c Component) bool {
+func (u kubernetesUpgrade) showsOther(m Machine, c kubenames.Component) bool {
 	node, _ := u.have.NodeOf(m)
 	pod, exists := node.StaticPods[string(c)]
 
-	return c == Kubelet || exists && pod.Image != u.has(m, c)
+	return c == kubenames.Kubelet || exists && pod.Image != u.has(m, c)
 }
 
 // changes reports whether a component gets another image, rather than being waited for.
-func (u kubernetesUpgrade) changes(m Machine, c Component) bool {
+func (u kubernetesUpgrade) changes(m Machine, c kubenames.Component) bool {
 	return u.lacks(m, c) && u.has(m, c) != u.image(m, c)
 }

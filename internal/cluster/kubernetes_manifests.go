@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -20,8 +22,8 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 		return false
 	}
 
-	for _, m := range u.want.sorted(ControlPlane) {
-		version, known := u.version(m, KubeAPIServer)
+	for _, m := range u.want.sorted(step.ControlPlane) {
+		version, known := u.version(m, kubenames.KubeAPIServer)
 		if known && versions.MinorsBetween(version, u.target) != 0 {
 			return false
 		}
@@ -41,10 +43,10 @@ func (u kubernetesUpgrade) manifestsLeft() bool {
 func (u kubernetesUpgrade) proxyStale() bool {
 	running := u.have.Kubernetes.KubeProxy
 
-	return u.final && running != "" && slices.ContainsFunc(u.want.sorted(ControlPlane), func(m Machine) bool {
-		image := u.image(m, KubeProxy)
+	return u.final && running != "" && slices.ContainsFunc(u.want.sorted(step.ControlPlane), func(m Machine) bool {
+		image := u.image(m, kubenames.KubeProxy)
 
-		return image != "" && image == u.has(m, KubeProxy) && image != running
+		return image != "" && image == u.has(m, kubenames.KubeProxy) && image != running
 	})
 }
 
@@ -52,14 +54,14 @@ func (u kubernetesUpgrade) proxyStale() bool {
 // creates what is missing by itself, and changes and deletes nothing (Talos 1.13, k8s/manifest_apply.go).
 func (u kubernetesUpgrade) sourcesChanged() bool {
 	return u.final && len(u.want.Kubernetes.Changed) > 0 && u.have.Kubernetes.Manifests != u.target &&
-		slices.ContainsFunc(u.want.sorted(ControlPlane), u.configured)
+		slices.ContainsFunc(u.want.sorted(step.ControlPlane), u.configured)
 }
 
 // configured reports whether a machine has the configuration that is wanted, which one that is locked need not have.
 func (u kubernetesUpgrade) configured(m Machine) bool {
 	s := u.have.Machines[m.Name]
 
-	return s.Access == Member && s.ConfigDigest == m.ConfigDigest
+	return s.Access == step.Member && s.ConfigDigest == m.ConfigDigest
 }
 
 // sync brings the bootstrap manifests of a control plane to the cluster.
@@ -75,16 +77,16 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 		return
 	}
 
-	step := SyncManifests{Version: u.target, TalosVersion: OldestTalos(u.want, u.have), Keep: u.policy.KeepManifests}
+	op := step.SyncManifests{Version: u.target, TalosVersion: OldestTalos(u.want, u.have), Keep: u.policy.KeepManifests}
 	changed := u.sourcesChanged()
 
 	if changed {
-		step.Changes = strings.Join(u.want.Kubernetes.Changed, "; ")
+		op.Changes = strings.Join(u.want.Kubernetes.Changed, "; ")
 	}
 
-	for _, m := range u.want.sorted(ControlPlane) {
+	for _, m := range u.want.sorted(step.ControlPlane) {
 		s := u.have.Machines[m.Name]
-		if s.Access != Member {
+		if s.Access != step.Member {
 			continue
 		}
 
@@ -100,13 +102,13 @@ func (u kubernetesUpgrade) sync(d *Decision) {
 			return
 		}
 
-		if step.Machine == "" && (!changed || u.configured(m)) {
-			step.Machine = m.Name
+		if op.Machine == "" && (!changed || u.configured(m)) {
+			op.Machine = m.Name
 		}
 	}
 
-	if step.Machine != "" {
-		d.step(step)
+	if op.Machine != "" {
+		d.step(op)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -27,7 +28,7 @@ func refuseKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 
 // refuseGaps refuses ways that cannot be gone one minor version at a time.
 func (u kubernetesUpgrade) refuseGaps(d *Decision) {
-	lowest := u.span(func(Machine, Component) bool { return true }).lowest
+	lowest := u.span(func(Machine, kubenames.Component) bool { return true }).lowest
 
 	for _, m := range u.want.all() {
 		for _, c := range u.order() {
@@ -62,15 +63,15 @@ func (u kubernetesUpgrade) refuseGaps(d *Decision) {
 func (u kubernetesUpgrade) refuseAhead(d *Decision) {
 	lowest, of := "", ""
 
-	for _, m := range u.want.sorted(ControlPlane) {
-		version, known := kubenames.ImageVersion(m.Images[KubeAPIServer])
+	for _, m := range u.want.sorted(step.ControlPlane) {
+		version, known := kubenames.ImageVersion(m.Images[kubenames.KubeAPIServer])
 		if known && (lowest == "" || versions.Older(version, lowest)) {
 			lowest, of = version, m.Name
 		}
 	}
 
 	for _, m := range u.want.all() {
-		for _, c := range []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet} {
+		for _, c := range kubenames.BehindAPIServer() {
 			version, known := kubenames.ImageVersion(m.Images[c])
 			if known && versions.MinorsBetween(lowest, version) > 0 && u.changes(m, c) {
 				d.refuse(m.Name, fmt.Sprintf("its %s would become %s, newer than the kube-apiserver of %s, which is to run %s", c,
@@ -91,7 +92,7 @@ type span struct {
 }
 
 // span finds those of the components that count and that change.
-func (u kubernetesUpgrade) span(counts func(Machine, Component) bool) span {
+func (u kubernetesUpgrade) span(counts func(Machine, kubenames.Component) bool) span {
 	s := span{allowed: true}
 
 	for _, m := range u.want.all() {
@@ -120,8 +121,8 @@ func (u kubernetesUpgrade) span(counts func(Machine, Component) bool) span {
 // Where the spec has no control plane, its kubelets are what tells.
 func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 	all := u.span(u.changes)
-	base := u.span(func(m Machine, c Component) bool {
-		return !u.pinned(m, c) && (m.Role == ControlPlane || !u.want.OwnsControlPlane())
+	base := u.span(func(m Machine, c kubenames.Component) bool {
+		return !u.pinned(m, c) && (m.Role == step.ControlPlane || !u.want.OwnsControlPlane())
 	})
 
 	switch {
@@ -139,7 +140,7 @@ func (u kubernetesUpgrade) refuseDowngrade(d *Decision) {
 }
 
 // pinned reports whether a component is wanted with another version than the cluster's.
-func (u kubernetesUpgrade) pinned(m Machine, c Component) bool {
+func (u kubernetesUpgrade) pinned(m Machine, c kubenames.Component) bool {
 	version, known := kubenames.ImageVersion(m.Images[c])
 
 	return !known || version != u.target
@@ -151,13 +152,13 @@ func (u kubernetesUpgrade) silent() bool {
 	return slices.ContainsFunc(u.want.all(), func(m Machine) bool {
 		s := u.have.Machines[m.Name]
 
-		return s.RebootedFrom != "" && s.Access != Member
+		return s.RebootedFrom != "" && s.Access != step.Member
 	})
 }
 
 // gap says why a component cannot pass each minor version on its way: there is no release of
 // one, or its image cannot be named at one.
-func (u kubernetesUpgrade) gap(m Machine, c Component, version string) string {
+func (u kubernetesUpgrade) gap(m Machine, c kubenames.Component, version string) string {
 	for at := version; versions.MinorsBetween(at, u.target) > 1; {
 		i := slices.IndexFunc(u.want.Kubernetes.Via, func(via string) bool { return versions.MinorsBetween(at, via) == 1 })
 		if i < 0 {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -13,9 +15,9 @@ const kubeletSkew = 3
 
 // skewed says which part of the cluster, of another resource, has to follow before a
 // component of a control plane goes on.
-func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
+func (u kubernetesUpgrade) skewed(m Machine, c kubenames.Component) string {
 	to, ok := kubenames.ImageVersion(u.image(m, c))
-	if c != KubeAPIServer || !ok {
+	if c != kubenames.KubeAPIServer || !ok {
 		return ""
 	}
 
@@ -37,8 +39,8 @@ func (u kubernetesUpgrade) skewed(m Machine, c Component) string {
 
 // LeftBehind are the nodes, but for those of the given machines, whose kubelets are too old
 // for a version of kube-apiserver.
-func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
-	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: KubernetesState{Nodes: nodes}}
+func LeftBehind(machines []Machine, nodes []kubestate.Node, version string) []kubestate.Node {
+	have := Snapshot{Machines: map[string]MachineState{}, Kubernetes: kubestate.State{Nodes: nodes}}
 	ours := map[string]bool{}
 
 	for _, m := range machines {
@@ -48,7 +50,7 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 		}
 	}
 
-	return slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n kubestate.Node) bool {
 		return ours[n.Name] || versions.MinorsBetween(n.KubeletVersion, version) <= kubeletSkew
 	})
 }
@@ -57,11 +59,11 @@ func LeftBehind(machines []Machine, nodes []Node, version string) []Node {
 // whichever resource has it. An image that does not tell its version, such as one that is pinned by its digest, is
 // taken to have the one that is being reached.
 func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
-	if !u.changes(m, Kubelet) || u.kubeletGoesBack(m) {
+	if !u.changes(m, kubenames.Kubelet) || u.kubeletGoesBack(m) {
 		return ""
 	}
 
-	to, known := kubenames.ImageVersion(u.image(m, Kubelet))
+	to, known := kubenames.ImageVersion(u.image(m, kubenames.Kubelet))
 	if !known {
 		to = u.target
 	}
@@ -86,8 +88,8 @@ func (u kubernetesUpgrade) kubeletSkewed(m Machine) string {
 
 // kubeletGoesBack reports whether the kubelet of a machine gets an older version, or another image of the one it has.
 func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
-	from, known := u.version(m, Kubelet)
-	to, ok := kubenames.ImageVersion(u.image(m, Kubelet))
+	from, known := u.version(m, kubenames.Kubelet)
+	to, ok := kubenames.ImageVersion(u.image(m, kubenames.Kubelet))
 
 	return known && ok && versions.MinorsBetween(from, to) <= 0
 }
@@ -95,14 +97,14 @@ func (u kubernetesUpgrade) kubeletGoesBack(m Machine) bool {
 // apiServerSkewed names a kubelet that is newer than the version that an API server is taken back to, whichever
 // resource has it. A node still shows the former kubelet where the API server of its own machine does not run: that one
 // is taken back without seeing it.
-func (u kubernetesUpgrade) apiServerSkewed(m Machine, c Component) string {
+func (u kubernetesUpgrade) apiServerSkewed(m Machine, c kubenames.Component) string {
 	to, known := kubenames.ImageVersion(u.image(m, c))
-	if c != KubeAPIServer || !u.back || !known || !u.changes(m, c) {
+	if c != kubenames.KubeAPIServer || !u.back || !known || !u.changes(m, c) {
 		return ""
 	}
 
 	own, _ := u.have.NodeOf(m)
-	unseen := u.unseen(m, Kubelet) && !u.changes(m, Kubelet)
+	unseen := u.unseen(m, kubenames.Kubelet) && !u.changes(m, kubenames.Kubelet)
 
 	for _, node := range u.have.Kubernetes.Nodes {
 		if versions.MinorsBetween(to, node.KubeletVersion) > 0 && !(unseen && node.Name == own.Name) {
@@ -130,9 +132,9 @@ func joinsWith(want Spec, have Snapshot) string {
 func KubernetesRunning(want Spec, have Snapshot) string {
 	lowest := ""
 
-	for _, m := range want.sorted(ControlPlane) {
-		if s := have.Machines[m.Name]; s.Access == Member {
-			version, _ := kubenames.ImageVersion(s.Images[KubeAPIServer])
+	for _, m := range want.sorted(step.ControlPlane) {
+		if s := have.Machines[m.Name]; s.Access == step.Member {
+			version, _ := kubenames.ImageVersion(s.Images[kubenames.KubeAPIServer])
 			lowest = versions.Oldest(lowest, version)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // The control planes that a snapshot names are asked before a restore that nothing isolates, unless they are machines
@@ -14,16 +15,16 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 
 	const host = "10.0.0.11"
 
-	blank := cluster.MachineState{Access: cluster.Maintenance, UUID: "aaaa"}
-	runs := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, UUID: "bbbb"}
+	blank := cluster.MachineState{Access: step.Maintenance, UUID: "aaaa"}
+	runs := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, UUID: "bbbb"}
 	boots := func(etcd cluster.ServiceState) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Member, Stage: cluster.StageBooting, EtcdService: etcd}
+		return cluster.MachineState{Access: step.Member, Stage: cluster.StageBooting, EtcdService: etcd}
 	}
 	same := runs
 	same.UUID = blank.UUID
 
 	want := cluster.Spec{RestoreFrom: "key", Machines: []cluster.Machine{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.9.11"}}}
+		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.9.11"}}}
 
 	for name, test := range map[string]struct {
 		change      func(*cluster.Spec)
@@ -31,9 +32,9 @@ func TestLivingMembers_stopARestore(t *testing.T) {
 		asks, stops bool
 	}{
 		"it runs":                 {own: blank, found: runs, asks: true, stops: true},
-		"it is silent":            {own: blank, found: cluster.MachineState{Access: cluster.Unreachable}, asks: true},
-		"it was reset":            {own: blank, found: cluster.MachineState{Access: cluster.Maintenance}, asks: true},
-		"it has other keys":       {own: blank, found: cluster.MachineState{Access: cluster.Foreign}, asks: true},
+		"it is silent":            {own: blank, found: cluster.MachineState{Access: step.Unreachable}, asks: true},
+		"it was reset":            {own: blank, found: cluster.MachineState{Access: step.Maintenance}, asks: true},
+		"it has other keys":       {own: blank, found: cluster.MachineState{Access: step.Foreign}, asks: true},
 		"it waits for etcd":       {own: blank, found: boots(cluster.ServicePreparing), asks: true},
 		"its etcd is broken":      {own: blank, found: boots("Stopping"), asks: true, stops: true},
 		"it is the same hardware": {own: blank, found: same, asks: true},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
@@ -12,8 +13,8 @@ import (
 // as they may be apart from it; what they may not do before it is kept, too. Neither is waited for: somebody has to
 // take the lock away.
 
-func (d *Decision) keep(step Step, reason string) {
-	d.Kept = append(d.Kept, Kept{Step: step, Reason: reason})
+func (d *Decision) keep(op step.Step, reason string) {
+	d.Kept = append(d.Kept, step.Kept{Step: op, Reason: reason})
 }
 
 func isLocked(name string) string { return name + " is locked" }
@@ -34,19 +35,19 @@ func (r rollout) keepLocked(d *Decision) {
 		d.keep(change, reason)
 
 		// Its configuration comes after the upgrade, and may be none for the Talos that it has until then.
-		if config, configures := r.configOf(m); configures && change != Step(config) {
+		if config, configures := r.configOf(m); configures && change != step.Step(config) {
 			d.keep(config, reason)
 		}
 	}
 }
 
 // keeps says for whose lock a change is not made; empty when it may be.
-func (r rollout) keeps(m Machine, change Step) string {
-	if m.Locked && Disruptive(change) {
+func (r rollout) keeps(m Machine, change step.Step) string {
+	if m.Locked && step.Disruptive(change) {
 		return isLocked(m.Name)
 	}
 
-	upgrade, ok := change.(Upgrade)
+	upgrade, ok := change.(step.Upgrade)
 	if !ok {
 		return ""
 	}
@@ -60,15 +61,15 @@ func (r rollout) keeps(m Machine, change Step) string {
 
 // etcdKept names the locked control plane without which etcd does not go back to the version that an upgrade brings:
 // while it is on its way no member joins, and a lock has no end.
-func (r rollout) etcdKept(upgrade Upgrade) string {
+func (r rollout) etcdKept(upgrade step.Upgrade) string {
 	m, _ := r.want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
 
-	if upgrade.Role != ControlPlane || !etcdstate.Older(to, m.etcdWith(upgrade.From)) {
+	if upgrade.Role != step.ControlPlane || !etcdstate.Older(to, m.etcdWith(upgrade.From)) {
 		return ""
 	}
 
-	for _, other := range r.want.sorted(ControlPlane) {
+	for _, other := range r.want.sorted(step.ControlPlane) {
 		runs := other.etcdWith(r.have.Machines[other.Name].TalosVersion)
 		if other.Locked && etcdstate.Older(to, runs) {
 			return isLocked(other.Name) + " and runs etcd " + runs
@@ -98,12 +99,13 @@ func (u kubernetesUpgrade) keepKubelets(d *Decision) {
 	}
 
 	for _, m := range u.want.all() {
-		if !u.keepsKubelet(m) || u.image(m, Kubelet) == "" || u.has(m, Kubelet) == m.Images[Kubelet] {
+		if !u.keepsKubelet(m) || u.image(m, kubenames.Kubelet) == "" ||
+			u.has(m, kubenames.Kubelet) == m.Images[kubenames.Kubelet] {
 			continue
 		}
 
-		step := u.step(m, Kubelet)
-		step.Image, step.Evacuation = m.Images[Kubelet], EvacuationOf(u.have, m, u.policy)
+		step := u.step(m, kubenames.Kubelet)
+		step.Image, step.Evacuation = m.Images[kubenames.Kubelet], EvacuationOf(u.have, m, u.policy)
 		step.HandOver = false
 		d.keep(step, isLocked(m.Name))
 	}
@@ -112,8 +114,8 @@ func (u kubernetesUpgrade) keepKubelets(d *Decision) {
 // refuseBeyondLocked refuses a version of Kubernetes whose API servers do not take a kubelet that stays what it is.
 func (u kubernetesUpgrade) refuseBeyondLocked(d *Decision) {
 	for _, m := range u.want.all() {
-		version, known := u.version(m, Kubelet)
-		to, ok := kubenames.ImageVersion(m.Images[Kubelet])
+		version, known := u.version(m, kubenames.Kubelet)
+		to, ok := kubenames.ImageVersion(m.Images[kubenames.Kubelet])
 
 		if known && ok && u.keepsKubelet(m) && versions.MinorsBetween(version, to) > kubeletSkew {
 			d.refuse(m.Name, fmt.Sprintf("it is locked and keeps its kubelet %s, and kube-apiserver %s supports none that is "+

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
@@ -82,7 +83,7 @@ func (s *site) etcdVersionsOf(b *box) etcdstate.Versions {
 }
 
 // downgradeEtcd is told to one member, which answers once its own data went back.
-func (s *site) downgradeEtcd(b *box, step cluster.DowngradeEtcd) {
+func (s *site) downgradeEtcd(b *box, step step.DowngradeEtcd) {
 	if s.etcd.target == step.To || s.etcd.cluster == step.To {
 		return
 	}
@@ -154,15 +155,15 @@ func (t *trial) staysOnTalos() {
 
 // countEtcd counts the trials in which etcd went back, and in which that was taken back.
 func (t *trial) countEtcd(ends map[string]int, end string) {
-	for _, step := range t.done {
-		switch step.(type) {
-		case cluster.DowngradeEtcd:
+	for _, op := range t.done {
+		switch op.(type) {
+		case step.DowngradeEtcd:
 			if end == "done" && t.etcdGoesBack() {
 				ends["etcd went back"]++
 
 				return
 			}
-		case cluster.CancelEtcdDowngrade:
+		case step.CancelEtcdDowngrade:
 			ends["etcd turned back"]++
 
 			return

@@ -5,6 +5,10 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // eye observes the model as lifecycle's observer observes machines: with a memory of its
@@ -13,14 +17,14 @@ type eye struct {
 	site   *site
 	want   cluster.Spec
 	states map[string]cluster.MachineState
-	views  map[string]cluster.EtcdView
+	views  map[string]etcdstate.View
 	peers  []cluster.Machine
 	// manifests is the version of the bootstrap manifests that were synced.
 	manifests string
 }
 
 func newEye(s *site, want cluster.Spec) *eye {
-	return &eye{site: s, want: want, states: map[string]cluster.MachineState{}, views: map[string]cluster.EtcdView{}}
+	return &eye{site: s, want: want, states: map[string]cluster.MachineState{}, views: map[string]etcdstate.View{}}
 }
 
 func (e *eye) machines() []cluster.Machine { return slices.Concat(e.want.Known(), e.peers) }
@@ -47,7 +51,7 @@ func (e *eye) observe() cluster.Snapshot {
 	if have.Kubernetes.Reachable {
 		have.Kubernetes.KubeProxy = e.site.proxy
 	}
-	have.Etcd.Views = map[string]cluster.EtcdView{}
+	have.Etcd.Views = map[string]etcdstate.View{}
 
 	for _, m := range e.machines() { // and not of peers that are none any more
 		if v, ok := e.views[m.Name]; ok {
@@ -62,7 +66,7 @@ func (e *eye) observe() cluster.Snapshot {
 
 		for _, m := range e.site.members {
 			if m.id == member.ID {
-				peers = append(peers, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: m.peer})
+				peers = append(peers, cluster.Machine{Name: name, Role: step.ControlPlane, Address: m.peer})
 			}
 		}
 
@@ -97,24 +101,24 @@ func (e *eye) ask(m cluster.Machine) {
 		fresh.Since = e.site.now
 	}
 
-	without := fresh.Access == cluster.Maintenance || fresh.Access == cluster.Member && fresh.EtcdService.WithoutData() &&
+	without := fresh.Access == step.Maintenance || fresh.Access == step.Member && fresh.EtcdService.WithoutData() &&
 		!fresh.BootstrapRequested
 	fresh.BootstrapSent, fresh.Upgraded, fresh.RebootedFrom, fresh.Pulled = old.BootstrapSent, old.Upgraded,
 		old.RebootedFrom, old.Pulled
 	fresh.Upgraded.Booted = old.Upgraded.Booted || old.Upgraded.Version != "" && fresh.BootID != "" &&
 		fresh.BootID != old.Upgraded.BootID
 	fresh.KubeletRestarted = old.KubeletRestarted
-	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
+	fresh.WasMember = old.WasMember || fresh.Access == step.Member
 	fresh.FirstBoot = old.FirstBoot && !without
 	fresh.Fresh = (old.Fresh && (fresh.Answers() || fresh.FirstBoot) || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
-	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
+	fresh.Resetting = old.Resetting && (fresh.Access != step.Member || old.Access == step.Member)
 
 	if fresh.NodeName == "" {
 		fresh.NodeName = old.NodeName
 	}
 
-	if fresh.Access == cluster.Unreachable {
+	if fresh.Access == step.Unreachable {
 		fresh.UUID = old.UUID
 	}
 
@@ -122,7 +126,7 @@ func (e *eye) ask(m cluster.Machine) {
 
 	delete(e.views, m.Name)
 
-	if b := e.site.at(m.Address); b != nil && m.Role == cluster.ControlPlane && fresh.Access == cluster.Member &&
+	if b := e.site.at(m.Address); b != nil && m.Role == step.ControlPlane && fresh.Access == step.Member &&
 		e.site.etcdUp(b) {
 		e.views[m.Name] = e.site.view(b)
 	}
@@ -134,19 +138,19 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 
 	switch {
 	case b == nil:
-		return cluster.MachineState{Access: cluster.Unreachable, Cause: "no route to host"}
+		return cluster.MachineState{Access: step.Unreachable, Cause: "no route to host"}
 	case b.foreign:
-		return cluster.MachineState{Access: cluster.Foreign, Cause: "unknown authority"}
+		return cluster.MachineState{Access: step.Foreign, Cause: "unknown authority"}
 	case b.impostor:
-		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
 	case b.life == maintenance:
-		return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
+		return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: b.uuid}
 	}
 
 	state := cluster.MachineState{
-		Access: cluster.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
+		Access: step.Member, Stage: cluster.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
 		TalosVersion: b.version,
-		Schematic:    b.schematic, Platform: "metal", Role: cluster.Worker, NodeName: b.name, ConfigDigest: b.digest,
+		Schematic:    b.schematic, Platform: "metal", Role: step.Worker, NodeName: b.name, ConfigDigest: b.digest,
 		Ready:  s.well(b) && !s.noCNI,
 		Images: b.kube.images, StagedDigest: b.staged,
 	}
@@ -160,7 +164,7 @@ func (s *site) answer(m cluster.Machine) cluster.MachineState {
 	}
 
 	if b.controlPlane {
-		state.Role, state.EtcdService, state.BootstrapRequested = cluster.ControlPlane, s.etcdService(b), b.asked
+		state.Role, state.EtcdService, state.BootstrapRequested = step.ControlPlane, s.etcdService(b), b.asked
 		if b.data {
 			state.RestoredAt = b.restored
 		}
@@ -182,7 +186,7 @@ func (s *site) unmet(b *box) []string {
 		unmet = append(unmet, "staticPods: kube-system/kube-apiserver-"+b.name+" not ready")
 	}
 
-	if !b.kube.works(cluster.Kubelet) {
+	if !b.kube.works(kubenames.Kubelet) {
 		unmet = append(unmet, "services: kubelet not healthy")
 	}
 
@@ -207,8 +211,8 @@ func (s *site) etcdService(b *box) cluster.ServiceState {
 }
 
 // view is etcd as one member sees it.
-func (s *site) view(b *box) cluster.EtcdView {
-	v := cluster.EtcdView{Member: b.member, Versions: s.etcdVersionsOf(b)}
+func (s *site) view(b *box) etcdstate.View {
+	v := etcdstate.View{Member: b.member, Versions: s.etcdVersionsOf(b)}
 
 	for _, m := range s.members {
 		v.Members = append(v.Members, m.id)
@@ -231,10 +235,10 @@ func (s *site) view(b *box) cluster.EtcdView {
 	return v
 }
 
-func (e *eye) etcd() cluster.EtcdState {
+func (e *eye) etcd() etcdstate.State {
 	for _, m := range e.machines() {
 		state := e.states[m.Name]
-		if m.Role != cluster.ControlPlane || state.Access != cluster.Member || state.Busy != "" ||
+		if m.Role != step.ControlPlane || state.Access != step.Member || state.Busy != "" ||
 			state.EtcdService.WithoutData() {
 			continue
 		}
@@ -243,9 +247,9 @@ func (e *eye) etcd() cluster.EtcdState {
 			continue
 		}
 
-		known := cluster.EtcdState{Known: true}
+		known := etcdstate.State{Known: true}
 		for _, m := range e.site.members {
-			known.Members = append(known.Members, cluster.EtcdMember{
+			known.Members = append(known.Members, etcdstate.Member{
 				ID: m.id, Name: m.box.name, Learner: m.learner, PeerURLs: []string{"https://" + m.peer + ":2380"},
 			})
 		}
@@ -253,20 +257,20 @@ func (e *eye) etcd() cluster.EtcdState {
 		return known
 	}
 
-	return cluster.EtcdState{Cause: "no leader"}
+	return etcdstate.State{Cause: "no leader"}
 }
 
-func (e *eye) kubernetes() cluster.KubernetesState {
+func (e *eye) kubernetes() kubestate.State {
 	if !e.site.api() {
-		return cluster.KubernetesState{Cause: "connection refused"}
+		return kubestate.State{Cause: "connection refused"}
 	}
 
-	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}}
+	state := kubestate.State{Reachable: true, Owners: map[string]string{}}
 	for _, n := range e.site.nodes {
-		node := cluster.Node{
+		node := kubestate.Node{
 			Name: n.name, Addresses: []string{n.box.addr}, Ready: e.site.ready(n), Unschedulable: n.ours || n.foreign,
 			Cordoned: n.ours, TalosVersion: n.box.version,
-			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[cluster.Kubelet].Image),
+			ControlPlane: n.box.controlPlane, KubeletVersion: e.site.versionOf(n.box.kube.shown[kubenames.Kubelet].Image),
 		}
 
 		for _, c := range staticPods {
@@ -276,7 +280,7 @@ func (e *eye) kubernetes() cluster.KubernetesState {
 			}
 
 			if node.StaticPods == nil {
-				node.StaticPods = map[string]cluster.StaticPod{}
+				node.StaticPods = map[string]kubestate.StaticPod{}
 			}
 
 			node.StaticPods[string(c)] = pod

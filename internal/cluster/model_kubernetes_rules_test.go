@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // What must never happen in an upgrade of Kubernetes.
 
-var inOrder = []cluster.Component{
-	cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
+var inOrder = []kubenames.Component{
+	kubenames.KubeAPIServer, kubenames.KubeControllerManager, kubenames.KubeScheduler, kubenames.KubeProxy, kubenames.Kubelet,
 }
 
 // release is the version of the path that an image belongs to: an image that names no
@@ -27,51 +28,51 @@ func (j *judge) release(image string) string {
 }
 
 // wantedAt is what a component of a machine has to be called at a version of the path.
-func (j *judge) wantedAt(m cluster.Machine, c cluster.Component, version string) string {
+func (j *judge) wantedAt(m cluster.Machine, c kubenames.Component, version string) string {
 	return j.images(m.Role, version, j.wanted)[c]
 }
 
 // component looks at a change of one component when it begins.
-func (j *judge) component(step cluster.UpgradeComponent, b *box) {
-	if have := b.kube.images[step.Component]; step.From != have {
-		j.fail("%q although it has %s", step, have)
+func (j *judge) component(op step.UpgradeComponent, b *box) {
+	if have := b.kube.images[op.Component]; op.From != have {
+		j.fail("%q although it has %s", op, have)
 	}
 
-	if step.From == step.Image {
+	if op.From == op.Image {
 		return // nothing changes
 	}
 
-	m := j.machine(step.Machine)
+	m := j.machine(op.Machine)
 
-	if right := j.wantedAt(m, step.Component, j.release(step.Image)); step.Image != right {
-		j.fail("%q, which is to be called %s", step, right)
+	if right := j.wantedAt(m, op.Component, j.release(op.Image)); op.Image != right {
+		j.fail("%q, which is to be called %s", op, right)
 	}
 
-	j.pulledEverywhere(step)
-	j.direction(step)
-	j.sequence(step, b)
+	j.pulledEverywhere(op)
+	j.direction(op)
+	j.sequence(op, b)
 
-	if step.Role == cluster.ControlPlane {
-		j.othersWork(step, b)
+	if op.Role == step.ControlPlane {
+		j.othersWork(op, b)
 	} else {
-		j.budget(step, b)
+		j.budget(op, b)
 	}
 
-	j.skew(step, b)
+	j.skew(op, b)
 
-	if step.Component == cluster.Kubelet {
+	if op.Component == kubenames.Kubelet {
 		b.disrupted, b.inRun = true, j.run
 	}
 }
 
 // changesNow are the components of a machine that change in the same minor version as a
 // step does.
-func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) bool {
+func (j *judge) changesNow(step step.UpgradeComponent, m cluster.Machine) bool {
 	b := j.meant[m.Name]
 	hop := j.release(step.Image)
 	back := minor(j.versionOf(step.Image)) < j.minorOf(step.From)
 
-	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
+	return slices.ContainsFunc(b.kube.parts(), func(c kubenames.Component) bool {
 		if m.Images[c] == "" || j.stays(m.Name, c) {
 			return false
 		}
@@ -91,10 +92,10 @@ func (j *judge) changesNow(step cluster.UpgradeComponent, m cluster.Machine) boo
 }
 
 // pulledEverywhere is that nothing changes before all machines have the images.
-func (j *judge) pulledEverywhere(step cluster.UpgradeComponent) {
+func (j *judge) pulledEverywhere(step step.UpgradeComponent) {
 	for _, m := range j.want.Machines {
 		b := j.meant[m.Name]
-		if b.digest == "" || !b.up() || b.foreign || step.Component == cluster.KubeProxy && m.Name == step.Machine {
+		if b.digest == "" || !b.up() || b.foreign || step.Component == kubenames.KubeProxy && m.Name == step.Machine {
 			continue
 		}
 
@@ -106,7 +107,7 @@ func (j *judge) pulledEverywhere(step cluster.UpgradeComponent) {
 
 // direction is that no minor version is skipped, and that nothing goes back but what an
 // upgrade brought that is taken back.
-func (j *judge) direction(step cluster.UpgradeComponent) {
+func (j *judge) direction(step step.UpgradeComponent) {
 	from, to := j.versionOf(step.From), j.versionOf(step.Image)
 	final := j.want.Kubernetes.Version
 
@@ -146,8 +147,8 @@ func (j *judge) lowest(counts func(*box) bool) string {
 
 // sequence is the order of an upgrade: all machines finish a minor version, manifests
 // included, before any begins the next, and within one the components have their order.
-func (j *judge) sequence(step cluster.UpgradeComponent, b *box) {
-	from, to := j.minorOf(step.From), j.minorOf(step.Image)
+func (j *judge) sequence(op step.UpgradeComponent, b *box) {
+	from, to := j.minorOf(op.From), j.minorOf(op.Image)
 	if to <= from {
 		return
 	}
@@ -164,49 +165,49 @@ func (j *judge) sequence(step cluster.UpgradeComponent, b *box) {
 			}
 
 			if m.Images[c] != "" && j.minorOf(image) < to-1 {
-				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
+				j.fail("%q while %s of %s is at %s", op, c, m.Name, image)
 			}
 
-			earlier := slices.Index(inOrder, c) < slices.Index(inOrder, step.Component) || step.Role == cluster.Worker
-			if m.Role == cluster.ControlPlane && earlier && other != b && m.Images[c] != "" && j.minorOf(image) < to {
-				j.fail("%q before %s of %s, which is at %s", step, c, m.Name, image)
+			earlier := slices.Index(inOrder, c) < slices.Index(inOrder, op.Component) || op.Role == step.Worker
+			if m.Role == step.ControlPlane && earlier && other != b && m.Images[c] != "" && j.minorOf(image) < to {
+				j.fail("%q before %s of %s, which is at %s", op, c, m.Name, image)
 			}
 		}
 	}
 
 	if recorded := j.want.Kubernetes.Manifests; recorded != "" && j.want.OwnsControlPlane() && minor(j.manifests) < to-1 {
-		j.fail("%q while the bootstrap manifests are at %s", step, j.manifests)
+		j.fail("%q while the bootstrap manifests are at %s", op, j.manifests)
 	}
 }
 
 // othersWork is that no control plane changes unless everything else of the spec does its
 // part: the change before is proven by then. An API server that does not run may be
 // changed where there is no API to ask.
-func (j *judge) othersWork(step cluster.UpgradeComponent, b *box) {
-	if step.Component == cluster.KubeAPIServer && !j.api() && !b.kube.works(cluster.KubeAPIServer) {
+func (j *judge) othersWork(op step.UpgradeComponent, b *box) {
+	if op.Component == kubenames.KubeAPIServer && !j.api() && !b.kube.works(kubenames.KubeAPIServer) {
 		return
 	}
 
 	if !j.api() {
-		j.fail("%q while the Kubernetes API does not answer", step)
+		j.fail("%q while the Kubernetes API does not answer", op)
 	}
 
 	for _, m := range j.want.Machines {
 		if other := j.meant[m.Name]; other != b &&
-			(!j.well(other) || m.Role == cluster.ControlPlane && !j.provenBy(other.kube)) {
-			j.fail("%q while %s does not work (%s)", step, m.Name, other.life)
+			(!j.well(other) || m.Role == step.ControlPlane && !j.provenBy(other.kube)) {
+			j.fail("%q while %s does not work (%s)", op, m.Name, other.life)
 		}
 	}
 }
 
 // skew is what versions may run beside each other.
-func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
+func (j *judge) skew(step step.UpgradeComponent, b *box) {
 	from, to := j.minorOf(step.From), j.minorOf(step.Image)
 	if from == to {
 		return
 	}
 
-	if step.Component == cluster.KubeAPIServer {
+	if step.Component == kubenames.KubeAPIServer {
 		j.skewOfAPIServer(step, b, from, to)
 
 		return
@@ -215,8 +216,8 @@ func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
 	oldest, newest := 0, 0
 
 	for _, other := range j.boxes {
-		api := other.kube.runs[cluster.KubeAPIServer]
-		counts := step.Component == cluster.Kubelet || other == b
+		api := other.kube.runs[kubenames.KubeAPIServer]
+		counts := step.Component == kubenames.Kubelet || other == b
 
 		if !counts || !other.controlPlane || other.foreign || api == nil || j.nodeOf(other) == nil {
 			continue
@@ -233,7 +234,7 @@ func (j *judge) skew(step cluster.UpgradeComponent, b *box) {
 		j.fail("%q is newer than an API server (1.%d)", step, oldest)
 	}
 
-	if to < from && step.Component == cluster.Kubelet && newest-to > 3 {
+	if to < from && step.Component == kubenames.Kubelet && newest-to > 3 {
 		j.fail("%q is more than three minor versions older than an API server (1.%d)", step, newest)
 	}
 }
@@ -242,14 +243,14 @@ func (j *judge) owns(b *box) bool {
 	return slices.ContainsFunc(j.want.Machines, func(m cluster.Machine) bool { return j.meant[m.Name] == b })
 }
 
-func (j *judge) skewOfAPIServer(step cluster.UpgradeComponent, b *box, from, to int) {
+func (j *judge) skewOfAPIServer(step step.UpgradeComponent, b *box, from, to int) {
 	for _, other := range j.boxes {
 		if other.foreign || j.nodeOf(other) == nil {
 			continue
 		}
 
-		kubelet := j.minorOf(other.kube.shown[cluster.Kubelet].Image)
-		api := j.minorOf(other.kube.shown[cluster.KubeAPIServer].Image)
+		kubelet := j.minorOf(other.kube.shown[kubenames.Kubelet].Image)
+		api := j.minorOf(other.kube.shown[kubenames.KubeAPIServer].Image)
 
 		if to > from && kubelet > 0 && to-kubelet > 3 || to < from && kubelet > to && j.api() {
 			j.fail("%q while the kubelet of %s is at 1.%d", step, other.name, kubelet)
@@ -260,7 +261,7 @@ func (j *judge) skewOfAPIServer(step cluster.UpgradeComponent, b *box, from, to 
 		}
 	}
 
-	for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.Kubelet} {
+	for _, c := range []kubenames.Component{kubenames.KubeControllerManager, kubenames.KubeScheduler, kubenames.Kubelet} {
 		if j.api() && to < from && j.minorOf(b.kube.images[c]) > to {
 			j.fail("%q while %s of the same machine is at %s", step, c, b.kube.images[c])
 		}
@@ -268,7 +269,7 @@ func (j *judge) skewOfAPIServer(step cluster.UpgradeComponent, b *box, from, to 
 }
 
 // joining is that a machine joins with what the cluster runs, as far as the API shows it.
-func (j *judge) joining(step cluster.ApplyConfig, b *box) {
+func (j *judge) joining(step step.ApplyConfig, b *box) {
 	m := j.machine(step.Machine)
 	if m.Images == nil || !j.api() {
 		return
@@ -277,7 +278,7 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 	lowest := ""
 
 	for _, other := range j.boxes {
-		api, shown := other.kube.shown[cluster.KubeAPIServer]
+		api, shown := other.kube.shown[kubenames.KubeAPIServer]
 		if other == b || other.foreign || !shown || j.nodeOf(other) == nil {
 			continue
 		}
@@ -288,27 +289,27 @@ func (j *judge) joining(step cluster.ApplyConfig, b *box) {
 	}
 
 	with := cmp.Or(step.Kubernetes, j.want.Kubernetes.Version)
-	if _, tagged := kubenames.ImageVersion(m.Images[cluster.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) &&
+	if _, tagged := kubenames.ImageVersion(m.Images[kubenames.KubeAPIServer]); tagged && lowest != "" && newer(with, lowest) &&
 		minor(with) > minor(lowest) {
 		j.fail("%q with Kubernetes %s, and the oldest API server is %s", step, with, lowest)
 	}
 }
 
 // synced is that manifests are those of what all control planes of the spec run.
-func (j *judge) synced(step cluster.SyncManifests) {
-	if m, _ := j.want.Find(step.Machine); step.Changes != "" && j.meant[m.Name].digest != m.ConfigDigest {
-		j.fail("%q from another configuration than the wanted one", step)
+func (j *judge) synced(op step.SyncManifests) {
+	if m, _ := j.want.Find(op.Machine); op.Changes != "" && j.meant[m.Name].digest != m.ConfigDigest {
+		j.fail("%q from another configuration than the wanted one", op)
 	}
 
 	for _, m := range j.want.Machines {
-		if m.Role != cluster.ControlPlane {
+		if m.Role != step.ControlPlane {
 			continue
 		}
 
 		for c, image := range j.meant[m.Name].kube.images {
 			kept := j.stays(m.Name, c)
-			if m.Images[c] != "" && j.minorOf(image) != minor(step.Version) && !kept {
-				j.fail("%q while %s of %s is at %s", step, c, m.Name, image)
+			if m.Images[c] != "" && j.minorOf(image) != minor(op.Version) && !kept {
+				j.fail("%q while %s of %s is at %s", op, c, m.Name, image)
 			}
 		}
 	}
@@ -320,7 +321,7 @@ func (j *judge) oneAtATime() {
 	var down []string
 
 	for _, m := range j.want.Machines {
-		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && b.life == running && !b.foreign && b.digest != "" &&
+		if b := j.meant[m.Name]; m.Role == step.ControlPlane && b.life == running && !b.foreign && b.digest != "" &&
 			j.settled[m.Name] && !b.kube.podsWork() {
 			down = append(down, m.Name)
 		}
@@ -337,7 +338,7 @@ func (j *judge) noteWhoWorks() {
 
 	for _, m := range j.want.Machines {
 		b := j.meant[m.Name]
-		if m.Role != cluster.ControlPlane || b.life != running || b.digest == "" {
+		if m.Role != step.ControlPlane || b.life != running || b.digest == "" {
 			continue
 		}
 
@@ -388,7 +389,7 @@ func (j *judge) madeFromWanted() bool {
 	var wanted []string
 
 	for _, m := range j.want.Machines {
-		if m.Role == cluster.ControlPlane && j.meant[m.Name].digest == m.ConfigDigest {
+		if m.Role == step.ControlPlane && j.meant[m.Name].digest == m.ConfigDigest {
 			wanted = append(wanted, m.ConfigDigest)
 		}
 	}
@@ -400,7 +401,7 @@ func (j *judge) madeFromWanted() bool {
 func (j *judge) apiServersBehind() bool {
 	return slices.ContainsFunc(j.boxes, func(b *box) bool {
 		return b.controlPlane && !j.owns(b) && j.nodeOf(b) != nil &&
-			minor(j.want.Kubernetes.Version) > j.minorOf(b.kube.shown[cluster.KubeAPIServer].Image)
+			minor(j.want.Kubernetes.Version) > j.minorOf(b.kube.shown[kubenames.KubeAPIServer].Image)
 	})
 }
 

@@ -4,19 +4,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // kubeBox is what a machine has of Kubernetes.
 type kubeBox struct {
 	// images are those of its configuration.
-	images cluster.Images
+	images kubenames.Images
 	// runs is what its kubelet runs, the kubelet itself included, and shown what the API
 	// shows of that: the kubelet tells it through the API server of its own machine.
-	runs  map[cluster.Component]*process
-	shown map[cluster.Component]cluster.StaticPod
+	runs  map[kubenames.Component]*process
+	shown map[kubenames.Component]kubestate.StaticPod
 	// faulty are the images, by their components, that never work here.
-	faulty map[cluster.Component]string
+	faulty map[kubenames.Component]string
 }
 
 // process is a component that runs, or is about to.
@@ -26,19 +28,19 @@ type process struct {
 	timer int
 }
 
-var staticPods = []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler}
+var staticPods = []kubenames.Component{kubenames.KubeAPIServer, kubenames.KubeControllerManager, kubenames.KubeScheduler}
 
 func newKubeBox() *kubeBox {
 	return &kubeBox{
-		runs: map[cluster.Component]*process{}, shown: map[cluster.Component]cluster.StaticPod{},
-		faulty: map[cluster.Component]string{},
+		runs: map[kubenames.Component]*process{}, shown: map[kubenames.Component]kubestate.StaticPod{},
+		faulty: map[kubenames.Component]string{},
 	}
 }
 
 // parts are the components that the machine runs itself.
-func (k *kubeBox) parts() []cluster.Component {
-	return slices.DeleteFunc(append(slices.Clone(staticPods), cluster.Kubelet),
-		func(c cluster.Component) bool { return k.images[c] == "" })
+func (k *kubeBox) parts() []kubenames.Component {
+	return slices.DeleteFunc(append(slices.Clone(staticPods), kubenames.Kubelet),
+		func(c kubenames.Component) bool { return k.images[c] == "" })
 }
 
 // begin runs everything at once, as a machine does that has been up for long.
@@ -49,22 +51,22 @@ func (k *kubeBox) begin() {
 }
 
 // works is true for a component that runs and serves, with whatever image.
-func (k *kubeBox) works(c cluster.Component) bool { return k.runs[c] != nil && k.runs[c].ready }
+func (k *kubeBox) works(c kubenames.Component) bool { return k.runs[c] != nil && k.runs[c].ready }
 
 // proven is true when everything runs with the image of the configuration.
 func (k *kubeBox) proven() bool {
 	return !slices.ContainsFunc(k.parts(),
-		func(c cluster.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
+		func(c kubenames.Component) bool { return !k.works(c) || k.runs[c].image != k.images[c] })
 }
 
 // provenBy is true when everything is seen to run with the image of the configuration. Of a
 // kubelet Kubernetes shows the version only, and nobody can tell that of a digest.
 func (s *site) provenBy(k *kubeBox) bool {
-	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool {
+	return !slices.ContainsFunc(k.parts(), func(c kubenames.Component) bool {
 		switch image := k.images[c]; {
 		case !k.works(c):
 			return true
-		case c == cluster.Kubelet:
+		case c == kubenames.Kubelet:
 			return s.pinned[image] == "" && s.versionOf(k.runs[c].image) != s.versionOf(image)
 		default:
 			return k.runs[c].image != image
@@ -74,12 +76,12 @@ func (s *site) provenBy(k *kubeBox) bool {
 
 // podsWork is what Talos's own condition for static pods asks.
 func (k *kubeBox) podsWork() bool {
-	return !slices.ContainsFunc(k.parts(), func(c cluster.Component) bool { return c.StaticPod() && !k.works(c) })
+	return !slices.ContainsFunc(k.parts(), func(c kubenames.Component) bool { return c.StaticPod() && !k.works(c) })
 }
 
 // servesAPI is true for a machine whose API server can be asked.
 func (s *site) servesAPI(b *box) bool {
-	return b.controlPlane && b.life == running && !b.foreign && s.etcdUp(b) && b.kube.works(cluster.KubeAPIServer)
+	return b.controlPlane && b.life == running && !b.foreign && s.etcdUp(b) && b.kube.works(kubenames.KubeAPIServer)
 }
 
 // ticks lets the kubelet of a machine take up what its configuration says, which takes a
@@ -114,7 +116,7 @@ func (s *site) shows(b *box) (moved bool) {
 		return false
 	}
 
-	through := b.up() && b.kube.works(cluster.Kubelet) && (!b.controlPlane || s.servesAPI(b))
+	through := b.up() && b.kube.works(kubenames.Kubelet) && (!b.controlPlane || s.servesAPI(b))
 
 	for _, c := range b.kube.parts() {
 		old, known := b.kube.shown[c]
@@ -122,7 +124,7 @@ func (s *site) shows(b *box) (moved bool) {
 		now.Ready = false
 
 		if p := b.kube.runs[c]; through && p != nil {
-			now = cluster.StaticPod{Stamp: p.image, Image: p.image, Ready: p.ready}
+			now = kubestate.StaticPod{Stamp: p.image, Image: p.image, Ready: p.ready}
 		}
 
 		if known || through {
@@ -155,7 +157,7 @@ const awaited = 12
 
 // upgradeComponent is the step as lifecycle carries it out: another image in the
 // configuration, and then waiting until Kubernetes shows that it runs.
-func (s *site) upgradeComponent(op *operation, b *box, step cluster.UpgradeComponent, how mishap) {
+func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponent, how mishap) {
 	effect := func() {
 		if step.From != step.Image && how == rolledBack {
 			b.kube.faulty[step.Component] = step.Image
@@ -174,7 +176,7 @@ func (s *site) upgradeComponent(op *operation, b *box, step cluster.UpgradeCompo
 		s.simply(op, how, effect)
 	}
 
-	if step.Component == cluster.KubeProxy {
+	if step.Component == kubenames.KubeProxy {
 		return
 	}
 
@@ -201,9 +203,9 @@ func (s *site) upgradeComponent(op *operation, b *box, step cluster.UpgradeCompo
 }
 
 // showsImage is what the API has to show of a component that is waited for.
-func (s *site) showsImage(b *box, n *kubeNode, step cluster.UpgradeComponent) bool {
+func (s *site) showsImage(b *box, n *kubeNode, step step.UpgradeComponent) bool {
 	shown := b.kube.shown[step.Component]
-	if step.Component == cluster.Kubelet {
+	if step.Component == kubenames.Kubelet {
 		return s.versionOf(shown.Image) == s.versionOf(step.Image) && s.ready(n)
 	}
 
@@ -211,10 +213,10 @@ func (s *site) showsImage(b *box, n *kubeNode, step cluster.UpgradeComponent) bo
 }
 
 // syncManifests brings the manifests that a machine renders.
-func (s *site) syncManifests(op *operation, b *box, step cluster.SyncManifests, how mishap) {
+func (s *site) syncManifests(op *operation, b *box, step step.SyncManifests, how mishap) {
 	s.simply(op, how, func() {
 		s.manifests, s.madeFrom = step.Version, b.digest
-		s.proxy = b.kube.images[cluster.KubeProxy]
+		s.proxy = b.kube.images[kubenames.KubeProxy]
 	})
 
 	effect := op.phases[0]
@@ -242,8 +244,8 @@ func (s *site) versionOf(image string) string {
 // minorOf is the minor version of an image.
 func (s *site) minorOf(image string) int { return minor(s.versionOf(image)) }
 
-func withImage(images cluster.Images, c cluster.Component, image string) cluster.Images {
-	out := cluster.Images{c: image}
+func withImage(images kubenames.Images, c kubenames.Component, image string) kubenames.Images {
+	out := kubenames.Images{c: image}
 
 	for other, old := range images {
 		if other != c {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // randomLocks locks some machines of some clusters, seldom one that is to be removed.
@@ -49,40 +51,40 @@ func (t *trial) atWindow() cluster.Window {
 
 // inWindow is that nothing which works is taken out of service while the window is closed.
 func (t *trial) inWindow(d cluster.Decision, have cluster.Snapshot) {
-	for _, step := range d.Steps {
-		b := t.meant[step.On()]
-		_, expels := step.(cluster.RemoveMember)
-		_, lost := step.(cluster.ReplaceVolumes)
+	for _, op := range d.Steps {
+		b := t.meant[op.On()]
+		_, expels := op.(step.RemoveMember)
+		_, lost := op.(step.ReplaceVolumes)
 		blank := b != nil && (b.life == maintenance || b.pod != nil && b.digest == "")
 
-		if have.Window.Closed && cluster.Disruptive(step) && !expels && !lost && !blank {
-			t.fail("%q outside of the maintenance window", step)
+		if have.Window.Closed && step.Disruptive(op) && !expels && !lost && !blank {
+			t.fail("%q outside of the maintenance window", op)
 		}
 	}
 
 	t.waited = t.waited || have.Window.Closed &&
-		slices.ContainsFunc(d.Holds, func(h cluster.Hold) bool { return strings.Contains(h.Reason, "maintenance window") })
+		slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return strings.Contains(h.Reason, "maintenance window") })
 }
 
 // locked is that nothing takes a machine out of service that is locked.
-func (j *judge) locked(step cluster.Step, b *box) {
-	_, expels := step.(cluster.RemoveMember) // of a member whose machine is nobody any more
+func (j *judge) locked(op step.Step, b *box) {
+	_, expels := op.(step.RemoveMember) // of a member whose machine is nobody any more
 	blank := b.life == maintenance || b.pod != nil && b.digest == ""
 
-	if j.machine(step.On()).Locked && cluster.Disruptive(step) && !expels && !blank {
-		j.fail("%q, which is locked", step)
+	if j.machine(op.On()).Locked && step.Disruptive(op) && !expels && !blank {
+		j.fail("%q, which is locked", op)
 	}
 
-	upgrade, ok := step.(cluster.Upgrade)
+	upgrade, ok := op.(step.Upgrade)
 	if !ok || !b.controlPlane || blank {
 		return
 	}
 
 	for _, m := range j.want.Machines {
 		other, to := j.meant[m.Name], etcdstate.OfTalos(upgrade.To)
-		if m.Locked && m.Role == cluster.ControlPlane && etcdstate.Older(to, etcdstate.OfTalos(b.version)) &&
+		if m.Locked && m.Role == step.ControlPlane && etcdstate.Older(to, etcdstate.OfTalos(b.version)) &&
 			etcdstate.Older(to, etcdstate.OfTalos(other.version)) {
-			j.fail("%q takes etcd back while %s is locked with %s", step, m.Name, other.version)
+			j.fail("%q takes etcd back while %s is locked with %s", op, m.Name, other.version)
 		}
 	}
 }
@@ -93,17 +95,17 @@ func (j *judge) keeps(d cluster.Decision) {
 
 	for _, kept := range d.Kept {
 		name := kept.Step.On()
-		if _, config := kept.Step.(cluster.ApplyConfig); config && j.kept[name] {
+		if _, config := kept.Step.(step.ApplyConfig); config && j.kept[name] {
 			continue // it comes after the upgrade
 		}
 
-		if _, kubelet := kept.Step.(cluster.UpgradeComponent); kubelet {
+		if _, kubelet := kept.Step.(step.UpgradeComponent); kubelet {
 			j.keptKubelets[name] = true
 		} else {
 			j.kept[name] = true
 		}
 
-		upgrade, upgrades := kept.Step.(cluster.Upgrade)
+		upgrade, upgrades := kept.Step.(step.Upgrade)
 		behind := upgrades && slices.ContainsFunc(j.want.Machines, func(m cluster.Machine) bool {
 			other := j.meant[m.Name]
 			to, at := minor(upgrade.To), minor(other.version)
@@ -119,10 +121,10 @@ func (j *judge) keeps(d cluster.Decision) {
 
 // leavesBehind is that what is left to a later run waits for machines of other resources that no run is at work on.
 func (t *trial) leavesBehind(d cluster.Decision) {
-	t.behind = map[string]cluster.Component{}
+	t.behind = map[string]kubenames.Component{}
 
 	for _, left := range d.Behind {
-		change, ok := left.Step.(cluster.UpgradeComponent)
+		change, ok := left.Step.(step.UpgradeComponent)
 		if !ok || t.othersMove() || !t.want.Shared {
 			t.fail("%q is left to a later run", left.Step)
 
@@ -131,7 +133,7 @@ func (t *trial) leavesBehind(d cluster.Decision) {
 
 		to, back := minor(t.release(change.Image)), newer(t.versionOf(change.From), t.versionOf(change.Image))
 		founded := slices.ContainsFunc(t.boxes, func(b *box) bool {
-			api, kubelet := t.minorOf(b.kube.shown[cluster.KubeAPIServer].Image), t.minorOf(b.kube.shown[cluster.Kubelet].Image)
+			api, kubelet := t.minorOf(b.kube.shown[kubenames.KubeAPIServer].Image), t.minorOf(b.kube.shown[kubenames.Kubelet].Image)
 
 			return t.nodeOf(b) != nil && (back && kubelet > to || !back && b.controlPlane && api < to)
 		})
@@ -145,6 +147,6 @@ func (t *trial) leavesBehind(d cluster.Decision) {
 }
 
 // stays is whether a component of a machine stays what it is, for a lock or for other resources.
-func (j *judge) stays(machine string, c cluster.Component) bool {
-	return c == cluster.Kubelet && j.keptKubelets[machine] || j.behind[machine] == c
+func (j *judge) stays(machine string, c kubenames.Component) bool {
+	return c == kubenames.Kubelet && j.keptKubelets[machine] || j.behind[machine] == c
 }

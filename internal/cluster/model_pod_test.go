@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // podBox is what a machine has that is a pod of a host cluster.
@@ -40,9 +41,9 @@ func (s *site) podOf(m cluster.Machine) *box {
 }
 
 // onHost is true for steps that the host cluster carries out.
-func onHost(step cluster.Step) bool {
-	switch step.(type) {
-	case cluster.Upgrade, cluster.Reset, cluster.ReplaceVolumes:
+func onHost(op step.Step) bool {
+	switch op.(type) {
+	case step.Upgrade, step.Reset, step.ReplaceVolumes:
 		return true
 	default:
 		return false
@@ -56,7 +57,7 @@ func (s *site) newPod(b *box) {
 	b.pod.outdated, b.pod.bad = false, false
 }
 
-func (s *site) replacePod(b *box, step cluster.Upgrade, how mishap) {
+func (s *site) replacePod(b *box, step step.Upgrade, how mishap) {
 	blank := b.life == maintenance || b.digest == ""
 
 	s.newPod(b)
@@ -143,7 +144,7 @@ func (s *site) podAnswer(b *box, state cluster.MachineState) cluster.MachineStat
 	p := b.pod
 
 	if b.life == gone {
-		return cluster.MachineState{Access: cluster.Gone}
+		return cluster.MachineState{Access: step.Gone}
 	}
 
 	state.UUID, state.Schematic = "", ""
@@ -153,7 +154,7 @@ func (s *site) podAnswer(b *box, state cluster.MachineState) cluster.MachineStat
 		state.Addresses = append(state.Addresses, p.service)
 	}
 
-	if state.Access == cluster.Member {
+	if state.Access == step.Member {
 		state.Platform, p.ran = "container", b.version
 	}
 
@@ -250,30 +251,30 @@ func (t *trial) randomPodAilments() {
 }
 
 // podsOf checks what a step does to pods and what etcd knows of them.
-func (j *judge) pods(step cluster.Step, b *box) {
+func (j *judge) pods(op step.Step, b *box) {
 	if b.pod == nil {
 		return
 	}
 
-	switch step := step.(type) {
-	case cluster.ReplaceVolumes:
-		j.volumes(step, b)
-	case cluster.Upgrade, cluster.LeaveEtcd, cluster.ApplyConfig:
-		apply, configures := step.(cluster.ApplyConfig)
+	switch op := op.(type) {
+	case step.ReplaceVolumes:
+		j.volumes(op, b)
+	case step.Upgrade, step.LeaveEtcd, step.ApplyConfig:
+		apply, configures := op.(step.ApplyConfig)
 		if !b.controlPlane || b.digest == "" || configures && apply.Reboot == "" || !j.quorum() {
 			return
 		}
 
 		for _, m := range j.members {
 			if m.box != b && m.id == m.box.member && j.etcdUp(m.box) && m.peer != m.box.peer() {
-				j.fail("%q while etcd knows %s at the address of a former pod", step, m.box.name)
+				j.fail("%q while etcd knows %s at the address of a former pod", op, m.box.name)
 			}
 		}
 	}
 }
 
 // volumes checks that data is only given up that is lost, and that others have.
-func (j *judge) volumes(step cluster.ReplaceVolumes, b *box) {
+func (j *judge) volumes(step step.ReplaceVolumes, b *box) {
 	if !b.pod.lost {
 		j.fail("%q, which are not lost", step)
 	}

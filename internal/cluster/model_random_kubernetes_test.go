@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // kubeChange is the change of Kubernetes in a trial.
@@ -35,21 +38,21 @@ type kubeChange struct {
 type naming struct {
 	registry, suffix string
 	// pinned is a component whose image is named by its digest.
-	pinned cluster.Component
+	pinned kubenames.Component
 	digest string
 }
 
 // images are those of a machine.
-func (s *site) images(role cluster.Role, version string, by naming) cluster.Images {
-	out := cluster.Images{}
+func (s *site) images(role step.Role, version string, by naming) kubenames.Images {
+	out := kubenames.Images{}
 
 	for _, c := range inOrder {
 		switch {
-		case role == cluster.Worker && c != cluster.Kubelet, c == cluster.KubeProxy && s.noProxy:
+		case role == step.Worker && c != kubenames.Kubelet, c == kubenames.KubeProxy && s.noProxy:
 		case c == by.pinned:
 			out[c] = fmt.Sprintf("%s/%s@sha256:%s", by.registry, c, by.digest)
 			s.pinned[out[c]] = s.pins[by]
-		case c == cluster.Kubelet:
+		case c == kubenames.Kubelet:
 			out[c] = by.registry + "/kubelet:" + version + by.suffix
 		default:
 			out[c] = by.registry + "/" + string(c) + ":" + version
@@ -60,7 +63,7 @@ func (s *site) images(role cluster.Role, version string, by naming) cluster.Imag
 }
 
 // imagesToJoin are those in the configuration that a machine joins with.
-func (s *site) imagesToJoin(m cluster.Machine, version string) cluster.Images {
+func (s *site) imagesToJoin(m cluster.Machine, version string) kubenames.Images {
 	switch {
 	case m.Images == nil:
 		return s.images(m.Role, s.joinVersion, s.joinNaming)
@@ -146,7 +149,7 @@ func (t *trial) randomNaming() {
 	}
 
 	if t.random.IntN(12) == 0 && (!t.whole || len(k.versions) < 3) {
-		k.before.pinned = []cluster.Component{cluster.KubeScheduler, cluster.Kubelet, cluster.KubeProxy}[t.random.IntN(3)]
+		k.before.pinned = []kubenames.Component{kubenames.KubeScheduler, kubenames.Kubelet, kubenames.KubeProxy}[t.random.IntN(3)]
 		k.then.pinned = k.before.pinned
 		k.before.digest, k.then.digest = "aaa", "bbb"
 	}
@@ -158,7 +161,7 @@ func (k *kubeChange) final() string { return k.versions[len(k.versions)-1] }
 
 // reached is what an earlier run made of a machine: of the control planes in their order,
 // and then of the workers.
-func (t *trial) reached(role cluster.Role) cluster.Images {
+func (t *trial) reached(role step.Role) kubenames.Images {
 	k := &t.kube
 
 	by := k.before
@@ -173,8 +176,8 @@ func (t *trial) reached(role cluster.Role) cluster.Images {
 
 	for i, c := range inOrder {
 		through := i < k.next || i == k.next && k.placed < k.through
-		if role == cluster.Worker {
-			through = c == cluster.Kubelet && k.next == len(inOrder)-1 && k.placed < k.through
+		if role == step.Worker {
+			through = c == kubenames.Kubelet && k.next == len(inOrder)-1 && k.placed < k.through
 		}
 
 		if through && images[c] != "" {
@@ -204,20 +207,20 @@ func (t *trial) elsewhereAt() string {
 
 // liveKubernetes runs what machines of other resources run.
 func (t *trial) liveKubernetes(b *box) {
-	role := cluster.Worker
+	role := step.Worker
 	if b.controlPlane {
-		role = cluster.ControlPlane
+		role = step.ControlPlane
 	}
 
 	t.setKubernetes(b, t.images(role, t.elsewhereAt(), naming{registry: t.kube.before.registry}))
 }
 
-func (t *trial) setKubernetes(b *box, images cluster.Images) {
+func (t *trial) setKubernetes(b *box, images kubenames.Images) {
 	b.kube.images = images
 	b.kube.begin()
 
 	for _, c := range b.kube.parts() {
-		b.kube.shown[c] = cluster.StaticPod{Stamp: images[c], Image: images[c], Ready: b.kube.works(c)}
+		b.kube.shown[c] = kubestate.StaticPod{Stamp: images[c], Image: images[c], Ready: b.kube.works(c)}
 	}
 }
 
@@ -256,7 +259,7 @@ func (t *trial) othersGoOn() (moved bool) {
 	lowest := k.final()
 
 	for _, b := range t.boxes {
-		if v := t.versionOf(b.kube.shown[cluster.KubeAPIServer].Image); b.controlPlane && newer(lowest, v) {
+		if v := t.versionOf(b.kube.shown[kubenames.KubeAPIServer].Image); b.controlPlane && newer(lowest, v) {
 			lowest = v
 		}
 	}
@@ -266,7 +269,7 @@ func (t *trial) othersGoOn() (moved bool) {
 			continue
 		}
 
-		for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.Kubelet} {
+		for _, c := range []kubenames.Component{kubenames.KubeAPIServer, kubenames.Kubelet} {
 			moved = t.goesOn(b, c, minor(lowest)) || moved
 		}
 	}
@@ -275,14 +278,14 @@ func (t *trial) othersGoOn() (moved bool) {
 }
 
 // goesOn upgrades the kubelet of a machine of another resource, or all else with its API server, by a version.
-func (t *trial) goesOn(b *box, c cluster.Component, lowest int) bool {
-	versions, most, role := t.kube.versions, lowest, cluster.Worker
-	if c == cluster.KubeAPIServer {
+func (t *trial) goesOn(b *box, c kubenames.Component, lowest int) bool {
+	versions, most, role := t.kube.versions, lowest, step.Worker
+	if c == kubenames.KubeAPIServer {
 		most++
 	}
 
 	if b.controlPlane {
-		role = cluster.ControlPlane
+		role = step.ControlPlane
 	}
 
 	at := slices.Index(versions, t.versionOf(b.kube.images[c]))
@@ -291,10 +294,10 @@ func (t *trial) goesOn(b *box, c cluster.Component, lowest int) bool {
 	}
 
 	images := t.images(role, versions[at+1], naming{registry: t.kube.before.registry})
-	if c == cluster.KubeAPIServer {
-		images = withImage(images, cluster.Kubelet, b.kube.images[cluster.Kubelet])
+	if c == kubenames.KubeAPIServer {
+		images = withImage(images, kubenames.Kubelet, b.kube.images[kubenames.Kubelet])
 	} else {
-		images = withImage(b.kube.images, cluster.Kubelet, images[cluster.Kubelet])
+		images = withImage(b.kube.images, kubenames.Kubelet, images[kubenames.Kubelet])
 	}
 
 	b.kube.images = images
@@ -329,7 +332,7 @@ func (t *trial) randomDrift() {
 				version = fmt.Sprintf("v1.%d.0", minor(version))
 			}
 
-			t.setKubernetes(b, withImage(b.kube.images, c, t.images(cluster.ControlPlane, version, drift)[c]))
+			t.setKubernetes(b, withImage(b.kube.images, c, t.images(step.ControlPlane, version, drift)[c]))
 		}
 
 		if !t.whole && t.random.IntN(30) == 0 {
@@ -403,9 +406,9 @@ func (t *trial) lagging() []string {
 		}
 
 		shown := b.kube.shown
-		if newer(t.kube.final(), t.versionOf(shown[cluster.KubeAPIServer].Image)) ||
-			newer(t.kube.final(), t.versionOf(shown[cluster.Kubelet].Image)) ||
-			newer(t.versionOf(shown[cluster.Kubelet].Image), t.kube.final()) {
+		if newer(t.kube.final(), t.versionOf(shown[kubenames.KubeAPIServer].Image)) ||
+			newer(t.kube.final(), t.versionOf(shown[kubenames.Kubelet].Image)) ||
+			newer(t.versionOf(shown[kubenames.Kubelet].Image), t.kube.final()) {
 			names = append(names, "node "+b.name)
 		}
 	}
@@ -417,7 +420,7 @@ func (t *trial) lagging() []string {
 // has. Where that is one that an upgrade brought and the user takes back, there is help,
 // unless something else that is wanted comes first.
 func (t *trial) beyondHelp(m cluster.Machine, b *box) bool {
-	return slices.ContainsFunc(b.kube.parts(), func(c cluster.Component) bool {
+	return slices.ContainsFunc(b.kube.parts(), func(c kubenames.Component) bool {
 		image := b.kube.images[c]
 
 		return b.kube.faulty[c] == image && (!t.kube.back || image == m.Images[c] || t.pendingOnTalos())
@@ -445,7 +448,7 @@ func (t *trial) tells(b *box) bool {
 // beginProxy gives the DaemonSet of kube-proxy the image that the control planes have.
 func (t *trial) beginProxy() {
 	for _, b := range t.boxes {
-		if image := b.kube.images[cluster.KubeProxy]; b.controlPlane && image != "" && t.proxy == "" {
+		if image := b.kube.images[kubenames.KubeProxy]; b.controlPlane && image != "" && t.proxy == "" {
 			t.proxy = image
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // trial is a random cluster with a random change to it.
@@ -36,7 +37,7 @@ type trial struct {
 	// mistaken is a machine that the user is wrong about.
 	mistaken string
 
-	done []cluster.Step
+	done []step.Step
 	// window is how long the maintenance window is open, and closed, in turns; zero for none. refuses is whether nobody
 	// waits for it.
 	window  time.Duration
@@ -52,7 +53,7 @@ type trial struct {
 	behindAtAll bool
 	quietSince  time.Time
 	// vain counts how often a component of a machine was waited for in vain.
-	vain map[cluster.UpgradeComponent]int
+	vain map[step.UpgradeComponent]int
 }
 
 func newTrial(seed uint64) *trial {
@@ -203,33 +204,33 @@ func (t *trial) randomCluster() {
 		name := fmt.Sprintf("cp-%d", i+1)
 
 		if i < owned {
-			t.addMachine(name, cluster.ControlPlane)
+			t.addMachine(name, step.ControlPlane)
 
 			continue
 		}
 
-		b := t.newBox(name, cluster.ControlPlane)
+		b := t.newBox(name, step.ControlPlane)
 		b.others = true
 		t.live(b)
 
 		if listed {
 			t.want.OtherControlPlanes = append(t.want.OtherControlPlanes,
-				cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: b.addr})
+				cluster.Machine{Name: name, Role: step.ControlPlane, Address: b.addr})
 			t.meant[name] = b
 		}
 	}
 
 	for i := range workers {
-		t.addMachine(fmt.Sprintf("w-%d", i+1), cluster.Worker)
+		t.addMachine(fmt.Sprintf("w-%d", i+1), step.Worker)
 	}
 
 	if t.created && !t.whole && !t.kube.alone && t.random.IntN(6) == 0 {
-		b := t.newBox("far", cluster.Worker)
+		b := t.newBox("far", step.Worker)
 		b.others = true
 		t.live(b)
 
 		if t.random.IntN(2) == 0 {
-			t.setKubernetes(b, t.images(cluster.Worker, "v1.32.5", t.kube.before))
+			t.setKubernetes(b, t.images(step.Worker, "v1.32.5", t.kube.before))
 		}
 	}
 
@@ -274,10 +275,10 @@ func (t *trial) randomMistakes() {
 	}
 }
 
-func (t *trial) newBox(name string, role cluster.Role) *box {
+func (t *trial) newBox(name string, role step.Role) *box {
 	n := len(t.boxes) + 1
 	b := &box{uuid: fmt.Sprintf("uuid-%d", n), addr: fmt.Sprintf("10.0.0.%d", n), name: name, life: maintenance,
-		controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
+		controlPlane: role == step.ControlPlane, kube: newKubeBox()}
 	t.boxes = append(t.boxes, b)
 
 	return b
@@ -300,7 +301,7 @@ func (t *trial) live(b *box) {
 }
 
 // addMachine adds a wanted machine, in whatever state an earlier apply left it.
-func (t *trial) addMachine(name string, role cluster.Role) {
+func (t *trial) addMachine(name string, role step.Role) {
 	b := t.newBox(name, role)
 	t.meant[name] = b
 
@@ -314,11 +315,11 @@ func (t *trial) addMachine(name string, role cluster.Role) {
 		m.Images = t.images(role, t.kube.final(), t.kube.then)
 	}
 
-	if role == cluster.Worker {
+	if role == step.Worker {
 		m.Pool = []string{"", "a", "a", "b"}[t.random.IntN(4)]
 	}
 
-	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0 && !(t.whole && role == cluster.ControlPlane && t.etcdGoesBack())
+	grows := len(t.boxes) > 1 && t.random.IntN(10) == 0 && !(t.whole && role == step.ControlPlane && t.etcdGoesBack())
 	if t.created && !grows {
 		t.live(b)
 		t.setKubernetes(b, t.reached(role))
@@ -349,9 +350,9 @@ func (t *trial) randomRemovals(controlPlanes int) {
 	}
 
 	for i := range t.random.IntN(4) {
-		role := cluster.Worker
+		role := step.Worker
 		if t.random.IntN(2) == 0 && controlPlanes > 0 {
-			role = cluster.ControlPlane
+			role = step.ControlPlane
 		}
 
 		name := fmt.Sprintf("old-%d", i+1)
@@ -370,7 +371,7 @@ func (t *trial) randomRemovals(controlPlanes int) {
 		t.want.Removed = append(t.want.Removed, m)
 
 		fate := t.random.IntN(8)
-		if t.whole && role == cluster.ControlPlane {
+		if t.whole && role == step.ControlPlane {
 			fate = 3 // without it there might be no quorum
 		}
 
@@ -410,7 +411,7 @@ func (t *trial) replace(gone cluster.Machine) {
 			t.want.Removed[len(t.want.Removed)-1].UUID = "" // as of containers
 		}
 	case 1:
-		b := t.newBox(name, cluster.Worker)
+		b := t.newBox(name, step.Worker)
 		b.addr = gone.Address
 		t.live(b)
 	case 2:

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // judge looks at each step when it begins, and knows of the machines what no planner can:
@@ -29,92 +31,92 @@ type judge struct {
 	// kept are the machines that have something before them which a lock keeps from them.
 	kept, keptKubelets map[string]bool
 	// behind is what the last decision left to a later run, by machine.
-	behind map[string]cluster.Component
+	behind map[string]kubenames.Component
 	// stages is whether what takes a reboot waits for one.
 	stages bool
 }
 
 // check is called before a step begins.
-func (j *judge) check(step cluster.Step) {
-	name := step.On()
+func (j *judge) check(op step.Step) {
+	name := op.On()
 	b := j.meant[name]
 
-	j.identity(step, b)
+	j.identity(op, b)
 
 	if b == nil {
 		return
 	}
 
-	j.pods(step, b)
-	j.locked(step, b)
+	j.pods(op, b)
+	j.locked(op, b)
 
-	if cluster.Disruptive(step) && j.succeeded[purpose(step)] && purpose(step) != "" {
-		j.fail("%q again, although it succeeded", step)
+	if step.Disruptive(op) && j.succeeded[purpose(op)] && purpose(op) != "" {
+		j.fail("%q again, although it succeeded", op)
 	}
 
-	switch step := step.(type) {
-	case cluster.Bootstrap, cluster.Restore:
+	switch op := op.(type) {
+	case step.Bootstrap, step.Restore:
 		for _, other := range j.boxes {
 			if other.data || other.asked {
-				j.fail("%q although %s has an etcd", step, other.name)
+				j.fail("%q although %s has an etcd", op, other.name)
 			}
 		}
-	case cluster.RemoveMember:
-		j.expulsion(step)
-	case cluster.LeaveEtcd:
-		j.spared(step, b)
-		j.disruption(step, b)
-	case cluster.Reset:
+	case step.RemoveMember:
+		j.expulsion(op)
+	case step.LeaveEtcd:
+		j.spared(op, b)
+		j.disruption(op, b)
+	case step.Reset:
 		if j.memberOf(b) != nil {
-			j.fail("%q before it left etcd", step)
+			j.fail("%q before it left etcd", op)
 		}
 
 		if b.pod != nil && !b.up() {
 			return // what is left of it is taken away
 		}
 
-		j.disruption(step, b)
-	case cluster.Upgrade:
+		j.disruption(op, b)
+	case step.Upgrade:
 		if b.pod != nil && b.digest == "" {
 			return // a blank pod is in nobody's service
 		}
 
-		j.hops(step, b)
-		j.order(step)
-		j.disruption(step, b)
-	case cluster.UpgradeComponent:
-		j.component(step, b)
-	case cluster.SyncManifests:
-		j.synced(step)
-	case cluster.ApplyConfig:
-		if step.Access == cluster.Maintenance {
-			j.joining(step, b)
+		j.hops(op, b)
+		j.order(op)
+		j.disruption(op, b)
+	case step.UpgradeComponent:
+		j.component(op, b)
+	case step.SyncManifests:
+		j.synced(op)
+	case step.ApplyConfig:
+		if op.Access == step.Maintenance {
+			j.joining(op, b)
 		}
 
 		if b.impostor {
-			j.fail("%q goes to whoever answers at the address of a member", step)
+			j.fail("%q goes to whoever answers at the address of a member", op)
 		}
 
-		if step.Access == cluster.Member && step.Reboot != "" {
-			j.disruption(step, b)
+		if op.Access == step.Member && op.Reboot != "" {
+			j.disruption(op, b)
 		}
 
-		if step.Access == cluster.Member && step.Reboot+step.Staged == "" && b.needsReboot && b.digest != newDigest {
-			j.fail("%q without the reboot that it needs", step)
+		if op.Access == step.Member && op.Reboot+op.Staged == "" && b.needsReboot && b.digest != newDigest {
+			j.fail("%q without the reboot that it needs", op)
 		}
 
-		if step.Staged != "" && (!j.stages || b.staged == step.Digest) {
-			j.fail("%q, which nobody wants, or once more", step)
+		if op.Staged != "" && (!j.stages || b.staged == op.Digest) {
+			j.fail("%q, which nobody wants, or once more", op)
 		}
-	case cluster.Uncordon:
-		j.cordons(step.Node, b)
-	case cluster.DeleteNode:
-		j.deletion(step, b)
+	case step.Uncordon:
+		j.cordons(op.Node, b)
+	case step.DeleteNode:
+		j.deletion(op, b)
 	}
 }
 
 // identity is item 5: who answers is the machine meant.
-func (j *judge) identity(step cluster.Step, meant *box) {
+func (j *judge) identity(step step.Step, meant *box) {
 	if !actsOnMachine(step) {
 		return
 	}
@@ -143,7 +145,7 @@ func (j *judge) machine(name string) cluster.Machine {
 }
 
 // expulsion is item 4 for members that are removed through another machine.
-func (j *judge) expulsion(step cluster.RemoveMember) {
+func (j *judge) expulsion(step step.RemoveMember) {
 	for _, m := range j.members {
 		if m.id != step.Member {
 			continue
@@ -164,7 +166,7 @@ func (j *judge) expulsion(step cluster.RemoveMember) {
 }
 
 // spared is item 4 for members that leave by themselves.
-func (j *judge) spared(step cluster.Step, b *box) {
+func (j *judge) spared(step step.Step, b *box) {
 	m := j.memberOf(b)
 	if m == nil {
 		j.fail("%q of a machine that is no member", step)
@@ -178,25 +180,25 @@ func (j *judge) spared(step cluster.Step, b *box) {
 }
 
 // disruption is items 2 and 3.
-func (j *judge) disruption(step cluster.Step, b *box) {
+func (j *judge) disruption(op step.Step, b *box) {
 	if b.controlPlane {
-		j.quorate(step, b)
+		j.quorate(op, b)
 	} else {
-		j.budget(step, b)
+		j.budget(op, b)
 	}
 
 	b.disrupted, b.inRun = true, j.run
 
-	if up, ok := step.(cluster.Upgrade); ok && !j.onlyUpgraded(b) {
+	if up, ok := op.(step.Upgrade); ok && !j.onlyUpgraded(b) {
 		b.hop = up.To
 	}
 }
 
-func (j *judge) quorate(step cluster.Step, b *box) {
+func (j *judge) quorate(op step.Step, b *box) {
 	for _, other := range j.boxes {
 		gone := other.life == off && j.memberOf(other) == nil // it was reset, and left for good
 		if other != b && other.controlPlane && other.disrupted && !gone && (other.inRun == j.run || other.life == away) {
-			j.fail("%q while control plane %s is disrupted (%s)", step, other.name, other.life)
+			j.fail("%q while control plane %s is disrupted (%s)", op, other.name, other.life)
 		}
 	}
 
@@ -206,30 +208,30 @@ func (j *judge) quorate(step cluster.Step, b *box) {
 	}
 
 	all, _ := j.votes(nil)
-	_, leaves := step.(cluster.LeaveEtcd) // which spared looked at
+	_, leaves := op.(step.LeaveEtcd) // which spared looked at
 
 	if _, others := j.votes(m); all > 1 && others <= all/2 && !leaves {
-		j.fail("%q while %d others of %d members work", step, others, all)
+		j.fail("%q while %d others of %d members work", op, others, all)
 	}
 
 	if all > 1 && j.alarm || all > 2 && j.split {
-		j.fail("%q while etcd is troubled", step)
+		j.fail("%q while etcd is troubled", op)
 	}
 
 	for _, other := range j.members {
 		if other.box != b && (other.learner || !j.etcdUp(other.box) || other.box.sick) {
-			j.fail("%q while member %s does not work", step, other.box.name)
+			j.fail("%q while member %s does not work", op, other.box.name)
 		}
 	}
 }
 
-func (j *judge) budget(step cluster.Step, b *box) {
-	pool := j.machine(step.On()).Pool
+func (j *judge) budget(op step.Step, b *box) {
+	pool := j.machine(op.On()).Pool
 	size, down := 0, 0
 
 	for _, m := range slices.Concat(j.want.Machines, j.want.UpgradeOnly) {
 		other := j.meant[m.Name]
-		if m.Role != cluster.Worker || m.Pool != pool || j.onlyUpgraded(other) && j.nodeOf(other) == nil {
+		if m.Role != step.Worker || m.Pool != pool || j.onlyUpgraded(other) && j.nodeOf(other) == nil {
 			continue
 		}
 
@@ -241,20 +243,20 @@ func (j *judge) budget(step cluster.Step, b *box) {
 	}
 
 	for _, m := range j.want.Removed {
-		if other := j.meant[m.Name]; m.Role == cluster.Worker && m.Pool == pool && other != b && other.disrupted &&
+		if other := j.meant[m.Name]; m.Role == step.Worker && m.Pool == pool && other != b && other.disrupted &&
 			other.life != off {
 			down++
 		}
 	}
 
 	if limit := j.want.Pools[pool].Of(size); j.well(b) && down+1 > limit {
-		j.fail("%q while %d workers of pool %q are down, and %d may be", step, down, pool, limit)
+		j.fail("%q while %d workers of pool %q are down, and %d may be", op, down, pool, limit)
 	}
 }
 
 // hops is item 10: no minor version is skipped, and no machine begins one before all
 // others are through with the one before.
-func (j *judge) hops(step cluster.Upgrade, b *box) {
+func (j *judge) hops(step step.Upgrade, b *box) {
 	from, to := minor(b.version), minor(step.To)
 	if to-from > 1 || from-to > 1 {
 		j.fail("%q skips a minor version", step)
@@ -286,11 +288,11 @@ func (j *judge) hops(step cluster.Upgrade, b *box) {
 }
 
 // order is that of roles: control planes come first.
-func (j *judge) order(step cluster.Upgrade) {
+func (j *judge) order(op step.Upgrade) {
 	for _, m := range j.want.Machines {
-		if b := j.meant[m.Name]; m.Role == cluster.ControlPlane && step.Role == cluster.Worker &&
-			minor(b.version) == minor(step.From) && b.version != m.TalosVersion && !j.kept[m.Name] {
-			j.fail("%q before control plane %s", step, m.Name)
+		if b := j.meant[m.Name]; m.Role == step.ControlPlane && op.Role == step.Worker &&
+			minor(b.version) == minor(op.From) && b.version != m.TalosVersion && !j.kept[m.Name] {
+			j.fail("%q before control plane %s", op, m.Name)
 		}
 	}
 }
@@ -319,7 +321,7 @@ func (j *judge) cordons(node string, b *box) {
 	}
 }
 
-func (j *judge) deletion(step cluster.DeleteNode, b *box) {
+func (j *judge) deletion(step step.DeleteNode, b *box) {
 	for _, n := range j.nodes {
 		if n.name == step.Node && n.box != b {
 			j.fail("%q, which is the node of %s", step, n.box.uuid)
@@ -340,7 +342,7 @@ func (j *judge) unreached() []string {
 
 		for what, wrong := range map[string]bool{
 			"does not run": b.life != running, "is not well": !j.well(b),
-			"role": b.controlPlane != (m.Role == cluster.ControlPlane),
+			"role": b.controlPlane != (m.Role == step.ControlPlane),
 		} {
 			if wrong {
 				missing = append(missing, m.Name+": "+what)

@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -81,8 +83,8 @@ func newTwins(t *testing.T, seed uint64, controlPlanes, workers int) *twins {
 	w.want.Endpoint, err = w.sim.Endpoint()
 	w.must(err)
 
-	w.add("cp", controlPlanes, cluster.ControlPlane)
-	w.add("w", workers, cluster.Worker)
+	w.add("cp", controlPlanes, step.ControlPlane)
+	w.add("w", workers, step.Worker)
 	w.connect()
 
 	return w
@@ -96,7 +98,7 @@ func (w *twins) must(err error) {
 	}
 }
 
-func (w *twins) add(prefix string, n int, role cluster.Role) {
+func (w *twins) add(prefix string, n int, role step.Role) {
 	w.t.Helper()
 
 	machines, err := w.sim.AddMachines(w.t.Context(), prefix, n, sim.MachineOptions{})
@@ -111,7 +113,7 @@ func (w *twins) add(prefix string, n int, role cluster.Role) {
 		})
 
 		b := &box{uuid: m.UUID(), addr: m.Address().String(), name: m.Name(), life: maintenance,
-			controlPlane: role == cluster.ControlPlane, kube: newKubeBox()}
+			controlPlane: role == step.ControlPlane, kube: newKubeBox()}
 		w.model.boxes = append(w.model.boxes, b)
 		w.boxes[m.Name()] = b
 
@@ -124,7 +126,7 @@ func (w *twins) add(prefix string, n int, role cluster.Role) {
 	}
 }
 
-func (w *twins) render(name string, role cluster.Role, digest, patch string) []byte {
+func (w *twins) render(name string, role step.Role, digest, patch string) []byte {
 	w.t.Helper()
 
 	machine := machineconfig.Machine{
@@ -163,7 +165,7 @@ func (w *twins) connect() {
 	w.must(err)
 
 	w.kubernetes, err = kubernetes.New(
-		kubernetes.Options{Endpoint: w.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
+		api.Options{Endpoint: w.want.Endpoint, CA: client.CA, Cert: client.Certificate, Key: client.Key})
 	w.must(err)
 
 	w.runner = &lifecycle.Runner{Fleet: simFleet{w.fleet}, Kubernetes: w.kubernetes}
@@ -177,11 +179,11 @@ type picture struct {
 }
 
 type machinePicture struct {
-	Access               cluster.Access
+	Access               step.Access
 	Stage                cluster.Stage
 	Ready                bool
 	TalosVersion, Digest string
-	Role                 cluster.Role
+	Role                 step.Role
 	Etcd                 cluster.ServiceState
 	Member, Learner      bool
 	Node                 string
@@ -195,7 +197,7 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 		s := have.Machines[m.Name]
 		seen := machinePicture{Access: s.Access}
 
-		if s.Access == cluster.Member {
+		if s.Access == step.Member {
 			seen.Stage, seen.Ready, seen.TalosVersion, seen.Digest, seen.Role = s.Stage, s.Ready, s.TalosVersion,
 				digest(s.ConfigDigest), s.Role
 
@@ -205,7 +207,7 @@ func (w *twins) picture(have cluster.Snapshot, digest func(string) string) pictu
 			}
 		}
 
-		if member, ok := have.MemberOf(m); ok && s.Access != cluster.Maintenance {
+		if member, ok := have.MemberOf(m); ok && s.Access != step.Maintenance {
 			seen.Member, seen.Learner = true, member.Learner
 		}
 
@@ -258,7 +260,7 @@ func (w *twins) rest() {
 }
 
 // step does one step in both worlds.
-func (w *twins) step(m cluster.Machine, step cluster.Step, do func(ctx context.Context, machine *talos.Machine) error) {
+func (w *twins) step(m cluster.Machine, step step.Step, do func(ctx context.Context, machine *talos.Machine) error) {
 	w.t.Helper()
 
 	w.trace = append(w.trace, step.String())
@@ -297,17 +299,17 @@ func (w *twins) join(m cluster.Machine) {
 		defer func(installed string) { b.version = installed }(b.version)
 	}
 
-	w.step(m, cluster.ApplyConfig{Machine: m.Name, Address: m.Address, Role: m.Role, Digest: newDigest,
-		Access: cluster.Maintenance},
+	w.step(m, step.ApplyConfig{Machine: m.Name, Address: m.Address, Role: m.Role, Digest: newDigest,
+		Access: step.Maintenance},
 		func(ctx context.Context, machine *talos.Machine) error {
-			return machine.ApplyConfig(ctx, w.configs[m.Name][newDigest], cluster.Maintenance, "")
+			return machine.ApplyConfig(ctx, w.configs[m.Name][newDigest], step.Maintenance, "")
 		})
 }
 
 // moves are the steps that a machine may go through now, as the planner would take them.
 func (w *twins) moves(m cluster.Machine) []func() {
 	b := w.boxes[m.Name]
-	node := cluster.Evacuation{Node: m.Name}
+	node := step.Evacuation{Node: m.Name}
 	voters, working := w.model.votes(nil)
 
 	if b.life == off {
@@ -316,14 +318,14 @@ func (w *twins) moves(m cluster.Machine) []func() {
 		if member := w.model.memberNamed(m.Name); member != nil {
 			via := w.other(m)
 			out = append(out, func() {
-				w.step(m, cluster.RemoveMember{Machine: m.Name, Member: member.id, Via: via.Name},
+				w.step(m, step.RemoveMember{Machine: m.Name, Member: member.id, Via: via.Name},
 					func(ctx context.Context, _ *talos.Machine) error {
 						return w.fleet.Machine(via).RemoveMember(ctx, w.memberID(ctx, m))
 					})
 			})
 		} else if w.model.nodeNamed(m.Name) {
 			out = append(out, func() {
-				w.step(m, cluster.DeleteNode{Machine: m.Name, Node: m.Name}, func(ctx context.Context, _ *talos.Machine) error {
+				w.step(m, step.DeleteNode{Machine: m.Name, Node: m.Name}, func(ctx context.Context, _ *talos.Machine) error {
 					return w.kubernetes.DeleteNode(ctx, m.Name)
 				})
 			})
@@ -345,19 +347,19 @@ func (w *twins) moves(m cluster.Machine) []func() {
 		func() { w.live(m) },
 		func() { w.upgrade(m, node) },
 		func() {
-			w.step(m, cluster.Uncordon{Machine: m.Name, Node: m.Name}, func(ctx context.Context, _ *talos.Machine) error {
+			w.step(m, step.Uncordon{Machine: m.Name, Node: m.Name}, func(ctx context.Context, _ *talos.Machine) error {
 				return w.kubernetes.Uncordon(ctx, m.Name)
 			})
 		},
 	}
 
 	switch spare := working == voters && voters > 2; {
-	case m.Role == cluster.Worker:
+	case m.Role == step.Worker:
 		out = append(out, func() { w.reset(m) })
 	case spare:
 		member := w.model.memberOf(b)
 		out = append(out, func() {
-			w.step(m, cluster.LeaveEtcd{Machine: m.Name, Member: member.id, Evacuation: node},
+			w.step(m, step.LeaveEtcd{Machine: m.Name, Member: member.id, Evacuation: node},
 				w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
 					return machine.LeaveEtcd(ctx, "")
 				}))
@@ -371,7 +373,7 @@ func (w *twins) moves(m cluster.Machine) []func() {
 	return out
 }
 
-func (w *twins) reboot(m cluster.Machine, e cluster.Evacuation) {
+func (w *twins) reboot(m cluster.Machine, e step.Evacuation) {
 	w.t.Helper()
 
 	digest := "reboot"
@@ -379,7 +381,7 @@ func (w *twins) reboot(m cluster.Machine, e cluster.Evacuation) {
 		digest = newDigest
 	}
 
-	w.step(m, cluster.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: cluster.Member,
+	w.step(m, step.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: step.Member,
 		Reboot: "machine.env", Evacuation: e},
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
 			if err := machine.StageConfig(ctx, w.configs[m.Name][digest], ""); err != nil {
@@ -398,13 +400,13 @@ func (w *twins) live(m cluster.Machine) {
 		return // it would have to reboot
 	}
 
-	w.step(m, cluster.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: cluster.Member},
+	w.step(m, step.ApplyConfig{Machine: m.Name, Role: m.Role, Digest: digest, Access: step.Member},
 		func(ctx context.Context, machine *talos.Machine) error {
-			return machine.ApplyConfig(ctx, w.configs[m.Name][digest], cluster.Member, "")
+			return machine.ApplyConfig(ctx, w.configs[m.Name][digest], step.Member, "")
 		})
 }
 
-func (w *twins) upgrade(m cluster.Machine, e cluster.Evacuation) {
+func (w *twins) upgrade(m cluster.Machine, e step.Evacuation) {
 	w.t.Helper()
 
 	to := newerTalos
@@ -412,7 +414,7 @@ func (w *twins) upgrade(m cluster.Machine, e cluster.Evacuation) {
 		return
 	}
 
-	w.step(m, cluster.Upgrade{Machine: m.Name, Role: m.Role, From: modelTalos, To: to, Installer: installerOf + to,
+	w.step(m, step.Upgrade{Machine: m.Name, Role: m.Role, From: modelTalos, To: to, Installer: installerOf + to,
 		Evacuation: e},
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error {
 			return machine.Upgrade(ctx, installerOf+to, "", sure)
@@ -421,7 +423,7 @@ func (w *twins) upgrade(m cluster.Machine, e cluster.Evacuation) {
 
 func (w *twins) reset(m cluster.Machine) {
 	w.t.Helper()
-	w.step(m, cluster.Reset{Machine: m.Name, Role: m.Role, Evacuation: cluster.Evacuation{Node: m.Name}},
+	w.step(m, step.Reset{Machine: m.Name, Role: m.Role, Evacuation: step.Evacuation{Node: m.Name}},
 		w.evacuated(m, func(ctx context.Context, machine *talos.Machine) error { return machine.Reset(ctx, false) }))
 }
 
@@ -474,7 +476,7 @@ func TestModel_agreesWithTheSimulator(t *testing.T) {
 			w.rest()
 			w.join(first)
 			w.rest()
-			w.step(first, cluster.Bootstrap{Machine: first.Name},
+			w.step(first, step.Bootstrap{Machine: first.Name},
 				func(ctx context.Context, machine *talos.Machine) error { return machine.Bootstrap(ctx) })
 			w.rest()
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 const newDigest = "new"
@@ -31,7 +32,7 @@ const (
 
 // operation is a step that is being carried out, one phase in a round.
 type operation struct {
-	step    cluster.Step
+	step    step.Step
 	machine cluster.Machine
 	phases  []func() error
 }
@@ -46,47 +47,47 @@ func (s *site) mishap(rate float64) mishap {
 }
 
 // operate begins a step, the way lifecycle carries it out.
-func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operation {
-	op := &operation{step: step, machine: m}
+func (s *site) operate(m cluster.Machine, next step.Step, how mishap) *operation {
+	op := &operation{step: next, machine: m}
 	b := s.at(m.Address)
-	if pod := s.podOf(m); pod != nil && onHost(step) {
+	if pod := s.podOf(m); pod != nil && onHost(next) {
 		b = pod
 	}
 
-	if b == nil && actsOnMachine(step) {
+	if b == nil && actsOnMachine(next) {
 		op.phases = []func() error{func() error { return errAgain }}
 
 		return op
 	}
 
-	switch step := step.(type) {
-	case cluster.ApplyConfig:
-		s.configure(op, b, step, how)
-	case cluster.Upgrade:
-		s.disrupt(op, b, step.Evacuation, how, func() { s.upgrade(b, step, how) })
-	case cluster.DowngradeEtcd:
-		s.simply(op, how, func() { s.downgradeEtcd(b, step) })
-	case cluster.CancelEtcdDowngrade:
+	switch next := next.(type) {
+	case step.ApplyConfig:
+		s.configure(op, b, next, how)
+	case step.Upgrade:
+		s.disrupt(op, b, next.Evacuation, how, func() { s.upgrade(b, next, how) })
+	case step.DowngradeEtcd:
+		s.simply(op, how, func() { s.downgradeEtcd(b, next) })
+	case step.CancelEtcdDowngrade:
 		s.simply(op, how, func() { s.etcd.target = "" })
-	case cluster.Uncordon:
-		s.simply(op, how, func() { s.cordon(step.Node, false) })
-	case cluster.Bootstrap:
+	case step.Uncordon:
+		s.simply(op, how, func() { s.cordon(next.Node, false) })
+	case step.Bootstrap:
 		s.simply(op, how, func() { b.asked = true })
-	case cluster.Restore:
+	case step.Restore:
 		s.simply(op, how, func() { b.asked, b.restored = true, s.now })
-	case cluster.WriteMeta:
+	case step.WriteMeta:
 		s.simply(op, how, func() {})
-	case cluster.LeaveEtcd:
-		s.disrupt(op, b, step.Evacuation, how, func() {
+	case step.LeaveEtcd:
+		s.disrupt(op, b, next.Evacuation, how, func() {
 			s.dropMember(b.member)
 			b.data, b.left, b.member = false, true, ""
 		})
-	case cluster.RemoveMember:
-		s.simply(op, how, func() { s.dropMember(step.Member) })
-	case cluster.ReplaceVolumes:
-		s.disrupt(op, b, cluster.Evacuation{}, how, func() { s.replaceVolumes(b) })
-	case cluster.Reset:
-		s.disrupt(op, b, step.Evacuation, how, func() {
+	case step.RemoveMember:
+		s.simply(op, how, func() { s.dropMember(next.Member) })
+	case step.ReplaceVolumes:
+		s.disrupt(op, b, step.Evacuation{}, how, func() { s.replaceVolumes(b) })
+	case step.Reset:
+		s.disrupt(op, b, next.Evacuation, how, func() {
 			b.wipe()
 
 			if b.pod != nil {
@@ -98,25 +99,25 @@ func (s *site) operate(m cluster.Machine, step cluster.Step, how mishap) *operat
 			b.disrupted = true
 			s.leaves(b, maintenance, how)
 		})
-	case cluster.DeleteNode:
-		s.simply(op, how, func() { s.deleteNode(step.Node) })
-	case cluster.PullImages:
+	case step.DeleteNode:
+		s.simply(op, how, func() { s.deleteNode(next.Node) })
+	case step.PullImages:
 		s.simply(op, how, func() {})
-	case cluster.RestartKubelet:
+	case step.RestartKubelet:
 		s.simply(op, how, func() { s.register(b) })
-	case cluster.UpgradeComponent:
-		s.upgradeComponent(op, b, step, how)
-	case cluster.SyncManifests:
-		s.syncManifests(op, b, step, how)
+	case step.UpgradeComponent:
+		s.upgradeComponent(op, b, next, how)
+	case step.SyncManifests:
+		s.syncManifests(op, b, next, how)
 	}
 
 	return op
 }
 
 // actsOnMachine is false for steps that something else than the machine carries out.
-func actsOnMachine(step cluster.Step) bool {
-	switch step.(type) {
-	case cluster.Uncordon, cluster.RemoveMember, cluster.DeleteNode:
+func actsOnMachine(next step.Step) bool {
+	switch next.(type) {
+	case step.Uncordon, step.RemoveMember, step.DeleteNode:
 		return false
 	default:
 		return true
@@ -145,7 +146,7 @@ func (s *site) simply(op *operation, how mishap, effect func()) {
 
 // disrupt is a step that evacuates first, and gives the node back when it fails before its
 // effect.
-func (s *site) disrupt(op *operation, b *box, e cluster.Evacuation, how mishap, effect func()) {
+func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how mishap, effect func()) {
 	op.phases = append(op.phases, func() error { s.cordon(e.Node, true); return nil })
 
 	if e.Drain {
@@ -178,27 +179,27 @@ func (s *site) disrupt(op *operation, b *box, e cluster.Evacuation, how mishap, 
 	})
 }
 
-func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mishap) {
+func (s *site) configure(op *operation, b *box, next step.ApplyConfig, how mishap) {
 	apply := func() {
-		b.digest, b.staged = step.Digest, ""
+		b.digest, b.staged = next.Digest, ""
 		b.heal("config")
 	}
 
 	switch {
-	case step.Access == cluster.Maintenance:
+	case next.Access == step.Maintenance:
 		s.simply(op, how, func() {
 			apply()
 			b.version, b.schematic, b.controlPlane = op.machine.TalosVersion, op.machine.Schematic,
-				op.machine.Role == cluster.ControlPlane
-			b.kube.images = s.imagesToJoin(op.machine, step.Kubernetes)
+				op.machine.Role == step.ControlPlane
+			b.kube.images = s.imagesToJoin(op.machine, next.Kubernetes)
 			s.leaves(b, booting, how)
 		})
-	case step.Staged != "":
-		s.simply(op, how, func() { b.staged = step.Digest })
-	case step.Reboot == "":
+	case next.Staged != "":
+		s.simply(op, how, func() { b.staged = next.Digest })
+	case next.Reboot == "":
 		s.simply(op, how, apply)
 	default:
-		s.disrupt(op, b, step.Evacuation, how, func() {
+		s.disrupt(op, b, next.Evacuation, how, func() {
 			apply()
 			s.restarts(b)
 			s.leaves(b, booting, how)
@@ -206,17 +207,17 @@ func (s *site) configure(op *operation, b *box, step cluster.ApplyConfig, how mi
 	}
 }
 
-func (s *site) upgrade(b *box, step cluster.Upgrade, how mishap) {
+func (s *site) upgrade(b *box, next step.Upgrade, how mishap) {
 	if b.pod != nil {
-		s.replacePod(b, step, how)
+		s.replacePod(b, next, how)
 
 		return
 	}
 
 	if how != rolledBack {
-		b.version = step.To
-		if step.Schematic != "" {
-			b.schematic = step.Schematic
+		b.version = next.To
+		if next.Schematic != "" {
+			b.schematic = next.Schematic
 		}
 
 		b.heal("upgrade")
@@ -255,63 +256,63 @@ func (s *site) deleteNode(name string) {
 }
 
 // began is what the observer notes when a step begins.
-func (e *eye) began(step cluster.Step) {
-	state := e.states[step.On()]
-	state.Busy = "in progress: " + step.String()
+func (e *eye) began(next step.Step) {
+	state := e.states[next.On()]
+	state.Busy = "in progress: " + next.String()
 
-	switch step := step.(type) {
-	case cluster.Bootstrap, cluster.Restore:
+	switch next := next.(type) {
+	case step.Bootstrap, step.Restore:
 		state.BootstrapSent, state.Fresh = true, false
-	case cluster.ApplyConfig:
-		state.FirstBoot = state.FirstBoot || step.Access != cluster.Member
-	case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+	case step.ApplyConfig:
+		state.FirstBoot = state.FirstBoot || next.Access != step.Member
+	case step.PullImages, step.UpgradeComponent, step.SyncManifests:
 		state.InUpgrade = true
 	}
 
-	e.states[step.On()] = state
+	e.states[next.On()] = state
 }
 
 // ended is what the observer notes when a step ends.
-func (e *eye) ended(step cluster.Step, err error) {
-	s := e.states[step.On()]
+func (e *eye) ended(next step.Step, err error) {
+	s := e.states[next.On()]
 	s.Busy, s.InUpgrade = "", false
 
 	if err == nil {
-		switch step := step.(type) {
-		case cluster.ApplyConfig:
-			if s.Access == cluster.Maintenance {
+		switch next := next.(type) {
+		case step.ApplyConfig:
+			if s.Access == step.Maintenance {
 				unseen(&s)
-			} else if step.Reboot != "" {
+			} else if next.Reboot != "" {
 				s.RebootedFrom = s.BootID
 				unseen(&s)
 			}
-		case cluster.Upgrade:
-			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: step.To, Schematic: step.Schematic}
+		case step.Upgrade:
+			s.Upgraded = cluster.UpgradeMark{BootID: s.BootID, Version: next.To, Schematic: next.Schematic}
 			upgraded(&s)
-		case cluster.ReplaceVolumes:
+		case step.ReplaceVolumes:
 			unseen(&s)
-		case cluster.Bootstrap, cluster.Restore:
+		case step.Bootstrap, step.Restore:
 			s.BootstrapRequested = true
-		case cluster.Reset:
+		case step.Reset:
 			s.Resetting = true
-		case cluster.RestartKubelet:
+		case step.RestartKubelet:
 			s.KubeletRestarted = true
-		case cluster.PullImages:
-			s.Pulled = step.Version
-		case cluster.UpgradeComponent:
-			s.Images = withImage(s.Images, step.Component, step.Image)
-		case cluster.SyncManifests:
-			e.manifests = step.Version
+		case step.PullImages:
+			s.Pulled = next.Version
+		case step.UpgradeComponent:
+			s.Images = withImage(s.Images, next.Component, next.Image)
+		case step.SyncManifests:
+			e.manifests = next.Version
 		}
 	}
 
-	e.states[step.On()] = s
+	e.states[next.On()] = s
 }
 
 // upgraded notes what an upgrade left behind, as lifecycle does.
 func upgraded(s *cluster.MachineState) {
 	switch {
-	case s.Access == cluster.Maintenance:
+	case s.Access == step.Maintenance:
 	case s.Stopped:
 		s.RebootedFrom = "nothing"
 	default:
@@ -322,18 +323,18 @@ func upgraded(s *cluster.MachineState) {
 }
 
 func unseen(s *cluster.MachineState) {
-	s.Access, s.Stage, s.Ready, s.Cause = cluster.Unreachable, "", false, "just rebooted"
+	s.Access, s.Stage, s.Ready, s.Cause = step.Unreachable, "", false, "just rebooted"
 	s.Stopped, s.VolumesLost = false, false
 }
 
 // purpose names a disruption that must not be repeated once it succeeded, as in lifecycle.
-func purpose(step cluster.Step) string {
-	switch s := step.(type) {
-	case cluster.ApplyConfig:
+func purpose(next step.Step) string {
+	switch s := next.(type) {
+	case step.ApplyConfig:
 		if s.Reboot != "" {
 			return fmt.Sprintf("%s configuration %s", s.Machine, s.Digest)
 		}
-	case cluster.Upgrade:
+	case step.Upgrade:
 		return fmt.Sprintf("%s upgrade %s %s", s.Machine, s.To, s.Schematic)
 	}
 

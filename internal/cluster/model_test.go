@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // This file and its neighbours model_*_test.go are a cluster of their own: machines, an
@@ -175,7 +175,7 @@ func (s *site) api() bool {
 
 func (s *site) ready(n *kubeNode) bool {
 	return n.box.life == running && !n.box.sick && !s.noCNI && s.nodeOf(n.box) == n &&
-		n.box.kube.works(cluster.Kubelet) && (!n.box.controlPlane || n.box.kube.works(cluster.KubeAPIServer))
+		n.box.kube.works(kubenames.Kubelet) && (!n.box.controlPlane || n.box.kube.works(kubenames.KubeAPIServer))
 }
 
 func (s *site) nodeOf(b *box) *kubeNode {
@@ -190,7 +190,7 @@ func (s *site) nodeOf(b *box) *kubeNode {
 
 // well is true for a machine that does its part.
 func (s *site) well(b *box) bool {
-	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(cluster.Kubelet) || b.controlPlane &&
+	if b.life != running || b.sick || s.nodeOf(b) == nil || !b.kube.works(kubenames.Kubelet) || b.controlPlane &&
 		!b.kube.podsWork() {
 		return false
 	}
@@ -229,7 +229,7 @@ func (s *site) tick() (moved bool) {
 			s.memberOf(b).learner, moved = false, true
 		}
 
-		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(cluster.Kubelet) &&
+		if b.up() && !b.foreign && s.nodeOf(b) == nil && s.api() && b.kube.works(kubenames.Kubelet) &&
 			(b.life == running || !b.controlPlane) {
 			s.register(b)
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // randomUnmanaged gives some clusters machines that no resource has, some with an old kubelet. They come and go.
@@ -39,7 +41,7 @@ func (t *trial) upgradeUnmanaged() {
 			continue
 		}
 
-		m := cluster.Machine{Name: cluster.UnmanagedName(b.name), Role: cluster.Worker, Pool: cluster.UnmanagedPool,
+		m := cluster.Machine{Name: cluster.UnmanagedName(b.name), Role: step.Worker, Pool: cluster.UnmanagedPool,
 			Address: b.addr, NodeName: b.name, TalosVersion: t.new.TalosVersion, Via: t.mid}
 		t.want.UpgradeOnly = append(t.want.UpgradeOnly, m)
 		t.meant[m.Name] = b
@@ -53,7 +55,7 @@ func (j *judge) onlyUpgraded(b *box) bool {
 }
 
 // afterAll is that machines of the spec are through before, and that Talos gets newer.
-func (j *judge) afterAll(step cluster.Upgrade) {
+func (j *judge) afterAll(step step.Upgrade) {
 	if !newer(step.To, step.From) {
 		j.fail("%q makes Talos older on a machine that no resource has", step)
 	}
@@ -86,7 +88,7 @@ func (j *judge) unmanagedLeft() []string {
 
 // scaleOut adds a machine that joined by itself.
 func (t *trial) scaleOut() {
-	b := t.newBox(fmt.Sprintf("auto-%d", len(t.boxes)+1), cluster.Worker)
+	b := t.newBox(fmt.Sprintf("auto-%d", len(t.boxes)+1), step.Worker)
 	b.life, b.version = running, t.old.TalosVersion
 	t.register(b)
 
@@ -95,7 +97,7 @@ func (t *trial) scaleOut() {
 		version = "v1.32.5"
 	}
 
-	t.setKubernetes(b, t.images(cluster.Worker, version, naming{registry: t.kube.before.registry}))
+	t.setKubernetes(b, t.images(step.Worker, version, naming{registry: t.kube.before.registry}))
 	t.say("%s joins by itself with kubelet %s", b.name, version)
 }
 
@@ -127,6 +129,6 @@ func (t *trial) isUnmanaged(b *box) bool {
 // unmanagedTooOld is whether the kubelet of one of them is older than the wanted API servers take.
 func (t *trial) unmanagedTooOld() bool {
 	return slices.ContainsFunc(t.boxes, func(b *box) bool {
-		return t.isUnmanaged(b) && minor(t.want.Kubernetes.Version)-t.minorOf(b.kube.shown[cluster.Kubelet].Image) > 3
+		return t.isUnmanaged(b) && minor(t.want.Kubernetes.Version)-t.minorOf(b.kube.shown[kubenames.Kubelet].Image) > 3
 	})
 }

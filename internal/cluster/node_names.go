@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Kubernetes knows a node by its name, and etcd a member: two machines of one name at a time would report one node. A
@@ -48,7 +51,7 @@ func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {
 // namesake is the removed machine that still runs the node, or has the etcd member, of the name that a machine which is
 // to join will have. One at the same address is gone from there, and counts as a predecessor.
 func namesake(want Spec, have Snapshot, m Machine, p Policy) (Machine, bool) {
-	if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
+	if have.Machines[m.Name].Access != step.Maintenance || m.Container || m.WantedNode == "" {
 		return Machine{}, false
 	}
 
@@ -85,7 +88,7 @@ func refuseNewNodeNames(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.Machines {
 		s := have.Machines[m.Name]
-		if s.Access != Member || m.Container || m.WantedNode == "" || s.NodeName == "" || s.NodeName == m.WantedNode {
+		if s.Access != step.Member || m.Container || m.WantedNode == "" || s.NodeName == "" || s.NodeName == m.WantedNode {
 			continue
 		}
 
@@ -101,13 +104,13 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 	nodes := map[string]string{}
 
 	for _, m := range want.Machines {
-		if s := have.Machines[m.Name]; s.Access == Member && s.NodeName != "" {
+		if s := have.Machines[m.Name]; s.Access == step.Member && s.NodeName != "" {
 			nodes[s.NodeName] = m.Name
 		}
 	}
 
 	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access != Maintenance || m.Container || m.WantedNode == "" {
+		if have.Machines[m.Name].Access != step.Maintenance || m.Container || m.WantedNode == "" {
 			continue
 		}
 
@@ -124,7 +127,7 @@ func refuseSharedNodeNames(want Spec, have Snapshot, d *Decision) {
 // empty when nobody does. A node that is not Ready may be what is left of the machine itself, and one of a snapshot
 // looks ready until it is missed.
 func nodeElsewhere(want Spec, have Snapshot, m Machine) string {
-	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.WantedNode && n.Ready })
+	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == m.WantedNode && n.Ready })
 	if i < 0 || !have.Kubernetes.Reachable || want.RestoreFrom != "" {
 		return ""
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Every resource with machines has an id of its own, and marks the nodes of its machines with it. Only a mark that a
@@ -27,15 +29,15 @@ func planMarks(want Spec, have Snapshot, d *Decision) {
 		node, registered := have.NodeOf(m)
 		s := have.Machines[m.Name]
 
-		if !registered || s.Access != Member || d.concerns(m.Name) {
+		if !registered || s.Access != step.Member || d.concerns(m.Name) {
 			continue
 		}
 
 		if owner := have.Kubernetes.Owners[node.Name]; owner != want.Owner {
 			_, unproven := have.Kubernetes.Unproven[node.Name]
-			d.step(TakeOwnership{Machine: m.Name, Node: node.Name, From: owner, Unproven: unproven})
+			d.step(step.TakeOwnership{Machine: m.Name, Node: node.Name, From: owner, Unproven: unproven})
 		} else if waits := s.StagedDigest != ""; waits != node.Staged {
-			d.step(NoteStaged{Machine: m.Name, Node: node.Name, Waits: waits})
+			d.step(step.NoteStaged{Machine: m.Name, Node: node.Name, Waits: waits})
 		}
 	}
 }
@@ -88,7 +90,7 @@ func (s Spec) withoutOthers(have Snapshot) Spec {
 		switch {
 		case !OwnedByOther(have, m):
 			own = append(own, m)
-		case m.Role == ControlPlane:
+		case m.Role == step.ControlPlane:
 			others = append(others, m)
 		}
 	}
@@ -129,7 +131,7 @@ func holdUntilOwned(want Spec, have Snapshot, p Policy) Decision {
 	}
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
-		if have.Machines[m.Name].Access == Member {
+		if have.Machines[m.Name].Access == step.Member {
 			d.hold(m.Name,
 				"is not reset before the Kubernetes API says whether another resource owns it, or was silent for %s%s",
 				p.DeadAfter, Because(have.Kubernetes.Cause))

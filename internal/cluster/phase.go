@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+
 // Phase says how far the life of a cluster, or of a pool of machines, has come.
 type Phase string
 
@@ -44,7 +46,7 @@ func Unready(want Spec, have Snapshot) map[string]string {
 // HasMembers reports whether any machine of the spec belongs to its cluster.
 func HasMembers(want Spec, have Snapshot) bool {
 	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access == Member {
+		if have.Machines[m.Name].Access == step.Member {
 			return true
 		}
 	}

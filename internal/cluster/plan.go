@@ -5,6 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Plan compares what is wanted with what was observed. It is pure: the same
@@ -100,7 +104,7 @@ func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 }
 
 func (d *Decision) steps(machine string) bool {
-	return slices.ContainsFunc(d.Steps, func(s Step) bool { return s.On() == machine })
+	return slices.ContainsFunc(d.Steps, func(s step.Step) bool { return s.On() == machine })
 }
 
 func (d *Decision) concerns(machine string) bool {
@@ -108,7 +112,7 @@ func (d *Decision) concerns(machine string) bool {
 		return d.named[machine]
 	}
 
-	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h Hold) bool { return h.Machine == machine })
+	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return h.Machine == machine })
 }
 
 // NotReady says what a machine that answers still lacks to count as a working
@@ -117,9 +121,9 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 	s := have.Machines[m.Name]
 
 	switch {
-	case s.Access == Gone:
+	case s.Access == step.Gone:
 		return "has no pod"
-	case s.Access != Member:
+	case s.Access != step.Member:
 		return "is not a member of the cluster yet"
 	}
 
@@ -131,7 +135,7 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 		return fmt.Sprintf("is %s%s", s.Stage, Because(strings.Join(s.Unmet, ", ")))
 	}
 
-	if m.Role == ControlPlane {
+	if m.Role == step.ControlPlane {
 		if reason := memberNotReady(have, m); reason != "" {
 			return reason
 		}
@@ -188,7 +192,7 @@ func nodeNotReady(want Spec, have Snapshot, m Machine) string {
 // configuration yet. The kubelet takes a change up within twenty seconds, and until then
 // the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants in the
 // moment after a configuration with other keys was sent.
-func staleStaticPod(s MachineState, node Node) string {
+func staleStaticPod(s MachineState, node kubestate.Node) string {
 	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
 		pod, exists := node.StaticPods[name]
 
@@ -196,7 +200,7 @@ func staleStaticPod(s MachineState, node Node) string {
 		case !exists:
 			return "its " + name + " has not started yet"
 		case pod.Stamp != s.StaticPods[name],
-			name == string(KubeAPIServer) && s.StampsBefore[name] == pod.Stamp:
+			name == string(kubenames.KubeAPIServer) && s.StampsBefore[name] == pod.Stamp:
 			return "its " + name + " does not run with its new configuration yet"
 		case !pod.Ready:
 			return "its " + name + " is not ready"
@@ -225,7 +229,7 @@ func unready(want Spec, have Snapshot, s MachineState) string {
 // network, or somebody else brought one, which any node that is Ready proves.
 func nodesBecomeReady(want Spec, have Snapshot) bool {
 	return want.NodesBecomeReady || have.networked ||
-		slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Ready })
+		slices.ContainsFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Ready })
 }
 
 // conditionName is the name in front of an unmet condition such as

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // A create sends the first configuration once every machine of it was reached: with one wrong address, the other
@@ -24,7 +26,7 @@ func awaitAbsent(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if m.Through || m.Container || s.Access != Unreachable {
+		if m.Through || m.Container || s.Access != step.Unreachable {
 			continue
 		}
 
@@ -51,7 +53,7 @@ func awaitDisks(want Spec, have Snapshot, p Policy, d *Decision) {
 	var lacking []late
 
 	for _, m := range want.all() {
-		if s := have.Machines[m.Name]; s.Access == Maintenance && s.DiskProblem != "" {
+		if s := have.Machines[m.Name]; s.Access == step.Maintenance && s.DiskProblem != "" {
 			lacking = append(lacking,
 				late{machine: m.Name, at: s.Since.Add(p.AppearWithin), reason: s.DiskProblem, meanwhile: s.DiskProblem})
 		}
@@ -88,6 +90,6 @@ func untouched(want Spec, have Snapshot) bool {
 		s := have.Machines[m.Name]
 		_, registered := have.NodeOf(m)
 
-		return registered || m.InService || m.Joined || s.Access == Member || s.WasMember || s.FirstBoot || s.Busy != ""
+		return registered || m.InService || m.Joined || s.Access == step.Member || s.WasMember || s.FirstBoot || s.Busy != ""
 	})
 }

@@ -1,6 +1,11 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // refuseLostEtcd refuses to go on when the recorded state knows of an etcd that
 // none of the machines has any more. Only a restore can bring its data back, when
@@ -24,21 +29,21 @@ func refuseLostEtcd(want Spec, have Snapshot, d *Decision) {
 
 // WithoutEtcd is true for a machine that proves to hold no etcd data.
 func (s MachineState) WithoutEtcd() bool {
-	return s.Access == Maintenance || s.Access == Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
+	return s.Access == step.Maintenance || s.Access == step.Member && s.EtcdService.WithoutData() && !s.BootstrapRequested
 }
 
 // withoutData is true for a control plane that holds no etcd data, and that this run did not tell to begin with any.
 func withoutData(s MachineState) bool {
-	return s.WithoutEtcd() && (s.Access == Maintenance || !s.BootstrapSent)
+	return s.WithoutEtcd() && (s.Access == step.Maintenance || !s.BootstrapSent)
 }
 
 // OtherNodesAtWork are the nodes of [OtherNodes] that are ready.
-func OtherNodesAtWork(want Spec, have Snapshot) []Node {
-	return slices.DeleteFunc(OtherNodes(want, have), func(node Node) bool { return !node.Ready })
+func OtherNodesAtWork(want Spec, have Snapshot) []kubestate.Node {
+	return slices.DeleteFunc(OtherNodes(want, have), func(node kubestate.Node) bool { return !node.Ready })
 }
 
 // OtherNodes are the nodes of control planes that the spec does not know, by the word of a Kubernetes API that answers.
-func OtherNodes(want Spec, have Snapshot) []Node {
+func OtherNodes(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
 	}
@@ -46,7 +51,7 @@ func OtherNodes(want Spec, have Snapshot) []Node {
 	own := nodesOf(want.Known(), have)
 
 	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
-		func(node Node) bool { return !node.ControlPlane || own[node.Name] })
+		func(node kubestate.Node) bool { return !node.ControlPlane || own[node.Name] })
 }
 
 // refuseRestore refuses to restore a snapshot into a cluster that lives: it would be ignored
@@ -67,9 +72,9 @@ func refuseRestore(want Spec, have Snapshot, p Policy, d *Decision) {
 		switch {
 		case restoredAnew(want, s), s.BootstrapRequested:
 			return
-		case s.Access == Unreachable && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.BootTimeout:
+		case s.Access == step.Unreachable && !s.Since.IsZero() && have.Time.Sub(s.Since) <= p.BootTimeout:
 			silent = m.Name
-		case holder == "" && s.Access == Member && (member || s.EtcdService.ProvesData()):
+		case holder == "" && s.Access == step.Member && (member || s.EtcdService.ProvesData()):
 			holder = m.Name
 		}
 	}
@@ -108,7 +113,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range want.everyControlPlane() {
 		reason := mayHoldEtcd(have.Machines[m.Name])
-		if s := have.Machines[m.Name]; s.Access == Gone && !removedAndGone(want, m, s) {
+		if s := have.Machines[m.Name]; s.Access == step.Gone && !removedAndGone(want, m, s) {
 			reason = podMissing // it is made before anything else, and says itself what it holds
 		}
 
@@ -119,7 +124,7 @@ func planBootstrap(want Spec, have Snapshot, p Policy, d *Decision) {
 		}
 	}
 
-	for _, m := range asked(want.sorted(ControlPlane), have) {
+	for _, m := range asked(want.sorted(step.ControlPlane), have) {
 		s := have.Machines[m.Name]
 
 		switch {
@@ -163,7 +168,7 @@ func begunElsewhere(want Spec, have Snapshot, m Machine) string {
 
 		switch reason := mayHoldEtcd(s); {
 		case other.Name == m.Name:
-		case s.Access == Member && s.BootstrapRequested:
+		case s.Access == step.Member && s.BootstrapRequested:
 			return "etcd was bootstrapped on " + other.Name
 		case reason != "":
 			return other.Name + " may hold etcd data: " + reason
@@ -190,12 +195,12 @@ func restoredAnew(want Spec, s MachineState) bool {
 }
 
 // beginEtcd is the step with which etcd begins on a machine.
-func beginEtcd(want Spec, m Machine) Step {
+func beginEtcd(want Spec, m Machine) step.Step {
 	if want.RestoreFrom != "" {
-		return Restore{Machine: m.Name, From: want.RestoreFrom}
+		return step.Restore{Machine: m.Name, From: want.RestoreFrom}
 	}
 
-	return Bootstrap{Machine: m.Name}
+	return step.Bootstrap{Machine: m.Name}
 }
 
 // asked is the one machine that this run already asked to bootstrap, or is about to ask, else all of them. Nobody knows
@@ -217,7 +222,7 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 	for _, m := range machines {
 		s := have.Machines[m.Name]
 
-		if s.Access == Member && (s.BootstrapRequested || s.EtcdService == ServiceRunning) {
+		if s.Access == step.Member && (s.BootstrapRequested || s.EtcdService == ServiceRunning) {
 			return true
 		}
 	}
@@ -229,15 +234,15 @@ func etcdBeginning(machines []Machine, have Snapshot) bool {
 // empty when it can.
 func mayHoldEtcd(s MachineState) string {
 	switch {
-	case s.Access == Maintenance, s.Access == Gone, readyForBootstrap(s):
+	case s.Access == step.Maintenance, s.Access == step.Gone, readyForBootstrap(s):
 		return ""
-	case s.Access == Member && s.EtcdService.ProvesData():
+	case s.Access == step.Member && s.EtcdService.ProvesData():
 		return "its etcd is " + string(s.EtcdService)
 	case s.Fresh, s.BootstrapSent:
 		return ""
-	case s.Access == Member && s.EtcdService == "":
+	case s.Access == step.Member && s.EtcdService == "":
 		return "the state of its etcd is not known"
-	case s.Access == Member:
+	case s.Access == step.Member:
 		return "its etcd is " + string(s.EtcdService)
 	default:
 		return "it does not answer" + Because(s.Cause)
@@ -247,16 +252,16 @@ func mayHoldEtcd(s MachineState) string {
 // readyForBootstrap is true for a configured control plane whose etcd waits to be
 // bootstrapped or to join. The machine stays in stage booting until then (Talos 1.13).
 func readyForBootstrap(s MachineState) bool {
-	return s.Access == Member && s.Busy == "" && s.EtcdService.WithoutData() && !s.BootstrapRequested &&
+	return s.Access == step.Member && s.Busy == "" && s.EtcdService.WithoutData() && !s.BootstrapRequested &&
 		(s.Stage == StageBooting || s.Stage == StageRunning)
 }
 
 func stageOf(s MachineState) string {
-	if s.Access == Member && s.Stage != "" {
+	if s.Access == step.Member && s.Stage != "" {
 		return "is " + string(s.Stage) + Because(s.Cause)
 	}
 
-	if s.Access == Maintenance {
+	if s.Access == step.Maintenance {
 		return "is in maintenance mode"
 	}
 

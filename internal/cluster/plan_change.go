@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
@@ -15,7 +16,7 @@ type rollout struct {
 	have   Snapshot
 	policy Policy
 	// upgrades are those that machines have before them next.
-	upgrades map[string]Upgrade
+	upgrades map[string]step.Upgrade
 	// kubernetes is the version that configurations have where machines name no images.
 	kubernetes string
 	// keys are those that machines carry next.
@@ -27,7 +28,7 @@ type rollout struct {
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
-	r := rollout{want: want, have: have, policy: p, upgrades: map[string]Upgrade{}, kubernetes: joinsWith(want, have),
+	r := rollout{want: want, have: have, policy: p, upgrades: map[string]step.Upgrade{}, kubernetes: joinsWith(want, have),
 		keys: planKeys(want, have), etcd: etcdVersions(want, have)}
 
 	for _, m := range want.all() {
@@ -43,7 +44,7 @@ func newRollout(want Spec, have Snapshot, p Policy) rollout {
 
 // changeOf is the next change that a machine which runs goes through; none where that is kept for a lock. wait says why
 // its turn has not come yet.
-func (r rollout) changeOf(m Machine) (change Step, wait string) {
+func (r rollout) changeOf(m Machine) (change step.Step, wait string) {
 	if change, wait = r.nextChange(m); change == nil || r.keeps(m, change) != "" {
 		return nil, ""
 	}
@@ -54,7 +55,7 @@ func (r rollout) changeOf(m Machine) (change Step, wait string) {
 // nextChange is the next change that a machine which runs has to go through: an upgrade,
 // else its configuration. Before a downgrade the configuration comes first, because an
 // older Talos may not read the newer one.
-func (r rollout) nextChange(m Machine) (change Step, wait string) {
+func (r rollout) nextChange(m Machine) (change step.Step, wait string) {
 	upgrade, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
@@ -70,7 +71,7 @@ func (r rollout) nextChange(m Machine) (change Step, wait string) {
 
 // configOf is the configuration that a member has to be given: one that runs another
 // than wanted, or that has to boot with it once more.
-func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
+func (r rollout) configOf(m Machine) (step.ApplyConfig, bool) {
 	s := r.have.Machines[m.Name]
 	keys := r.keys.next(m)
 	stages := r.policy.StageReboots && !m.Container && s.Keys == keys
@@ -80,16 +81,16 @@ func (r rollout) configOf(m Machine) (ApplyConfig, bool) {
 		s.RebootFor = append(slices.Clone(s.RebootFor), "its etcd, which it left and joins again")
 		stages = false
 	case s.ConfigDigest == m.ConfigDigest && s.Keys == keys, stages && s.StagedDigest == m.ConfigDigest:
-		return ApplyConfig{}, false
+		return step.ApplyConfig{}, false
 	}
 
-	if s.Access != Member || s.ConfigDigest == "" {
-		return ApplyConfig{}, false
+	if s.Access != step.Member || s.ConfigDigest == "" {
+		return step.ApplyConfig{}, false
 	}
 
-	step := ApplyConfig{
+	step := step.ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
-		Access: Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes,
+		Access: step.Member, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: r.kubernetes,
 		Try: r.policy.TryConfig && s.Keys == keys, Keys: keys, Moves: r.keys.moves(m, keys),
 	}
 
@@ -112,7 +113,7 @@ func leftEtcd(have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	_, member := have.MemberOf(m)
 
-	return m.Role == ControlPlane && !m.Container && s.Access == Member && s.Stage == StageRunning &&
+	return m.Role == step.ControlPlane && !m.Container && s.Access == step.Member && s.Stage == StageRunning &&
 		s.EtcdService == ServiceFinished && !s.BootstrapRequested && have.Etcd.Known && !member && s.Busy == "" &&
 		!s.goingDown()
 }
@@ -120,14 +121,14 @@ func leftEtcd(have Snapshot, m Machine) bool {
 // EvacuationOf is how a machine is taken out of service. It is not drained when its node is
 // not Ready, since nothing can leave it in good order then, nor when that is the only
 // node, since nothing could go elsewhere.
-func EvacuationOf(have Snapshot, m Machine, p Policy) Evacuation {
-	var e Evacuation
+func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
+	var e step.Evacuation
 
 	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
 		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
 	}
 
-	e.HandOver = m.Role == ControlPlane && have.Leads(m)
+	e.HandOver = m.Role == step.ControlPlane && have.Leads(m)
 
 	return e
 }
@@ -162,7 +163,7 @@ func (d *Decision) GiveBack(want Spec, have Snapshot) {
 	for _, m := range want.upgraded() {
 		node, ok := have.NodeOf(m)
 		if ok && node.Cordoned && !d.concerns(m.Name) && NotReady(want, have, m) == "" {
-			d.step(Uncordon{Machine: m.Name, Node: node.Name})
+			d.step(step.Uncordon{Machine: m.Name, Node: node.Name})
 		}
 	}
 }
@@ -179,12 +180,12 @@ func planRegistrations(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		runs := s.Access == Member && s.Stage == StageRunning && !s.goingDown() && s.NodeName != "" && s.Busy == ""
+		runs := s.Access == step.Member && s.Stage == StageRunning && !s.goingDown() && s.NodeName != "" && s.Busy == ""
 
 		late := s.NodeMissing || have.Time.Sub(s.Since) > p.RegisterTimeout && have.Time.Sub(k.Since) > p.RegisterTimeout
 
 		if _, registered := have.NodeOf(m); !registered && runs && late && !s.KubeletRestarted && !d.concerns(m.Name) {
-			d.step(RestartKubelet{Machine: m.Name})
+			d.step(step.RestartKubelet{Machine: m.Name})
 		}
 	}
 }
@@ -195,7 +196,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 	founded := hasEtcd(r.want, r.have)
 	turn, wait := r.turn()
 
-	for _, m := range r.want.sorted(ControlPlane) {
+	for _, m := range r.want.sorted(step.ControlPlane) {
 		change, later := r.changeOf(m)
 		if change == nil {
 			continue
@@ -209,7 +210,7 @@ func (r rollout) planControlPlanes(d *Decision) (pending string) {
 			continue
 		}
 
-		_, upgrade := change.(Upgrade)
+		_, upgrade := change.(step.Upgrade)
 
 		switch {
 		case later != "":
@@ -234,12 +235,12 @@ func (r rollout) disrupts(m Machine) bool {
 	_, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
-	return upgrades || configures && Disruptive(config)
+	return upgrades || configures && step.Disruptive(config)
 }
 
 // kept names what stays as it is while a change has to wait.
-func kept(change Step) string {
-	if _, ok := change.(Upgrade); ok {
+func kept(change step.Step) string {
+	if _, ok := change.(step.Upgrade); ok {
 		return "Talos"
 	}
 
@@ -248,14 +249,14 @@ func kept(change Step) string {
 
 // planTurn changes the control plane whose turn it is, unless that would cost etcd its
 // quorum.
-func (r rollout) planTurn(m Machine, change Step, d *Decision) {
-	if !Disruptive(change) {
+func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
+	if !step.Disruptive(change) {
 		d.step(change)
 
 		return
 	}
 
-	upgrade, _ := change.(Upgrade)
+	upgrade, _ := change.(step.Upgrade)
 	reason, remedy := r.inTransit(m, change), ""
 
 	if reason == "" && upgrade.Loses {
@@ -279,9 +280,9 @@ func (r rollout) planTurn(m Machine, change Step, d *Decision) {
 // inTransit says why a machine that lacks something is not taken out of service for the
 // change that may be its cure: it is on its way, or this run disrupted it and it did not
 // work since, so that nobody could tell what the next disruption does to it.
-func (r rollout) inTransit(m Machine, change Step) string {
+func (r rollout) inTransit(m Machine, change step.Step) string {
 	s := r.have.Machines[m.Name]
-	_, upgrade := change.(Upgrade)
+	_, upgrade := change.(step.Upgrade)
 
 	switch {
 	case s.inSequence():
@@ -298,10 +299,10 @@ func (r rollout) inTransit(m Machine, change Step) string {
 // hasEtcd reports whether there is a cluster that a change could harm.
 func hasEtcd(want Spec, have Snapshot) bool {
 	return want.Bootstrapped || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
-		slices.ContainsFunc(want.sorted(ControlPlane), func(m Machine) bool {
+		slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
 			s := have.Machines[m.Name]
 
-			return s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning &&
+			return s.Access == step.Member && (s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == StageRunning &&
 				s.Ready)
 		})
 }
@@ -319,7 +320,7 @@ func (r rollout) turn() (turn, wait string) {
 		return "", other
 	}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		change, later := r.changeOf(m)
 		changes := change != nil && later == ""
 		reason := NotReady(want, have, m)
@@ -357,13 +358,13 @@ func (r rollout) turn() (turn, wait string) {
 func (r rollout) inHand() string {
 	want, have := r.want, r.have
 
-	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		if s := have.Machines[m.Name]; s.Busy != "" {
 			return m.Name + " is " + s.Busy
 		}
 	}
 
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if departed(want, have, m, r.policy) {
 			continue
 		}
@@ -371,7 +372,7 @@ func (r rollout) inHand() string {
 		s := have.Machines[m.Name]
 		_, member := memberOfRemoved(want, have, m)
 
-		if s.Resetting || s.Access == Member && have.Etcd.Known && !member {
+		if s.Resetting || s.Access == step.Member && have.Etcd.Known && !member {
 			return m.Name + " is being removed"
 		}
 	}

@@ -1,6 +1,10 @@
 package cluster
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+)
 
 // refuseUnconsented refuses to bootstrap etcd with secrets that are older than the plan while no etcd answers. The
 // cluster of these secrets may be powered off, or have other control planes than the spec lists: a bootstrap would make
@@ -13,7 +17,7 @@ func refuseUnconsented(want Spec, have Snapshot, d *Decision) {
 	}
 
 	for _, m := range want.everyControlPlane() {
-		if have.Machines[m.Name].Access == Unobserved {
+		if have.Machines[m.Name].Access == step.Unobserved {
 			d.hold(m.Name, "not observed yet")
 
 			return
@@ -38,7 +42,7 @@ func EtcdAnswers(want Spec, have Snapshot) bool {
 	for _, m := range want.everyControlPlane() {
 		s := have.Machines[m.Name]
 
-		if s.Access == Member && (s.BootstrapRequested || s.EtcdService.ProvesData()) {
+		if s.Access == step.Member && (s.BootstrapRequested || s.EtcdService.ProvesData()) {
 			return true
 		}
 	}
@@ -54,9 +58,9 @@ func DescribeControlPlanes(want Spec, have Snapshot) string {
 		s := have.Machines[m.Name]
 
 		switch {
-		case s.Access == Gone:
+		case s.Access == step.Gone:
 			shown = append(shown, m.Name+" has no pod")
-		case s.Access == Member:
+		case s.Access == step.Member:
 			shown = append(shown, m.Name+" holds no etcd data")
 		default:
 			shown = append(shown, m.Name+" "+stageOf(s))

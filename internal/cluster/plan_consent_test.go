@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Whatever the machines of a cluster show: without consent no etcd is bootstrapped, and where none answers no machine
@@ -25,7 +26,7 @@ func TestPlan_bootstrapsOnlyWithConsent(t *testing.T) {
 		want.NeedsConsent = true
 		decision := cluster.Plan(want, have, cluster.DefaultPolicy())
 
-		if slices.ContainsFunc(decision.Steps, cluster.BeginsEtcd) {
+		if slices.ContainsFunc(decision.Steps, step.BeginsEtcd) {
 			t.Fatalf("seed %d: it bootstraps without consent\n%+v\n%s", seed, have, render(decision))
 		}
 

@@ -1,6 +1,12 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // PlanRemoval decides how the machines in want.Removed leave a cluster whose other
 // machines belong to other resources; want.Machines is empty. While the cluster lives on
@@ -38,9 +44,9 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 
 	ends := Ends(want, have, p)
 
-	if removed := want.removed(ControlPlane); want.Protected && len(removed) > 0 &&
+	if removed := want.removed(step.ControlPlane); want.Protected && len(removed) > 0 &&
 		(ends || lostForGood(have, p)) && !neverBegan(want, have) {
-		return Decision{Refusals: []Refusal{protectedEnd(removed[0], have)}}
+		return Decision{Refusals: []step.Refusal{protectedEnd(removed[0], have)}}
 	}
 
 	if !ends {
@@ -48,13 +54,13 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	}
 
 	// With the control plane the Node objects go, too.
-	p.KeepNodes = othersWiped || len(want.removed(ControlPlane)) > 0
+	p.KeepNodes = othersWiped || len(want.removed(step.ControlPlane)) > 0
 	want.Machines, want.Removed, want.order = want.Removed, nil, nil
 
 	d := PlanTeardown(want, have, p)
 
-	for i, step := range d.Steps {
-		if reset, ok := step.(Reset); ok {
+	for i, op := range d.Steps {
+		if reset, ok := op.(step.Reset); ok {
 			reset.Shared = have.Kubernetes.Reachable
 			d.Steps[i] = reset
 		}
@@ -107,21 +113,21 @@ func neverBegan(want Spec, have Snapshot) bool {
 }
 
 // protectedEnd refuses the end of a cluster that is protected from it.
-func protectedEnd(m Machine, have Snapshot) Refusal {
+func protectedEnd(m Machine, have Snapshot) step.Refusal {
 	reason := "it is the last control plane, and the cluster and its etcd would end with it"
 	if !have.Etcd.Known {
 		reason = "etcd and the Kubernetes API do not answer, so that the cluster may end with it" + Because(have.Etcd.Cause)
 	}
 
-	return Refusal{Machine: m.Name, Reason: reason,
+	return step.Refusal{Machine: m.Name, Reason: reason,
 		Remedy: "To replace it, let another control plane join first. To give the cluster up, set deletion_protection = " +
 			"false on this resource and apply, then remove it"}
 }
 
 // OthersInEtcd reports whether etcd is known to have members that are not those of removed machines.
 func OthersInEtcd(want Spec, have Snapshot) bool {
-	return slices.ContainsFunc(have.Etcd.Members, func(member EtcdMember) bool {
-		return !slices.ContainsFunc(want.removed(ControlPlane), func(m Machine) bool {
+	return slices.ContainsFunc(have.Etcd.Members, func(member etcdstate.Member) bool {
+		return !slices.ContainsFunc(want.removed(step.ControlPlane), func(m Machine) bool {
 			own, ok := memberOfRemoved(want, have, m)
 
 			return ok && own.ID == member.ID
@@ -134,19 +140,19 @@ func othersGone(want Spec, have Snapshot) bool {
 	return want.OtherControlPlanes != nil && !slices.ContainsFunc(want.OtherControlPlanes, func(m Machine) bool {
 		s := have.Machines[m.Name]
 
-		return s.Access != Foreign && mayHoldEtcd(s) != ""
+		return s.Access != step.Foreign && mayHoldEtcd(s) != ""
 	})
 }
 
 // withoutEtcdData is true when no removed machine holds data of etcd.
 func withoutEtcdData(want Spec, have Snapshot) bool {
-	return !slices.ContainsFunc(want.removed(ControlPlane),
+	return !slices.ContainsFunc(want.removed(step.ControlPlane),
 		func(m Machine) bool { return mayHoldEtcd(have.Machines[m.Name]) != "" })
 }
 
 // ForecastRemoval lists the steps of [PlanRemoval] as far as a plan can know: in a cluster
 // whose other control planes work, or that ends where it is known to have no others.
-func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []Step, last Decision) {
+func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (steps []step.Step, last Decision) {
 	const other = "another control plane"
 
 	want = want.Ordered()
@@ -154,9 +160,9 @@ func ForecastRemoval(want Spec, recorded map[string]MachineState, p Policy) (ste
 	have := Assume(want, recorded)
 
 	if want.OtherControlPlanes == nil {
-		have.Etcd.Members = append(have.Etcd.Members, EtcdMember{ID: other, Name: other})
-		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, Node{Name: other, Ready: true, ControlPlane: true})
-		have.Peers = map[string]MachineState{other: {Access: Member, Stage: StageRunning, Ready: true}}
+		have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: other, Name: other})
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: other, Ready: true, ControlPlane: true})
+		have.Peers = map[string]MachineState{other: {Access: step.Member, Stage: StageRunning, Ready: true}}
 	}
 
 	return forecast(want, have, p, func(s Snapshot) Decision { return PlanRemoval(want, s, p) })

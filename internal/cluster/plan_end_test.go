@@ -9,15 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Of a removal a plan knows what happens in a cluster that lives on.
 func TestForecastRemoval_fromALivingCluster(t *testing.T) {
 	t.Parallel()
 
-	running := cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "cp-3"}
+	running := cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, NodeName: "cp-3"}
 	plane := cluster.Spec{Joins: true, Bootstrapped: true, NodesBecomeReady: true, Removed: []cluster.Machine{
-		{Name: "cp-3", Role: cluster.ControlPlane, Address: "10.0.0.3"},
+		{Name: "cp-3", Role: step.ControlPlane, Address: "10.0.0.3"},
 	}}
 
 	var got []string
@@ -60,7 +61,7 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 		}
 
 		planes := slices.DeleteFunc(slices.Clone(all.Machines),
-			func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+			func(m cluster.Machine) bool { return m.Role != step.ControlPlane })
 		if len(planes) == 0 {
 			continue
 		}
@@ -74,8 +75,8 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			have.Kubernetes.Since = have.Time.Add(-time.Hour)
 		}
 
-		for _, step := range cluster.PlanRemoval(want, have, cluster.DefaultPolicy()).Steps {
-			if _, reset := step.(cluster.Reset); !reset {
+		for _, op := range cluster.PlanRemoval(want, have, cluster.DefaultPolicy()).Steps {
+			if _, reset := op.(step.Reset); !reset {
 				continue
 			}
 
@@ -85,19 +86,19 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 			others := slices.ContainsFunc(planes[1:], func(m cluster.Machine) bool {
 				s := have.Machines[m.Name]
 
-				return s.Access == cluster.Member && s.EtcdService.ProvesData()
+				return s.Access == step.Member && s.EtcdService.ProvesData()
 			})
 
 			if isMember && len(have.Etcd.Members) > 1 {
-				t.Fatalf("seed %d: %s is reset, and etcd lists it beside others", seed, step.On())
+				t.Fatalf("seed %d: %s is reset, and etcd lists it beside others", seed, op.On())
 			}
 
 			if isMember && want.Protected {
-				t.Fatalf("seed %d: %s is reset, a member that is protected", seed, step.On())
+				t.Fatalf("seed %d: %s is reset, a member that is protected", seed, op.On())
 			}
 
 			if !have.Etcd.Known && others && !givenUp {
-				t.Fatalf("seed %d: %s is reset while nobody lists the members and others hold data", seed, step.On())
+				t.Fatalf("seed %d: %s is reset while nobody lists the members and others hold data", seed, op.On())
 			}
 		}
 	}
@@ -111,22 +112,22 @@ func TestPlanRemoval_neverTakesAVote(t *testing.T) {
 func TestOneByOne_riskySteps(t *testing.T) {
 	t.Parallel()
 
-	for _, step := range []cluster.Step{
-		cluster.ApplyConfig{Machine: "cp-1", Role: cluster.ControlPlane, Access: cluster.Member},
-		cluster.WriteMeta{Machine: "w-1", Keys: "0x0a, 0x0c"},
+	for _, op := range []step.Step{
+		step.ApplyConfig{Machine: "cp-1", Role: step.ControlPlane, Access: step.Member},
+		step.WriteMeta{Machine: "w-1", Keys: "0x0a, 0x0c"},
 	} {
-		if !cluster.OneByOne(step) {
-			t.Errorf("%q may reach all machines at once", step)
+		if !step.OneByOne(op) {
+			t.Errorf("%q may reach all machines at once", op)
 		}
 	}
 
-	for _, step := range []cluster.Step{
-		cluster.ApplyConfig{Machine: "cp-1", Role: cluster.ControlPlane, Access: cluster.Maintenance},
-		cluster.ApplyConfig{Machine: "w-1", Role: cluster.Worker, Access: cluster.Member},
-		cluster.WriteMeta{Machine: "w-1", Keys: "0x0c"}, cluster.Bootstrap{Machine: "cp-1"},
+	for _, op := range []step.Step{
+		step.ApplyConfig{Machine: "cp-1", Role: step.ControlPlane, Access: step.Maintenance},
+		step.ApplyConfig{Machine: "w-1", Role: step.Worker, Access: step.Member},
+		step.WriteMeta{Machine: "w-1", Keys: "0x0c"}, step.Bootstrap{Machine: "cp-1"},
 	} {
-		if cluster.OneByOne(step) {
-			t.Errorf("%q waits for others", step)
+		if step.OneByOne(op) {
+			t.Errorf("%q waits for others", op)
 		}
 	}
 }

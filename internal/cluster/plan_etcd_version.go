@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
@@ -23,9 +24,9 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 		return etcdstate.AllOf(all)
 	}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		s := have.Machines[m.Name]
-		if server := m.etcdWith(s.TalosVersion); s.Access == Member && server != "" && !s.EtcdService.WithoutData() {
+		if server := m.etcdWith(s.TalosVersion); s.Access == step.Member && server != "" && !s.EtcdService.WithoutData() {
 			all = append(all, etcdstate.Versions{Server: server})
 		}
 	}
@@ -41,11 +42,11 @@ func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 // etcdFirst says what has to happen in etcd before a machine is given another Talos; empty for nothing. An etcd panics
 // when it meets data of a newer minor version (etcd 3.6, version.MustDetectDowngrade). tell is true when it has to be
 // told to go back.
-func etcdFirst(want Spec, have Snapshot, upgrade Upgrade) (why string, tell bool) {
+func etcdFirst(want Spec, have Snapshot, upgrade step.Upgrade) (why string, tell bool) {
 	m, _ := want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
 
-	if upgrade.Role != ControlPlane || upgrade.Loses || !etcdstate.Older(to, m.etcdWith(upgrade.From)) ||
+	if upgrade.Role != step.ControlPlane || upgrade.Loses || !etcdstate.Older(to, m.etcdWith(upgrade.From)) ||
 		have.Etcd.Views == nil && !want.OwnsControlPlane() {
 		return "", false
 	}
@@ -54,8 +55,8 @@ func etcdFirst(want Spec, have Snapshot, upgrade Upgrade) (why string, tell bool
 }
 
 // awaitsEtcd says why an upgrade of a control plane has to wait for the version of etcd.
-func (r rollout) awaitsEtcd(upgrade Upgrade) string {
-	if upgrade.Role == ControlPlane && r.turnsBack() {
+func (r rollout) awaitsEtcd(upgrade step.Upgrade) string {
+	if upgrade.Role == step.ControlPlane && r.turnsBack() {
 		return "goes on to " + upgrade.To + " once the downgrade of etcd is cancelled"
 	}
 
@@ -70,7 +71,7 @@ func (r rollout) awaitsEtcd(upgrade Upgrade) string {
 // when no machine goes back any more. Both are calls to one member that concern all.
 func (r rollout) planEtcdVersion(d *Decision) {
 	busy := func(m Machine) bool { return r.have.Machines[m.Name].Busy != "" }
-	if slices.ContainsFunc(r.want.sorted(ControlPlane), busy) {
+	if slices.ContainsFunc(r.want.sorted(step.ControlPlane), busy) {
 		return // it may be this very step
 	}
 
@@ -80,7 +81,7 @@ func (r rollout) planEtcdVersion(d *Decision) {
 		if via == "" {
 			d.hold("", "the downgrade of etcd is cancelled once etcd has a quorum")
 		} else {
-			d.step(CancelEtcdDowngrade{Machine: via, To: r.etcd.Target()})
+			d.step(step.CancelEtcdDowngrade{Machine: via, To: r.etcd.Target()})
 		}
 
 		return
@@ -104,21 +105,21 @@ func (r rollout) planEtcdVersion(d *Decision) {
 		return
 	}
 
-	d.step(DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To),
+	d.step(step.DowngradeEtcd{Machine: m.Name, From: r.etcd.Data, To: m.etcdWith(upgrade.To),
 		Shared: len(r.want.OtherControlPlanes) > 0})
 }
 
 // tellsEtcd finds an upgrade that etcd has to be told to go back for. Configurations come first: they may reboot
 // members.
-func (r rollout) tellsEtcd() (upgrade Upgrade, tell bool) {
-	for _, m := range r.want.sorted(ControlPlane) {
+func (r rollout) tellsEtcd() (upgrade step.Upgrade, tell bool) {
+	for _, m := range r.want.sorted(step.ControlPlane) {
 		change, _ := r.changeOf(m)
 
-		if _, config := change.(ApplyConfig); config {
+		if _, config := change.(step.ApplyConfig); config {
 			return upgrade, false
 		}
 
-		if next, ok := change.(Upgrade); ok && !tell {
+		if next, ok := change.(step.Upgrade); ok && !tell {
 			if _, needed := etcdFirst(r.want, r.have, next); needed {
 				upgrade, tell = next, true
 			}
@@ -142,13 +143,13 @@ func (r rollout) turnsBack() bool {
 
 	var rises, back, joins bool
 
-	for _, m := range r.want.sorted(ControlPlane) {
+	for _, m := range r.want.sorted(step.ControlPlane) {
 		s := r.have.Machines[m.Name]
 		e, member := r.have.MemberOf(m)
-		joins = joins || e.Learner || !member && (s.Access == Maintenance || s.EtcdService.WithoutData())
+		joins = joins || e.Learner || !member && (s.Access == step.Maintenance || s.EtcdService.WithoutData())
 		newer := etcdstate.Older(target, m.etcdWith(m.TalosVersion))
 		back = back || !newer
-		rises = rises || newer && s.Access == Member && !etcdstate.Older(target, m.etcdWith(s.TalosVersion))
+		rises = rises || newer && s.Access == step.Member && !etcdstate.Older(target, m.etcdWith(s.TalosVersion))
 	}
 
 	return joins && !etcdstate.Older(target, r.etcd.Oldest) || !back && (all || rises)
@@ -158,7 +159,7 @@ func (r rollout) turnsBack() bool {
 func (r rollout) spokesman(d *Decision) string {
 	q := quorumOf(r.want, r.have)
 
-	for _, m := range r.want.sorted(ControlPlane) {
+	for _, m := range r.want.sorted(step.ControlPlane) {
 		member, ok := r.have.MemberOf(m)
 		if ok && q.Healthy[member.ID] && !r.have.Machines[m.Name].goingDown() && !d.concerns(m.Name) {
 			return m.Name
@@ -179,7 +180,7 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 	members := etcdVersions(want, have)
 	oldest := members.Oldest
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		s := have.Machines[m.Name]
 		_, member := have.MemberOf(m)
 		own := m.etcdWith(m.TalosVersion)
@@ -189,7 +190,7 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 		case m.Ephemeral && s.TalosVersion != m.TalosVersion:
 			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join "+
 				"members that run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")
-		case !member && (s.Access == Maintenance || s.EtcdService.WithoutData()):
+		case !member && (s.Access == step.Maintenance || s.EtcdService.WithoutData()):
 			d.refuse(m.Name, fmt.Sprintf("etcd %s of Talos %s cannot join members that run %s", own, m.TalosVersion, oldest),
 				"Let it join with the Talos that the others run, and go back to an older one after that")
 		}
@@ -197,11 +198,11 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 }
 
 // ChangesEtcd reports whether a step concerns the etcd of all control planes.
-func ChangesEtcd(s Step) bool {
+func ChangesEtcd(s step.Step) bool {
 	switch s := s.(type) {
-	case DowngradeEtcd, CancelEtcdDowngrade:
+	case step.DowngradeEtcd, step.CancelEtcdDowngrade:
 		return true
-	case Operate:
+	case step.Operate:
 		return s.OfControlPlanes()
 	default:
 		return false

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // gate says why a control plane must not go out of service now; remedy is set when
@@ -63,13 +67,13 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 			return other.Name + " is " + s.Busy
 		case memberMoved(have, other) != "":
 			return other.Name + " " + memberMoved(have, other)
-		case s.goingDown() || s.RebootedFrom != "" && s.Access != Member:
+		case s.goingDown() || s.RebootedFrom != "" && s.Access != step.Member:
 			return other.Name + " was rebooted and is not back" + Because(s.Cause)
 		case s.RebootedFrom != "" && NotReady(want, have, other) != "":
 			return other.Name + " was rebooted and " + NotReady(want, have, other)
-		case s.Access == Member && s.inSequence():
+		case s.Access == step.Member && s.inSequence():
 			return fmt.Sprintf("%s is %s", other.Name, s.Stage)
-		case (s.Access == Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
+		case (s.Access == step.Unreachable || s.Stage == StageBooting) && have.Time.Sub(s.Since) <= p.DeadAfter:
 			return other.Name + " may be about to come back" + Because(s.Cause)
 		}
 	}
@@ -79,7 +83,7 @@ func otherUnderWay(want Spec, have Snapshot, m Machine, p Policy) string {
 
 // othersUnfit says which other control plane does not work, in the spec or beyond it.
 func othersUnfit(want Spec, have Snapshot, m Machine) string {
-	for _, other := range want.sorted(ControlPlane) {
+	for _, other := range want.sorted(step.ControlPlane) {
 		if other.Name == m.Name {
 			continue
 		}
@@ -89,7 +93,7 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 		}
 	}
 
-	for _, other := range want.removed(ControlPlane) {
+	for _, other := range want.removed(step.ControlPlane) {
 		if moved := memberMoved(have, other); moved != "" && other.Name != m.Name {
 			return other.Name + " " + moved
 		}
@@ -107,11 +111,11 @@ func othersUnfit(want Spec, have Snapshot, m Machine) string {
 }
 
 // memberUnfit says what is wrong with the machine of a member.
-func memberUnfit(want Spec, have Snapshot, member EtcdMember, name string, s MachineState) string {
+func memberUnfit(want Spec, have Snapshot, member etcdstate.Member, name string, s MachineState) string {
 	switch {
 	case member.Learner:
 		return name + " is a learner in etcd, not promoted yet"
-	case s.Access != Member:
+	case s.Access != step.Member:
 		return fmt.Sprintf("etcd member %s of %s does not answer%s", member.ID, name, Because(s.Cause))
 	case s.Busy != "":
 		return name + " is " + s.Busy
@@ -142,15 +146,15 @@ func nodesUnfit(want Spec, have Snapshot, m Machine) string {
 
 // leftBehind is true for the node of somebody's control plane that left etcd, is not Ready, and that nobody deleted: a
 // run was interrupted in between, or the machine was reset by hand. Those of the spec are still to be deleted.
-func leftBehind(want Spec, have Snapshot, node Node) bool {
+func leftBehind(want Spec, have Snapshot, node kubestate.Node) bool {
 	if !node.ControlPlane || node.Ready || !have.Etcd.Known ||
 		nodesOf(slices.Concat(want.Machines, want.Removed), have)[node.Name] {
 		return false
 	}
 
 	// A machine that joined anew under another name has a node of that name.
-	_, member := have.memberWith(func(e EtcdMember) bool {
-		named := slices.ContainsFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == e.Name })
+	_, member := have.memberWith(func(e etcdstate.Member) bool {
+		named := slices.ContainsFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == e.Name })
 		at := slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, e.Host()) })
 
 		return e.Name == node.Name || at && !named
@@ -190,7 +194,7 @@ func cordonedElsewhere(want Spec, have Snapshot) string {
 }
 
 // cordonOf says who cordoned a node, since when, and how it is given back.
-func cordonOf(node Node, since time.Time) string {
+func cordonOf(node kubestate.Node, since time.Time) string {
 	by, at := "another resource", ""
 	if node.CordonedBy != "" {
 		by = node.CordonedBy

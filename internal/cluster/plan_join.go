@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -20,16 +23,16 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 		case s.Busy != "":
 			d.hold(m.Name, "%s", s.Busy)
 		case d.concerns(m.Name):
-		case s.Access == Unobserved:
+		case s.Access == step.Unobserved:
 			d.hold(m.Name, "not observed yet")
-		case s.Access == Gone:
+		case s.Access == step.Gone:
 			d.hold(m.Name, "%s", podMissing)
 		case replaceable(m, s):
-		case s.Access == Unreachable:
+		case s.Access == step.Unreachable:
 			d.hold(m.Name, "no answer from %s: %s%s", m.Address, s.Cause, hung(have, m, p))
 		case s.goingDown():
 			d.hold(m.Name, "is about to reboot")
-		case s.Access == Maintenance:
+		case s.Access == step.Maintenance:
 			planJoin(want, have, m, p, keys, d)
 		}
 	}
@@ -51,7 +54,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	if member, ok := formerMember(want, have, m); ok && m.Role == ControlPlane {
+	if member, ok := formerMember(want, have, m); ok && m.Role == step.ControlPlane {
 		planExpulsion(want, have, m, member, d)
 
 		return
@@ -60,7 +63,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 	// It is somebody else to Kubernetes, too: without a hostname of its own its node gets
 	// a new name.
 	if node, ok := formerNode(want, have, m); ok {
-		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
 
 		return
 	}
@@ -96,9 +99,9 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	d.step(ApplyConfig{
+	d.step(step.ApplyConfig{
 		Machine: m.Name, Address: m.Address, Role: m.Role, Digest: m.ConfigDigest, Container: m.Container,
-		Access: Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
+		Access: step.Maintenance, Install: m.InstallTarget, TalosVersion: m.TalosVersion, Kubernetes: joinsWith(want, have),
 		Keys: keys.next(m),
 	})
 }
@@ -108,7 +111,7 @@ func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) st
 	switch {
 	case keys.unknownTo(m, p):
 		return "joins once nodes tell which keys the control planes carry" + Because(have.Kubernetes.Cause)
-	case m.Role == Worker && !m.Container && allWait(want.controlPlanes(), have):
+	case m.Role == step.Worker && !m.Container && allWait(want.controlPlanes(), have):
 		return "gets its configuration once a control plane has one"
 	default:
 		return ""
@@ -120,7 +123,7 @@ func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) st
 // next run could not tell it from a wrong address.
 func allWait(controlPlanes []Machine, have Snapshot) bool {
 	return len(controlPlanes) > 0 && !slices.ContainsFunc(controlPlanes, func(m Machine) bool {
-		return have.Machines[m.Name].Access != Maintenance
+		return have.Machines[m.Name].Access != step.Maintenance
 	})
 }
 
@@ -140,10 +143,10 @@ func mayComeBack(have Snapshot, p Policy) bool {
 
 // formerMember is the etcd member that a machine in maintenance mode had in its life
 // before: the one that was recorded, else by its node's name or its address.
-func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
+func formerMember(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
 	member, ok := have.Etcd.Member(m.MemberID)
 	if !ok {
-		member, ok = have.memberWith(func(e EtcdMember) bool { return m.NodeName != "" && e.Name == m.NodeName })
+		member, ok = have.memberWith(func(e etcdstate.Member) bool { return m.NodeName != "" && e.Name == m.NodeName })
 	}
 
 	if !ok {
@@ -157,17 +160,17 @@ func formerMember(want Spec, have Snapshot, m Machine) (EtcdMember, bool) {
 
 // formerNode is the node that a machine in maintenance mode had in its life before, by the
 // name that was recorded for it.
-func formerNode(want Spec, have Snapshot, m Machine) (Node, bool) {
+func formerNode(want Spec, have Snapshot, m Machine) (kubestate.Node, bool) {
 	name := cmp.Or(have.Machines[m.Name].NodeName, m.NodeName)
-	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return name != "" && n.Name == name })
+	i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return name != "" && n.Name == name })
 
 	if i < 0 || !have.Kubernetes.Reachable {
-		return Node{}, false
+		return kubestate.Node{}, false
 	}
 
 	for _, other := range want.all() {
-		if s := have.Machines[other.Name]; other.Name != m.Name && s.Access == Member && s.NodeName == name {
-			return Node{}, false
+		if s := have.Machines[other.Name]; other.Name != m.Name && s.Access == step.Member && s.NodeName == name {
+			return kubestate.Node{}, false
 		}
 	}
 
@@ -185,16 +188,16 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if s.Access != Member || m.NodeName == "" || s.NodeName == m.NodeName || d.concerns(m.Name) {
+		if s.Access != step.Member || m.NodeName == "" || s.NodeName == m.NodeName || d.concerns(m.Name) {
 			continue
 		}
 
-		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n Node) bool { return n.Name == m.NodeName })
+		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == m.NodeName })
 		taken := slices.ContainsFunc(want.all(),
 			func(other Machine) bool { return have.Machines[other.Name].NodeName == m.NodeName })
 
 		if i >= 0 && !taken && abandoned(have.Kubernetes.Nodes[i], want) {
-			d.step(DeleteNode{Machine: m.Name, Node: m.NodeName})
+			d.step(step.DeleteNode{Machine: m.Name, Node: m.NodeName})
 		}
 	}
 }
@@ -202,12 +205,14 @@ func planFormerNodes(want Spec, have Snapshot, d *Decision) {
 // nameless is true for a machine that may run a node of any name, because it does not say
 // which.
 func (s MachineState) nameless() bool {
-	return s.Access != Maintenance && (s.Access != Member || s.NodeName == "")
+	return s.Access != step.Maintenance && (s.Access != step.Member || s.NodeName == "")
 }
 
 // abandoned reports whether no kubelet runs a node. One of a control plane in a snapshot that
 // is being restored looks ready until somebody misses it.
-func abandoned(n Node, want Spec) bool { return !n.Ready || n.ControlPlane && want.RestoreFrom != "" }
+func abandoned(n kubestate.Node, want Spec) bool {
+	return !n.Ready || n.ControlPlane && want.RestoreFrom != ""
+}
 
 // predecessor is the removed machine that still has a part in the cluster at the address
 // of a machine that is to join.
@@ -227,7 +232,7 @@ func predecessor(want Spec, have Snapshot, m Machine) (Machine, bool) {
 
 // planExpulsion removes the member of a machine that lost its data, or is gone, through
 // another control plane, when those that are left hold the quorum without it.
-func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *Decision) {
+func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member, d *Decision) {
 	if i := d.membershipChange(); i != "" {
 		d.hold(m.Name, "its etcd member %s is removed after %s", member.ID, i)
 
@@ -255,7 +260,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 		return
 	}
 
-	d.step(RemoveMember{Machine: m.Name, Member: member.ID, Via: via})
+	d.step(step.RemoveMember{Machine: m.Name, Member: member.ID, Via: via})
 }
 
 // membershipChange names the machine whose membership of etcd a step changes already:
@@ -263,7 +268,7 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member EtcdMember, d *De
 func (d *Decision) membershipChange() string {
 	for _, s := range d.Steps {
 		switch s.(type) {
-		case LeaveEtcd, RemoveMember, Bootstrap, Restore:
+		case step.LeaveEtcd, step.RemoveMember, step.Bootstrap, step.Restore:
 			return s.On()
 		}
 	}

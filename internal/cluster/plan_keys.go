@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -40,12 +41,12 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 		own[node.Name] = true
 
 		keys := s.Keys
-		if s.Access != Member {
+		if s.Access != step.Member {
 			keys = node.Keys // what it had when it was last heard of
 		}
 
-		if s.Access == Member || node.Name != "" {
-			all = append(all, rotation.Holder{Name: m.Name, ControlPlane: m.Role == ControlPlane, Keys: keys,
+		if s.Access == step.Member || node.Name != "" {
+			all = append(all, rotation.Holder{Name: m.Name, ControlPlane: m.Role == step.ControlPlane, Keys: keys,
 				Settled: NotReady(want, have, m) == "" && s.Busy == ""})
 		}
 	}
@@ -74,17 +75,17 @@ func (s Spec) afterControlPlanes(have Snapshot) Spec {
 func (k keyPlan) next(m Machine) rotation.Keys {
 	has := k.have.Machines[m.Name].Keys
 
-	switch member := k.have.Machines[m.Name].Access == Member; {
+	switch member := k.have.Machines[m.Name].Access == step.Member; {
 	case m.Keys == (rotation.Keys{}) || member && has == (rotation.Keys{}):
 		return has // nobody asked
 	case !k.want.Rotates:
 		return m.Keys
 	case !member:
-		return k.all.Next(rotation.Keys{}, m.Keys, m.Role == ControlPlane)
+		return k.all.Next(rotation.Keys{}, m.Keys, m.Role == step.ControlPlane)
 	case k.blind:
 		return has
 	default:
-		return k.all.Next(has, m.Keys, m.Role == ControlPlane)
+		return k.all.Next(has, m.Keys, m.Role == step.ControlPlane)
 	}
 }
 
@@ -95,7 +96,7 @@ func (k keyPlan) unknownTo(m Machine, p Policy) bool {
 	switch {
 	case m.Keys == (rotation.Keys{}) || !k.want.Rotates:
 		return false
-	case m.Role == Worker:
+	case m.Role == step.Worker:
 		return k.blind || slices.ContainsFunc(k.all, func(h rotation.Holder) bool {
 			return h.ControlPlane && h.Keys == (rotation.Keys{})
 		})
@@ -106,13 +107,13 @@ func (k keyPlan) unknownTo(m Machine, p Policy) bool {
 
 // blindWorker names a worker of the spec that cannot join yet because of unknownTo; empty where there is none.
 func (k keyPlan) blindWorker(p Policy) string {
-	joining := slices.Clone(k.want.sorted(Worker))
+	joining := slices.Clone(k.want.sorted(step.Worker))
 	for _, w := range k.want.waiting {
 		joining = append(joining, w.machine)
 	}
 
 	for _, m := range joining {
-		if m.Role == Worker && k.have.Machines[m.Name].Access == Maintenance && k.unknownTo(m, p) {
+		if m.Role == step.Worker && k.have.Machines[m.Name].Access == step.Maintenance && k.unknownTo(m, p) {
 			return m.Name
 		}
 	}
@@ -132,7 +133,7 @@ func KeysPending(want Spec, have Snapshot) []string {
 	k := planKeys(want, have)
 
 	for _, m := range want.all() {
-		if s := have.Machines[m.Name]; s.Access == Member && s.Keys != m.Keys && k.next(m) == s.Keys {
+		if s := have.Machines[m.Name]; s.Access == step.Member && s.Keys != m.Keys && k.next(m) == s.Keys {
 			return slices.DeleteFunc(holders(want, have).InTheWay(m.Keys), func(name string) bool {
 				_, own := want.Find(name)
 

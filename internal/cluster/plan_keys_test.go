@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -13,10 +15,10 @@ import (
 // takes to have nodes.
 func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 	old, used, dropped := keysOf("old+new"), keysOf("new+old"), keysOf("new")
-	m := cluster.Machine{Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2", ConfigDigest: "d", Keys: used}
+	m := cluster.Machine{Name: "cp-2", Role: step.ControlPlane, Address: "10.0.0.2", ConfigDigest: "d", Keys: used}
 	want := cluster.Spec{
 		Machines: []cluster.Machine{m}, Joins: true, Rotates: true, NodesBecomeReady: true,
-		OtherControlPlanes: []cluster.Machine{{Name: "theirs", Role: cluster.ControlPlane, Address: "10.0.0.1"}},
+		OtherControlPlanes: []cluster.Machine{{Name: "theirs", Role: step.ControlPlane, Address: "10.0.0.1"}},
 	}
 
 	for _, c := range []struct {
@@ -31,7 +33,7 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 		want.OtherHolders = rotation.Cluster{{Name: "theirs", ControlPlane: true, Keys: c.others, Settled: true}}
 
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"cp-2": {
-			Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+			Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
 			Keys: c.has,
 		}}), cluster.DefaultPolicy())
 
@@ -45,7 +47,7 @@ func TestForecast_keysBesideControlPlanesOfOthers(t *testing.T) {
 // only the next apply does.
 func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 	want := cluster.Spec{
-		Machines: []cluster.Machine{{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", ConfigDigest: "d"}},
+		Machines: []cluster.Machine{{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", ConfigDigest: "d"}},
 		Rotates:  true, NodesBecomeReady: true, Bootstrapped: true,
 	}
 	accept, use := "[apply configuration to w-1 (no reboot): accept new Talos CA, accept new Kubernetes CA]",
@@ -66,7 +68,7 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 		}
 
 		steps, _ := cluster.Forecast(want, cluster.Assume(want, map[string]cluster.MachineState{"w-1": {
-			Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
+			Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, ConfigDigest: "d",
 			Keys: keysOf(c.has),
 		}}), cluster.DefaultPolicy())
 
@@ -79,10 +81,10 @@ func TestForecast_keysOfWorkersBehindTheirControlPlanes(t *testing.T) {
 // A control plane works with other keys of Kubernetes when its API server runs anew, and not while Talos has not made
 // another one yet: for a moment all is as it was.
 func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
-	m := cluster.Machine{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"}
+	m := cluster.Machine{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1"}
 	want := cluster.Spec{Machines: []cluster.Machine{m}, Bootstrapped: true, NodesBecomeReady: true}
 	have := cluster.Assume(want, map[string]cluster.MachineState{"cp-1": {
-		Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+		Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true,
 	}})
 
 	for _, c := range []struct{ before, wanted, runs, reason string }{
@@ -100,7 +102,7 @@ func TestNotReady_beforeTalosMakesPodsForOtherKeys(t *testing.T) {
 		}
 
 		have.Machines["cp-1"] = s
-		have.Kubernetes.Nodes[0].StaticPods = map[string]cluster.StaticPod{"kube-apiserver": {Stamp: c.runs, Ready: true}}
+		have.Kubernetes.Nodes[0].StaticPods = map[string]kubestate.StaticPod{"kube-apiserver": {Stamp: c.runs, Ready: true}}
 
 		if got := cluster.NotReady(want, have, m); got != c.reason {
 			t.Errorf("%+v: %q", c, got)

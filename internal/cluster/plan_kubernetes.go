@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -107,8 +108,8 @@ func (d *Decision) busyElsewhere(have Snapshot) string {
 
 // order is the components in the order in which they change, which is the other way round
 // when they are taken back: at no time is one newer than the API server it talks to.
-func (u kubernetesUpgrade) order() []Component {
-	order := []Component{KubeAPIServer, KubeControllerManager, KubeScheduler, KubeProxy, Kubelet}
+func (u kubernetesUpgrade) order() []kubenames.Component {
+	order := kubenames.Components()
 	if u.back {
 		slices.Reverse(order)
 	}
@@ -122,7 +123,7 @@ const mostPulls = 32
 // pull fetches images on all machines that get any. Nothing is changed before they have them, and none is fetched for
 // what only stays behind.
 func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
-	if !u.anywhere(func(m Machine, c Component) bool { return u.changes(m, c) && !u.staysBehind(m, c) }) {
+	if !u.anywhere(func(m Machine, c kubenames.Component) bool { return u.changes(m, c) && !u.staysBehind(m, c) }) {
 		return false
 	}
 
@@ -135,15 +136,15 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 			pulling++
 		}
 
-		gets := slices.ContainsFunc(u.order(), func(c Component) bool { return c != KubeProxy && u.changes(m, c) })
-		if !gets || s.Pulled == u.target {
+		gets := func(c kubenames.Component) bool { return c != kubenames.KubeProxy && u.changes(m, c) }
+		if !slices.ContainsFunc(u.order(), gets) || s.Pulled == u.target {
 			continue
 		}
 
 		under = true
 
 		if s.Busy == "" && pulling < mostPulls {
-			d.step(PullImages{Machine: m.Name, Version: u.target})
+			d.step(step.PullImages{Machine: m.Name, Version: u.target})
 
 			pulling++
 		}
@@ -153,14 +154,14 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 }
 
 // upgrade changes one component on as many machines as may be changed now.
-func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
-	roles := []Role{ControlPlane, Worker}
+func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bool) {
+	roles := []step.Role{step.ControlPlane, step.Worker}
 	if u.back {
 		slices.Reverse(roles)
 	}
 
 	for _, role := range roles {
-		if role == Worker && c != Kubelet {
+		if role == step.Worker && c != kubenames.Kubelet {
 			continue
 		}
 
@@ -169,7 +170,7 @@ func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
 			continue
 		}
 
-		if role == ControlPlane {
+		if role == step.ControlPlane {
 			u.upgradeControlPlane(c, u.first(lack, c), d)
 		} else {
 			u.upgradeWorkers(lack, d)
@@ -183,7 +184,7 @@ func (u kubernetesUpgrade) upgrade(c Component, d *Decision) (under bool) {
 
 // first is the machine that is changed first: one whose component does not run, since the
 // change may be its cure.
-func (u kubernetesUpgrade) first(lack []Machine, c Component) Machine {
+func (u kubernetesUpgrade) first(lack []Machine, c kubenames.Component) Machine {
 	for _, m := range lack {
 		if u.ails(m, c) {
 			return m
@@ -193,7 +194,7 @@ func (u kubernetesUpgrade) first(lack []Machine, c Component) Machine {
 	return lack[0]
 }
 
-func (u kubernetesUpgrade) upgradeControlPlane(c Component, m Machine, d *Decision) {
+func (u kubernetesUpgrade) upgradeControlPlane(c kubenames.Component, m Machine, d *Decision) {
 	if u.have.Machines[m.Name].Busy != "" {
 		return
 	}
@@ -230,14 +231,14 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 		case !budgets[m.Pool].take(m.Name):
 			d.hold(m.Name, "keeps its kubelet for now: %s", budgets[m.Pool])
 		default:
-			d.step(u.step(m, Kubelet))
+			d.step(u.step(m, kubenames.Kubelet))
 		}
 	}
 }
 
 // step is the change of one component.
-func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
-	s := UpgradeComponent{
+func (u kubernetesUpgrade) step(m Machine, c kubenames.Component) step.UpgradeComponent {
+	s := step.UpgradeComponent{
 		Machine: m.Name, Role: m.Role, Component: c,
 		From: u.has(m, c), Image: u.image(m, c),
 	}
@@ -246,7 +247,7 @@ func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 	node, _ := u.have.NodeOf(m)
 	s.OnNode = cmp.Or(node.Name, u.have.Machines[m.Name].NodeName, m.NodeName)
 
-	if c == Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
+	if c == kubenames.Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
 		s.Evacuation = EvacuationOf(u.have, m, u.policy)
 		s.HandOver = false // its etcd goes on
 	}
@@ -256,7 +257,7 @@ func (u kubernetesUpgrade) step(m Machine, c Component) UpgradeComponent {
 
 // unfit says what keeps a component of a control plane from being changed: anything but
 // itself that does not work.
-func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
+func (u kubernetesUpgrade) unfit(m Machine, c kubenames.Component) string {
 	if !u.have.Kubernetes.Reachable && !u.mends(m, c) {
 		return "the Kubernetes API does not answer" + Because(u.have.Kubernetes.Cause)
 	}
@@ -288,13 +289,13 @@ func (u kubernetesUpgrade) unfit(m Machine, c Component) string {
 // whose static pods do not run it goes back to an older version or to another patch, or corrects
 // where an image comes from. Elsewhere the API may only be out of reach from here. Talos knows of the pods
 // from its kubelet, without the API (Talos 1.13, runtime/machine_status.go staticPodsCheck).
-func (u kubernetesUpgrade) mends(m Machine, c Component) bool {
+func (u kubernetesUpgrade) mends(m Machine, c kubenames.Component) bool {
 	from, known := u.version(m, c)
 	to, ok := kubenames.ImageVersion(u.image(m, c))
 	down := slices.ContainsFunc(u.have.Machines[m.Name].Unmet,
 		func(unmet string) bool { return conditionName(unmet) == "staticPods" })
 
-	return c == KubeAPIServer && down && u.changes(m, c) && known && ok && versions.MinorsBetween(from, to) <= 0
+	return c == kubenames.KubeAPIServer && down && u.changes(m, c) && known && ok && versions.MinorsBetween(from, to) <= 0
 }
 
 // beyondCure says what a machine lacks that no image of Kubernetes brings back.
@@ -306,7 +307,7 @@ func (u kubernetesUpgrade) beyondCure(m Machine) string {
 		return "is about to reboot"
 	case s.Stage != StageRunning:
 		return fmt.Sprintf("is %s", s.Stage)
-	case m.Role == ControlPlane:
+	case m.Role == step.ControlPlane:
 		return memberNotReady(u.have, m)
 	default:
 		return ""

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
@@ -82,8 +83,8 @@ func TestImages_areKept(t *testing.T) {
 
 	var got []string
 
-	for _, step := range steps {
-		if up, ok := step.(cluster.UpgradeComponent); ok {
+	for _, op := range steps {
+		if up, ok := op.(step.UpgradeComponent); ok {
 			got = append(got, up.From+" "+up.Image)
 		}
 	}

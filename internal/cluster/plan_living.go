@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Machines that hold the same secrets find each other: through the discovery service, and through the Kubernetes API at
@@ -41,7 +44,7 @@ func begins(want Spec, have Snapshot) bool {
 	return !slices.ContainsFunc(want.everyControlPlane(), func(m Machine) bool {
 		s := have.Machines[m.Name]
 
-		return s.BootstrapSent || s.BootstrapRequested || s.Access == Member && holdsEtcd(s)
+		return s.BootstrapSent || s.BootstrapRequested || s.Access == step.Member && holdsEtcd(s)
 	})
 }
 
@@ -57,21 +60,21 @@ func anyWaits(want Spec, have Snapshot) bool {
 	return slices.ContainsFunc(want.Machines, func(m Machine) bool {
 		access := have.Machines[m.Name].Access
 
-		return access == Maintenance || access == Gone
+		return access == step.Maintenance || access == step.Gone
 	})
 }
 
 // livingNodes are the nodes that prove another cluster: control planes that the spec does not name or, where Kubernetes
 // lists no control plane, all others.
-func livingNodes(want Spec, have Snapshot) []Node {
+func livingNodes(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
 	}
 
 	own := nodesOf(named(want, have), have)
-	others := slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes), func(n Node) bool { return own[n.Name] })
+	others := slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes), func(n kubestate.Node) bool { return own[n.Name] })
 
-	planes := slices.DeleteFunc(slices.Clone(others), func(n Node) bool { return !n.ControlPlane })
+	planes := slices.DeleteFunc(slices.Clone(others), func(n kubestate.Node) bool { return !n.ControlPlane })
 	if len(planes) > 0 || len(others) < len(have.Kubernetes.Nodes) {
 		return planes
 	}
@@ -85,7 +88,7 @@ func named(want Spec, have Snapshot) []Machine {
 	machines := slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes)
 
 	for i, m := range machines {
-		if !want.Bootstrapped && have.Machines[m.Name].Access != Member {
+		if !want.Bootstrapped && have.Machines[m.Name].Access != step.Member {
 			machines[i].NodeName, machines[i].Container = "", false
 		}
 	}
@@ -108,7 +111,7 @@ func HostsToAsk(want Spec, have Snapshot, hosts []string) []string {
 
 // RefuseLivingMembers refuses a restore while a control plane that the snapshot was taken of still runs, by what was
 // found at its host. The same hardware as a machine of the spec is that machine, at another address.
-func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState) []Refusal {
+func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState) []step.Refusal {
 	var living []string
 
 	for _, host := range slices.Sorted(maps.Keys(found)) {
@@ -116,7 +119,7 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState
 		own := slices.ContainsFunc(want.Known(),
 			func(m Machine) bool { return s.UUID != "" && have.Machines[m.Name].UUID == s.UUID })
 
-		if s.Access == Member && holdsEtcd(s) && !own {
+		if s.Access == step.Member && holdsEtcd(s) && !own {
 			living = append(living, host)
 		}
 	}
@@ -125,7 +128,7 @@ func RefuseLivingMembers(want Spec, have Snapshot, found map[string]MachineState
 		return nil
 	}
 
-	return []Refusal{{Reason: "a cluster with these secrets already runs: " + strings.Join(living, ", ") +
+	return []step.Refusal{{Reason: "a cluster with these secrets already runs: " + strings.Join(living, ", ") +
 		" in the snapshot " + want.RestoreFrom + " still answer as control planes with etcd data, and are not machines of " +
 		"this resource", Remedy: livingRemedy(want)}}
 }
@@ -148,7 +151,7 @@ func livingRemedy(want Spec) string {
 }
 
 // nodesNamed names nodes with their addresses, no more than three of them.
-func nodesNamed(nodes []Node) string {
+func nodesNamed(nodes []kubestate.Node) string {
 	const most = 3
 
 	var names []string

@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
@@ -21,7 +22,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 			continue
 		}
 
-		step := WriteMeta{Machine: m.Name, Keys: metakey.Texts(missing)}
+		step := step.WriteMeta{Machine: m.Name, Keys: metakey.Texts(missing)}
 
 		if step.ChangesNetwork() {
 			if reason := networkMustStay(want, have, m, d); reason != "" {
@@ -38,7 +39,7 @@ func planMeta(want Spec, have Snapshot, d *Decision) {
 // acceptsMeta is true for members that no sequence is running on: during an
 // installation META is not on the disk yet.
 func acceptsMeta(s MachineState) bool {
-	return s.Access == Member && s.Busy == "" && (s.Stage == StageBooting || s.Stage == StageRunning)
+	return s.Access == step.Member && s.Busy == "" && (s.Stage == StageBooting || s.Stage == StageRunning)
 }
 
 // networkMustStay says why the network of a machine is not changed now; empty when it
@@ -50,7 +51,7 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		return "that of " + d.Steps[i].On() + " is changed first"
 	}
 
-	if i := slices.IndexFunc(d.Steps, Disruptive); i >= 0 {
+	if i := slices.IndexFunc(d.Steps, step.Disruptive); i >= 0 {
 		return d.Steps[i].On() + " goes out of service"
 	}
 
@@ -63,9 +64,9 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		case other.Name == m.Name:
 		case s.Busy != "":
 			return other.Name + " is " + s.Busy
-		case s.Access == Unreachable || s.Access == Unobserved:
+		case s.Access == step.Unreachable || s.Access == step.Unobserved:
 			return other.Name + " does not answer" + Because(s.Cause)
-		case guarded && other.Role == ControlPlane:
+		case guarded && other.Role == step.ControlPlane:
 			if reason := NotReady(want, have, other); reason != "" {
 				return other.Name + ": " + reason
 			}
@@ -75,8 +76,8 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 	return ""
 }
 
-func changesNetwork(s Step) bool {
-	write, ok := s.(WriteMeta)
+func changesNetwork(s step.Step) bool {
+	write, ok := s.(step.WriteMeta)
 
 	return ok && write.ChangesNetwork()
 }

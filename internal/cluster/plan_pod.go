@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -19,7 +21,7 @@ const podMissing = "its pod does not exist"
 
 // removedAndGone is true for a machine that is given up, and of which nothing is left.
 func removedAndGone(want Spec, m Machine, s MachineState) bool {
-	return s.Access == Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
+	return s.Access == step.Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
 }
 
 // outdated is true for a container whose pod has to be replaced, until this run did.
@@ -30,7 +32,7 @@ func outdated(m Machine, s MachineState) bool {
 // replaceable is true for a container that does not answer because nothing runs in its pod,
 // where the pod was made of something else than is wanted: that may be why.
 func replaceable(m Machine, s MachineState) bool {
-	return s.Access == Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
+	return s.Access == step.Unreachable && s.Stopped && !s.VolumesLost && s.Busy == "" && outdated(m, s)
 }
 
 // startsWanted is true for a container that runs nothing older than what is wanted, whether it
@@ -48,25 +50,25 @@ func passed(m Machine, s MachineState, via Release) bool {
 }
 
 // replacement replaces the pod of a container for what [Machine.Replace] says.
-func replacement(have Snapshot, m Machine, release Release, p Policy) Upgrade {
-	step := Upgrade{
+func replacement(have Snapshot, m Machine, release Release, p Policy) step.Upgrade {
+	op := step.Upgrade{
 		Machine: m.Name, Role: m.Role, From: have.Machines[m.Name].TalosVersion, To: release.Version,
 		Installer: release.Installer,
 		Container: true, Replace: m.Replace,
 	}
 
-	if have.Machines[m.Name].Access != Maintenance {
-		step.Evacuation, step.Loses = EvacuationOf(have, m, p), m.Ephemeral
+	if have.Machines[m.Name].Access != step.Maintenance {
+		op.Evacuation, op.Loses = EvacuationOf(have, m, p), m.Ephemeral
 	}
 
-	return step
+	return op
 }
 
 // dataStays says why a control plane may not lose its data together with its pod, which is
 // given up as that of lost volumes is: the others have to hold etcd without it from then on.
 // remedy is set when waiting does not help.
 func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
-	if m.Role != ControlPlane || !m.Ephemeral || AwaitsRestore(want, have) || !hasEtcd(want, have) {
+	if m.Role != step.ControlPlane || !m.Ephemeral || AwaitsRestore(want, have) || !hasEtcd(want, have) {
 		return "", ""
 	}
 
@@ -93,7 +95,7 @@ func dataStays(want Spec, have Snapshot, m Machine) (reason, remedy string) {
 // is healthy (Talos 1.13, AdvertisedPeerController); until then the others cannot reach it,
 // and it counts for the quorum only as long as it can reach them. One that is known by an
 // address which leads to its pod of now, whichever that is, is where the others look for it.
-func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
+func formerPeer(have Snapshot, m Machine, member etcdstate.Member) string {
 	addresses := have.Machines[m.Name].Addresses
 
 	switch {
@@ -118,7 +120,7 @@ func formerPeer(have Snapshot, m Machine, member EtcdMember) string {
 // answer has other troubles.
 func memberMoved(have Snapshot, m Machine) string {
 	member, ok := have.MemberOf(m)
-	if !ok || have.Machines[m.Name].Access != Member {
+	if !ok || have.Machines[m.Name].Access != step.Member {
 		return ""
 	}
 
@@ -132,7 +134,7 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 
 	for _, m := range want.all() {
 		s := have.Machines[m.Name]
-		if !m.Container || !s.VolumesLost || s.Access != Unreachable || s.Busy != "" {
+		if !m.Container || !s.VolumesLost || s.Access != step.Unreachable || s.Busy != "" {
 			continue
 		}
 
@@ -141,13 +143,13 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 
 		switch {
 		case m.Locked:
-			d.keep(ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause}, isLocked(m.Name))
+			d.keep(step.ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause}, isLocked(m.Name))
 		case reason != "":
 			d.hold(m.Name, "its data is lost%s, and its volumes are not replaced yet: %s", Because(s.Cause), reason)
-		case inHand != "" || m.Role == ControlPlane && other != "":
+		case inHand != "" || m.Role == step.ControlPlane && other != "":
 			d.hold(m.Name, "its data is lost%s, and its volumes are replaced after those of %s", Because(s.Cause), inHand+other)
 		default:
-			d.step(ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause})
+			d.step(step.ReplaceVolumes{Machine: m.Name, Role: m.Role, Cause: s.Cause})
 
 			inHand = m.Name
 		}
@@ -158,7 +160,7 @@ func planVolumes(want Spec, have Snapshot, d *Decision) {
 // them any more: while the other members of etcd do not hold the quorum there is nothing that
 // it could come back to. Where a snapshot is to be restored everything comes from that.
 func dataNeeded(want Spec, have Snapshot, m Machine) string {
-	if m.Role != ControlPlane || AwaitsRestore(want, have) || !hasEtcd(want, have) {
+	if m.Role != step.ControlPlane || AwaitsRestore(want, have) || !hasEtcd(want, have) {
 		return ""
 	}
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // planWorkers changes workers: what needs no reboot at once, the rest within the budget
@@ -22,13 +24,13 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 
 	live := r.liveShares()
 
-	for _, m := range r.want.sorted(Worker) {
+	for _, m := range r.want.sorted(step.Worker) {
 		r.planWorker(m, stay, budgets[m.Pool], live[m.Pool], d)
 	}
 
 	blind := r.keys.blindWorker(r.policy)
 
-	for _, m := range r.want.removed(Worker) {
+	for _, m := range r.want.removed(step.Worker) {
 		planWorkerRemoval(r.want, r.have, m, r.policy, budgets[m.Pool], blind, d)
 	}
 }
@@ -37,7 +39,7 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 func (s Spec) poolNames() []string {
 	var names []string
 
-	for _, m := range slices.Concat(s.sorted(Worker), s.removed(Worker)) {
+	for _, m := range slices.Concat(s.sorted(step.Worker), s.removed(step.Worker)) {
 		if !slices.Contains(names, m.Pool) {
 			names = append(names, m.Pool)
 		}
@@ -66,11 +68,11 @@ func (r rollout) liveShares() map[string]*share {
 		shares[pool] = &share{}
 	}
 
-	for _, m := range r.want.sorted(Worker) {
+	for _, m := range r.want.sorted(step.Worker) {
 		sizes[m.Pool]++
 
 		s := r.have.Machines[m.Name]
-		if _, changes := r.configOf(m); s.Access != Member || changes {
+		if _, changes := r.configOf(m); s.Access != step.Member || changes {
 			continue
 		}
 
@@ -108,9 +110,9 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 	switch {
 	case later != "":
 		d.hold(m.Name, "%s", later)
-	case !Disruptive(change) && live.left == 0:
+	case !step.Disruptive(change) && live.left == 0:
 		d.hold(m.Name, "keeps its configuration for now: %s", live)
-	case !Disruptive(change):
+	case !step.Disruptive(change):
 		live.left--
 
 		d.step(change)
@@ -132,7 +134,7 @@ func workersMustStay(want Spec, have Snapshot) string {
 		return "the Kubernetes API does not answer" + Because(have.Kubernetes.Cause)
 	}
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		if reason := outOfService(want, have, m); reason != "" {
 			return m.Name + " " + reason
 		}
@@ -154,7 +156,7 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 	b := &budget{pool: pool}
 	size := 0
 
-	for _, m := range slices.Concat(want.sorted(Worker), want.UpgradeOnly) {
+	for _, m := range slices.Concat(want.sorted(step.Worker), want.UpgradeOnly) {
 		if m.Pool != pool {
 			continue
 		}
@@ -166,13 +168,13 @@ func budgetOf(want Spec, have Snapshot, pool string, p Policy) *budget {
 		}
 	}
 
-	for _, m := range want.removed(Worker) {
+	for _, m := range want.removed(step.Worker) {
 		s := have.Machines[m.Name]
 		if m.Pool != pool || departed(want, have, m, p) {
 			continue
 		}
 
-		if s.Busy != "" || s.Resetting || s.Access != Member {
+		if s.Busy != "" || s.Resetting || s.Access != step.Member {
 			b.down = append(b.down, m.Name)
 		}
 	}

@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Removing machines from a cluster that lives on: workers are drained, reset and their
@@ -12,7 +14,7 @@ import (
 
 // planDepartures removes what is left in etcd of control planes that are gone.
 func planDepartures(want Spec, have Snapshot, p Policy, d *Decision) {
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		member, ok := memberOfRemoved(want, have, m)
 		if !ok || have.Machines[m.Name].Busy != "" {
 			continue
@@ -34,13 +36,13 @@ func departed(want Spec, have Snapshot, m Machine, p Policy) bool {
 	}
 
 	if node, ok := nodeOfRemoved(want, have, m); ok && node.Ready && have.Kubernetes.Reachable &&
-		have.Machines[m.Name].Access == Unreachable {
+		have.Machines[m.Name].Access == step.Unreachable {
 		return false
 	}
 
 	s := have.Machines[m.Name]
 
-	gone := s.Access == Gone || s.Access == Maintenance && !m.hidesHardware(s)
+	gone := s.Access == step.Gone || s.Access == step.Maintenance && !m.hidesHardware(s)
 
 	return gone || silentFor(have, m, p) || TeardownLeft(m, have, p) != "" || answersAsOther(want, have, m)
 }
@@ -61,7 +63,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 
 	inHand := removalInHand(want, have, p)
 
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		s := have.Machines[m.Name]
 		_, isMember := memberOfRemoved(want, have, m)
 
@@ -69,7 +71,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case d.concerns(m.Name), d.leaving(have, m, p):
 		case departed(want, have, m, p) && have.Etcd.Known:
 			planRemains(want, have, m, d)
-		case s.Access != Member && !departed(want, have, m, p):
+		case s.Access != step.Member && !departed(want, have, m, p):
 			d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 		case !have.Etcd.Known:
 			d.hold(m.Name, "is removed once etcd answers%s", Because(have.Etcd.Cause))
@@ -83,7 +85,7 @@ func planRemovals(want Spec, have Snapshot, p Policy, d *Decision) {
 		case otherUnderWay(want, have, m, p) != "":
 			d.hold(m.Name, "is not reset yet: %s", otherUnderWay(want, have, m, p))
 		default:
-			d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container})
+			d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container})
 
 			inHand = m.Name
 		}
@@ -127,7 +129,7 @@ func mayVote(have Snapshot, s MachineState) bool {
 
 // removalInHand names the control plane whose removal is under way.
 func removalInHand(want Spec, have Snapshot, p Policy) string {
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if s := have.Machines[m.Name]; s.Busy != "" || s.Resetting && !departed(want, have, m, p) {
 			return m.Name
 		}
@@ -162,13 +164,13 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	d.step(LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
+	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: EvacuationOf(have, m, p)})
 }
 
 // underWay names a control plane that a step or a hold concerns, beside the one asked
 // about: membership changes last, and one at a time. Urgent ones wait for steps only.
 func (d *Decision) underWay(want Spec, have Snapshot, machine string, urgent bool) string {
-	for _, m := range slices.Concat(want.sorted(ControlPlane), want.removed(ControlPlane)) {
+	for _, m := range slices.Concat(want.sorted(step.ControlPlane), want.removed(step.ControlPlane)) {
 		busy := have.Machines[m.Name].Busy != "" || d.steps(m.Name)
 		if m.Name != machine && (busy || !urgent && d.concerns(m.Name)) {
 			return m.Name
@@ -187,7 +189,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case d.concerns(m.Name), d.leaving(have, m, p):
 	case departed(want, have, m, p):
 		planRemains(want, have, m, d)
-	case s.Access != Member:
+	case s.Access != step.Member:
 		d.hold(m.Name, "is to be removed and %s", unanswered(want, have, m))
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "is removed once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
@@ -197,7 +199,7 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 	case !b.take(m.Name):
 		d.hold(m.Name, "is not removed yet: %s", b)
 	default:
-		d.step(Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: EvacuationOf(have, m, p)})
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, Evacuation: EvacuationOf(have, m, p)})
 	}
 }
 
@@ -206,8 +208,8 @@ func planWorkerRemoval(want Spec, have Snapshot, m Machine, p Policy, b *budget,
 func planRemains(want Spec, have Snapshot, m Machine, d *Decision) {
 	access := have.Machines[m.Name].Access
 
-	if m.Container && (access == Maintenance || access == Unreachable) {
-		d.step(Reset{Machine: m.Name, Role: m.Role, Container: true})
+	if m.Container && (access == step.Maintenance || access == step.Unreachable) {
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Container: true})
 
 		return
 	}
@@ -223,14 +225,14 @@ func planNodeDeletion(want Spec, have Snapshot, m Machine, d *Decision) {
 	case !have.Kubernetes.Reachable:
 		d.hold(m.Name, "its node is deleted once the Kubernetes API answers%s", Because(have.Kubernetes.Cause))
 	case ok:
-		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
 	}
 }
 
 // refuseLastRemoval refuses to take the last control plane out of a cluster, also where another one waits for its name.
 func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
-	removed := want.removed(ControlPlane)
-	if len(removed) == 0 || !have.Etcd.Known || len(want.sorted(ControlPlane)) > 0 {
+	removed := want.removed(step.ControlPlane)
+	if len(removed) == 0 || !have.Etcd.Known || len(want.sorted(step.ControlPlane)) > 0 {
 		return
 	}
 
@@ -246,7 +248,7 @@ func refuseLastRemoval(want Spec, have Snapshot, d *Decision) {
 		return
 	}
 
-	if len(want.waiting) > 0 && want.waiting[0].machine.Role == ControlPlane {
+	if len(want.waiting) > 0 && want.waiting[0].machine.Role == step.ControlPlane {
 		first := want.waiting[0]
 		d.refuse(first.machine.Name, fmt.Sprintf("it would be called %s as %s is, and no control plane stays that works "+
 			"until that one has left", first.machine.WantedNode, first.predecessor.Name),

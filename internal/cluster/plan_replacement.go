@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Rejoining is a control plane that a run of this process takes out of the cluster to create it again. It counts until
@@ -29,7 +31,7 @@ type Rejoining struct {
 func holdRemoval(want Spec, have Snapshot, p Policy) Decision {
 	var d Decision
 
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if !leavesEtcd(want, have, m) {
 			continue
 		}
@@ -92,7 +94,7 @@ func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p P
 func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 	s := have.Machines[other.Name]
 	// The etcd of a machine that runs is on its way, or did not answer just now. A replacement has its own limit.
-	runs := s.Access == Member && s.Stage == StageRunning
+	runs := s.Access == step.Member && s.Stage == StageRunning
 	limited := !slices.ContainsFunc(have.Rejoining, func(r Rejoining) bool { return !r.Failed })
 
 	if !runs && limited && !s.Since.IsZero() && have.Time.Sub(s.Since) > p.RejoinTimeout {
@@ -121,7 +123,7 @@ func missingOthers(want Spec, have Snapshot) []Machine {
 	q := quorumOf(want, have)
 	healthy := len(q.Healthy)
 
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if own, ok := memberOfRemoved(want, have, m); ok && q.Healthy[own.ID] {
 			healthy--
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // replacedPlanes is a cluster of control planes cp-1 to cp-n that are resources of their own, as the removal of cp-1
@@ -19,11 +22,11 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 		OtherControlPlanes: []cluster.Machine{}}
 	have := cluster.Snapshot{Time: time.Unix(1000, 0), Machines: map[string]cluster.MachineState{}}
 	have.Kubernetes.Reachable, have.Kubernetes.Owners = true, map[string]string{}
-	have.Etcd.Known, have.Etcd.Views = true, map[string]cluster.EtcdView{}
+	have.Etcd.Known, have.Etcd.Views = true, map[string]etcdstate.View{}
 
 	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("cp-%d", i)
-		m := cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: fmt.Sprintf("10.0.0.%d", i)}
+		m := cluster.Machine{Name: name, Role: step.ControlPlane, Address: fmt.Sprintf("10.0.0.%d", i)}
 
 		if i == 1 {
 			want.Removed = []cluster.Machine{m}
@@ -31,12 +34,12 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 			want.OtherControlPlanes = append(want.OtherControlPlanes, m)
 		}
 
-		have.Machines[name] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true,
+		have.Machines[name] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true,
 			NodeName: name, MemberID: name, EtcdService: cluster.ServiceRunning, Since: time.Unix(0, 0)}
-		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: name, Name: name,
+		have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: name, Name: name,
 			PeerURLs: []string{"https://" + m.Address + ":2380"}})
-		have.Etcd.Views[name] = cluster.EtcdView{Member: name, Leader: "cp-1"}
-		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, cluster.Node{Name: name, Ready: true, ControlPlane: true})
+		have.Etcd.Views[name] = etcdstate.View{Member: name, Leader: "cp-1"}
+		have.Kubernetes.Nodes = append(have.Kubernetes.Nodes, kubestate.Node{Name: name, Ready: true, ControlPlane: true})
 	}
 
 	return want, have
@@ -44,10 +47,10 @@ func replacedPlanes(n int) (cluster.Spec, cluster.Snapshot) {
 
 // leftEtcd takes a machine out of etcd, wiped for a while.
 func leftEtcd(have *cluster.Snapshot, name string, since time.Duration) {
-	have.Machines[name] = cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance,
+	have.Machines[name] = cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance,
 		Since: have.Time.Add(-since)}
-	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m cluster.EtcdMember) bool { return m.ID == name })
-	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == name })
+	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m etcdstate.Member) bool { return m.ID == name })
+	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == name })
 }
 
 // A control plane that is replaced leaves etcd beside all others, and waits for those that are on their way back. It
@@ -81,7 +84,7 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 		}, "leaves"},
 		"an address is listed twice": {3, func(w *cluster.Spec, s *cluster.Snapshot) {
 			s.Peers = map[string]cluster.MachineState{"cp-2": s.Machines["cp-2"], "cp-3": s.Machines["cp-3"]}
-			w.OtherControlPlanes = []cluster.Machine{{Name: "vip", Role: cluster.ControlPlane, Address: "10.0.0.100"}}
+			w.OtherControlPlanes = []cluster.Machine{{Name: "vip", Role: step.ControlPlane, Address: "10.0.0.100"}}
 		}, "leaves"},
 		"one that rejoins":      {3, rejoining(cluster.Rejoining{Since: at(soon)}), "waits"},
 		"nothing creates it":    {3, rejoining(cluster.Rejoining{Since: at(late)}), "refused"},
@@ -105,14 +108,14 @@ func TestPlanRemoval_ofAReplacedControlPlane(t *testing.T) {
 			leftEtcd(s, "cp-3", soon)
 		}, "ends"},
 		"no etcd answers": {3, func(_ *cluster.Spec, s *cluster.Snapshot) {
-			s.Etcd = cluster.EtcdState{}
-			s.Kubernetes = cluster.KubernetesState{Since: at(late)}
+			s.Etcd = etcdstate.State{}
+			s.Kubernetes = kubestate.State{Since: at(late)}
 			leftEtcd(s, "cp-2", soon)
 			leftEtcd(s, "cp-3", soon)
 		}, "waits"},
 		"it left etcd already": {3, func(_ *cluster.Spec, s *cluster.Snapshot) {
 			s.Etcd.Members = s.Etcd.Members[1:]
-			s.Machines["cp-1"] = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, NodeName: "cp-1",
+			s.Machines["cp-1"] = cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, NodeName: "cp-1",
 				EtcdService: cluster.ServiceFinished}
 			leftEtcd(s, "cp-2", soon)
 		}, "resets"},
@@ -139,11 +142,11 @@ func outcomeOf(d cluster.Decision) string {
 		return "refused"
 	}
 
-	for _, step := range d.Steps {
-		switch s := step.(type) {
-		case cluster.LeaveEtcd:
+	for _, op := range d.Steps {
+		switch s := op.(type) {
+		case step.LeaveEtcd:
 			return "leaves"
-		case cluster.Reset:
+		case step.Reset:
 			if s.Last {
 				return "ends"
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // PlanTeardown decides how machines are taken out of service: workers first, then
@@ -35,7 +37,7 @@ func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 		return held
 	}
 
-	for _, m := range want.sorted(Worker) {
+	for _, m := range want.sorted(step.Worker) {
 		planReset(m, have, p, false, &d)
 		planNodeRemoval(m, have, p, &d)
 	}
@@ -61,7 +63,7 @@ func PlanTeardown(want Spec, have Snapshot, p Policy) Decision {
 func livingControlPlanes(want Spec, have Snapshot, p Policy) []Machine {
 	var alive []Machine
 
-	for _, m := range want.sorted(ControlPlane) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		s := have.Machines[m.Name]
 		if !s.ended(m) && TeardownLeft(m, have, p) == "" {
 			alive = append(alive, m)
@@ -80,18 +82,18 @@ func planReset(m Machine, have Snapshot, p Policy, last bool, d *Decision) {
 		d.hold(m.Name, "%s", s.Busy)
 	case s.Resetting:
 		d.hold(m.Name, "%s%s", notEnded(m), Because(s.Cause))
-	case m.Container && s.Access != Unobserved:
-		d.step(Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
-	case s.Access == Member && m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
+	case m.Container && s.Access != step.Unobserved:
+		d.step(step.Reset{Machine: m.Name, Role: m.Role, Last: last, Container: true})
+	case s.Access == step.Member && m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && !have.Kubernetes.Reachable &&
 		!kubernetesSilent(have, p):
 		d.hold(m.Name, "is reset once the Kubernetes API answers, which drains it, or was silent for %s%s", p.DeadAfter,
 			Because(have.Kubernetes.Cause))
-	case s.Access == Member:
-		d.step(Reset{
+	case s.Access == step.Member:
+		d.step(step.Reset{
 			Machine: m.Name, Role: m.Role, Last: last,
 			// A draining reset needs the API of a cluster that goes on living. It is
 			// Talos that drains then, and goes on when that fails (Talos 1.13, sequence Reset).
-			Graceful: m.Role == Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
+			Graceful: m.Role == step.Worker && !p.KeepNodes && !p.Drain.Skip && have.Kubernetes.Reachable,
 		})
 	case m.hidesHardware(s):
 		d.hold(m.Name, "waits in maintenance mode at %s and shows no hardware UUID yet", m.Address)
@@ -119,7 +121,7 @@ func planNodeRemoval(m Machine, have Snapshot, p Policy, d *Decision) {
 	}
 
 	if node, ok := have.NodeOf(m); ok {
-		d.step(DeleteNode{Machine: m.Name, Node: node.Name})
+		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
 	}
 }
 
@@ -131,9 +133,9 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	switch {
 	case s.Busy != "":
 		return ""
-	case s.Access == Foreign:
+	case s.Access == step.Foreign:
 		return "answers, but not as a machine of this cluster" + Because(s.Cause)
-	case s.Access == Member && m.isOther(s):
+	case s.Access == step.Member && m.isOther(s):
 		return fmt.Sprintf("answers as another machine: its UUID is %s, expected %s", s.UUID, m.UUID)
 	case m.isOtherNode(s):
 		return fmt.Sprintf("answers as another node: %s, expected %s", s.NodeName, m.NodeName)
@@ -141,7 +143,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 		return fmt.Sprintf("answers as a %s, expected a %s", s.Role, m.Role)
 	case AwayAfterReset(m, have, p):
 		return "was reset and did not come back within " + short(p.ResetTimeout) + Because(s.Cause)
-	case s.Access == Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
+	case s.Access == step.Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
 		return "was deleted and is not gone" + Because(s.Cause)
 	case m.hidesHardware(s) && silentFor(have, m, p):
 		return "waits in maintenance mode and shows no hardware UUID, expected is " + m.UUID
@@ -158,7 +160,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	return !m.Container && s.Access == Unreachable && s.Resetting && s.Busy == "" &&
+	return !m.Container && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
 }
 
@@ -181,7 +183,7 @@ func short(d time.Duration) string {
 func silentFor(have Snapshot, m Machine, p Policy) bool {
 	s := have.Machines[m.Name]
 
-	silent := s.Access == Unreachable || m.hidesHardware(s)
+	silent := s.Access == step.Unreachable || m.hidesHardware(s)
 
 	return silent && s.Busy == "" && !s.Resetting && have.Time.Sub(s.Since) > p.DeadAfter
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -15,7 +17,7 @@ const UnmanagedPool = " unmanaged"
 func UnmanagedName(node string) string { return "node " + node }
 
 // OfUnmanaged is whether a step is one on such a machine.
-func OfUnmanaged(step Step) bool { return strings.HasPrefix(step.On(), UnmanagedName("")) }
+func OfUnmanaged(step step.Step) bool { return strings.HasPrefix(step.On(), UnmanagedName("")) }
 
 func (m Machine) unmanaged() bool { return m.Pool == UnmanagedPool }
 
@@ -76,7 +78,7 @@ func (r rollout) planUnmanaged(d *Decision) {
 
 	b := budgetOf(r.want, r.have, UnmanagedPool, r.policy)
 
-	for _, m := range OfRole(r.want.UpgradeOnly, Worker) {
+	for _, m := range OfRole(r.want.UpgradeOnly, step.Worker) {
 		upgrade, ok := upgradeOf(r.have, m, r.policy)
 
 		switch {
@@ -109,7 +111,7 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 	reason := NotReady(r.want, r.have, m)
 
 	switch {
-	case s.Access == Member && s.NodeName != m.NodeName:
+	case s.Access == step.Member && s.NodeName != m.NodeName:
 		reason = fmt.Sprintf("answers as another node: %s", s.NodeName)
 	case reason == "" && lags:
 		reason = fmt.Sprintf("runs %s, and its node still tells %s", s.TalosVersion, node.TalosVersion)
@@ -123,6 +125,6 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 // tellTalos lets the node of a machine of the model tell the Talos that runs.
 func (s *Snapshot) tellTalos(m Machine, version string) {
 	if m.unmanaged() {
-		s.onNode(m.NodeName, func(n *Node) { n.TalosVersion = version })
+		s.onNode(m.NodeName, func(n *kubestate.Node) { n.TalosVersion = version })
 	}
 }

@@ -11,7 +11,7 @@ import (
 // upgradeOf is the next upgrade of a machine that runs: to another version, minor by
 // minor, to another schematic, or from another image. A version that is not known is not
 // compared.
-func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
+func upgradeOf(have Snapshot, m Machine, p Policy) (step.Upgrade, bool) {
 	s := have.Machines[m.Name]
 
 	release, ok := nextRelease(m, s.TalosVersion)
@@ -19,8 +19,8 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 		return replacement(have, m, release, p), true
 	}
 
-	if s.Access != Member || s.TalosVersion == "" || !ok || outgrown(m, s) || onMedium(m, s) {
-		return Upgrade{}, false
+	if s.Access != step.Member || s.TalosVersion == "" || !ok || outgrown(m, s) || onMedium(m, s) {
+		return step.Upgrade{}, false
 	}
 
 	same := runs(s, release.Version, m.Schematic)
@@ -29,10 +29,10 @@ func upgradeOf(have Snapshot, m Machine, p Policy) (Upgrade, bool) {
 	case same && outdated(m, s):
 		return replacement(have, m, release, p), true
 	case same && !reinstalls(m, s):
-		return Upgrade{}, false
+		return step.Upgrade{}, false
 	}
 
-	return Upgrade{
+	return step.Upgrade{
 		Machine: m.Name, Role: m.Role, From: s.TalosVersion, To: release.Version, Schematic: m.Schematic,
 		Installer: release.Installer, Reinstall: same, Container: m.Container, Loses: m.Ephemeral,
 		Evacuation: EvacuationOf(have, m, p),
@@ -94,7 +94,7 @@ func (r *rollout) findHops() {
 			r.hops.reach(s.TalosVersion, downgrades(m, s), m.Name+" works with "+s.TalosVersion)
 		}
 
-		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == Member || s.Access == Maintenance ||
+		if _, upgrades := r.upgrades[m.Name]; upgrades || s.Access == step.Member || s.Access == step.Maintenance ||
 			startsWanted(m, s) {
 			continue
 		}
@@ -122,7 +122,7 @@ func (h *hops) reach(version string, down bool, until string) {
 
 // before says what has to happen before an upgrade, because other machines are one minor
 // version behind; empty when nothing has to.
-func (r rollout) before(upgrade Upgrade) string {
+func (r rollout) before(upgrade step.Upgrade) string {
 	if until := r.hops.before(upgrade); until != "" {
 		return fmt.Sprintf("goes on to %s once %s", upgrade.To, until)
 	}
@@ -131,7 +131,7 @@ func (r rollout) before(upgrade Upgrade) string {
 }
 
 // before says until what an upgrade is ahead of others.
-func (h hops) before(upgrade Upgrade) string {
+func (h hops) before(upgrade step.Upgrade) string {
 	first, ahead := h.up, versions.MinorsBetween(h.up.target, upgrade.To)
 	if versions.Older(upgrade.To, upgrade.From) {
 		first, ahead = h.down, versions.MinorsBetween(upgrade.To, h.down.target)
@@ -187,7 +187,7 @@ func downgrades(m Machine, s MachineState) bool {
 func refuseUpgrades(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
-		if s.Access != Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) ||
+		if s.Access != step.Member || s.TalosVersion == "" || m.TalosVersion == "" || runs(s, m.TalosVersion, m.Schematic) ||
 			outgrown(m, s) || onMedium(m, s) {
 			continue
 		}
@@ -229,7 +229,7 @@ const PlatformContainer = "container"
 func awaitRolledBack(want Spec, have Snapshot, d *Decision) {
 	for _, m := range want.upgraded() {
 		s := have.Machines[m.Name]
-		if s.Access != Member || !RolledBack(s) {
+		if s.Access != step.Member || !RolledBack(s) {
 			continue
 		}
 

@@ -1,38 +1,42 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+)
 
 // Preflight says why a step that was decided on an earlier observation must not take its
 // machine out of service, or begin an etcd, any more; empty when it still may. Between the decision and the
 // effect lie the pull of an image, a drain and an installer, and what was well may be
 // gone by then. have is an observation made after all of that.
-func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
+func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 	want, have = want.Ordered(), have.indexed()
 
-	m, ok := want.Find(step.On())
+	m, ok := want.Find(op.On())
 	want = want.withoutWaiting(have, p).withoutScaledIn(have)
 
 	switch {
 	case ok && m.unmanaged() && !want.upgradesOnly(have, m.Name):
 		return "its node was deleted, or another one answers"
-	case ok && BeginsEtcd(step):
+	case ok && step.BeginsEtcd(op):
 		return begunElsewhere(want, have, m)
-	case ok && ChangesEtcd(step):
-		if _, cancels := step.(CancelEtcdDowngrade); cancels {
+	case ok && ChangesEtcd(op):
+		if _, cancels := op.(step.CancelEtcdDowngrade); cancels {
 			return ""
 		}
 
 		return etcdNotWhole(want, have, m)
-	case !ok || !Disruptive(step):
+	case !ok || !step.Disruptive(op):
 		return ""
 	}
 
-	if m.Role == ControlPlane && !hasEtcd(want, have) {
+	if m.Role == step.ControlPlane && !hasEtcd(want, have) {
 		return ""
 	}
 
-	switch s := step.(type) {
-	case RemoveMember:
+	switch s := op.(type) {
+	case step.RemoveMember:
 		q := quorumOf(want, have)
 		if q.Healthy[s.Member] {
 			return "etcd member " + s.Member + " works"
@@ -43,46 +47,46 @@ func Preflight(want Spec, have Snapshot, p Policy, step Step) string {
 		}
 
 		return q.Without(s.Member)
-	case LeaveEtcd:
+	case step.LeaveEtcd:
 		if reason := staysForReplacement(want, have, p); reason != "" {
 			return reason
 		}
 
 		return staysInEtcd(want, have, m, s.Member)
-	case UpgradeComponent:
-		if m.Role == Worker {
+	case step.UpgradeComponent:
+		if m.Role == step.Worker {
 			return staysInService(want, have, m, p)
 		}
 
 		return othersUnfit(want, have, m) // its etcd goes on
-	case ReplaceVolumes:
+	case step.ReplaceVolumes:
 		if !have.Machines[m.Name].VolumesLost {
 			return "its volumes can be used again"
 		}
 
 		return dataNeeded(want, have, m)
-	case Upgrade, ApplyConfig, Reset, Operate:
-		return staysAtWork(want, have, m, p, step)
+	case step.Upgrade, step.ApplyConfig, step.Reset, step.Operate:
+		return staysAtWork(want, have, m, p, op)
 	default:
 		return ""
 	}
 }
 
 // staysAtWork says why a machine that a step takes down may not go out of service.
-func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, step Step) string {
-	if have.Machines[m.Name].Access == Maintenance {
+func staysAtWork(want Spec, have Snapshot, m Machine, p Policy, op step.Step) string {
+	if have.Machines[m.Name].Access == step.Maintenance {
 		return "" // it is in nobody's service
 	}
 
-	if m.Role == Worker {
+	if m.Role == step.Worker {
 		return staysInService(want, have, m, p)
 	}
 
-	if reset, ok := step.(Reset); ok && reset.Shared {
+	if reset, ok := op.(step.Reset); ok && reset.Shared {
 		return ""
 	}
 
-	if upgrade, ok := step.(Upgrade); ok {
+	if upgrade, ok := op.(step.Upgrade); ok {
 		if upgrade.Loses {
 			if reason, _ := dataStays(want, have, m); reason != "" {
 				return reason

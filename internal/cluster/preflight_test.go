@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Right before etcd begins on a machine, nobody else may have one.
@@ -34,7 +35,7 @@ func TestPreflight_ofABootstrap(t *testing.T) {
 			want := parseSpec(t, "beside cp-2 10.0.0.2\ncp-1 controlplane 10.0.0.1\n", &policy)
 			have := parseSnapshot(t, want, test.snapshot+"\n")
 
-			for _, step := range []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}, cluster.Restore{Machine: "cp-1"}} {
+			for _, step := range []step.Step{step.Bootstrap{Machine: "cp-1"}, step.Restore{Machine: "cp-1"}} {
 				got := cluster.Preflight(want, have, policy, step)
 				if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 					t.Errorf("%s: %q, want %q", step, got, test.want)

@@ -1,6 +1,9 @@
 package cluster
 
-import "github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+import (
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
 
 // quorumOf counts the members. One works when its machine answers, runs, and has a view
 // of etcd with a leader and without errors. Where nobody was asked for views, as in a
@@ -19,7 +22,7 @@ func quorumOf(want Spec, have Snapshot) etcdstate.Quorum {
 		view, asked := have.Etcd.Views[member.ID]
 		sees := have.Etcd.Views == nil || asked && view.Leader != "" && len(view.Errors) == 0
 
-		if state.Access == Member && state.Stage == StageRunning && sees {
+		if state.Access == step.Member && state.Stage == StageRunning && sees {
 			q.Healthy[member.ID] = true
 		}
 	}
@@ -35,14 +38,14 @@ func (s Snapshot) Leads(m Machine) bool {
 }
 
 // ownerOf finds the machine that a member is on: one of the spec's, or a peer.
-func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState) {
-	for _, m := range want.sorted(ControlPlane) {
+func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, MachineState) {
+	for _, m := range want.sorted(step.ControlPlane) {
 		if found, ok := have.MemberOf(m); ok && found.ID == member.ID {
 			return m.Name, have.Machines[m.Name]
 		}
 	}
 
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if found, ok := memberOfRemoved(want, have, m); ok && found.ID == member.ID {
 			return m.Name, have.Machines[m.Name]
 		}
@@ -58,8 +61,8 @@ func ownerOf(want Spec, have Snapshot, member EtcdMember) (string, MachineState)
 }
 
 // Unowned lists the members whose machines the spec does not know.
-func Unowned(want Spec, have Snapshot) []EtcdMember {
-	var peers []EtcdMember
+func Unowned(want Spec, have Snapshot) []etcdstate.Member {
+	var peers []etcdstate.Member
 
 	want = want.Ordered()
 
@@ -73,11 +76,11 @@ func Unowned(want Spec, have Snapshot) []EtcdMember {
 }
 
 // PeerName names a control plane that the spec does not own.
-func PeerName(member EtcdMember) string { return "peer/" + member.NameOrID() }
+func PeerName(member etcdstate.Member) string { return "peer/" + member.NameOrID() }
 
 // leavingVoter names a machine with a vote that is to be removed and can do so.
 func leavingVoter(q etcdstate.Quorum, want Spec, have Snapshot) string {
-	for _, m := range want.removed(ControlPlane) {
+	for _, m := range want.removed(step.ControlPlane) {
 		if member, ok := memberOfRemoved(want, have, m); ok && q.Healthy[member.ID] {
 			return m.Name
 		}

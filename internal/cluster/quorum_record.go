@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // What state recorded of etcd, where nobody can ask it: whether a quorum of it is left.
@@ -45,7 +48,7 @@ func quorumLost(want Spec, machines map[string]MachineState) (lost []string, of 
 		}
 	}
 
-	if len(members)-len(lost) >= Majority(len(members)) {
+	if len(members)-len(lost) >= etcdstate.Majority(len(members)) {
 		return nil, 0
 	}
 
@@ -69,7 +72,7 @@ func tooFewVoters(want Spec, have Snapshot) string {
 		}
 	}
 
-	if len(voters)-len(without) >= Majority(len(voters)) {
+	if len(voters)-len(without) >= etcdstate.Majority(len(voters)) {
 		return ""
 	}
 
@@ -93,6 +96,6 @@ func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
 		s := machines[m.Name]
 		beside := slices.ContainsFunc(want.OtherControlPlanes, func(b Machine) bool { return b.Name == m.Name })
 
-		return !recorded(m) && !beside && (s.Access != Member || s.Stage != StageRunning)
+		return !recorded(m) && !beside && (s.Access != step.Member || s.Stage != StageRunning)
 	})
 }

@@ -1,6 +1,11 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+)
 
 // A machine that joined and waits in maintenance mode was wiped, or somebody else answers at its address. Anybody can
 // show the certificate of maintenance mode, and what a machine is given there holds the keys of the cluster: so it has
@@ -26,13 +31,13 @@ func (m Machine) Proven(s MachineState) bool {
 // hidesHardware is true where whoever waits in maintenance mode at the address of a machine does not show the hardware
 // UUID that is known of it, and this run did not reset it: the machine may be at work elsewhere.
 func (m Machine) hidesHardware(s MachineState) bool {
-	return s.Access == Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
+	return s.Access == step.Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
 }
 
 // UUIDToCompare is the hardware UUID that a machine has to have when something is sent to it. One that waits in
 // maintenance mode and shows none is only let through by [Machine.Proven].
 func (m Machine) UUIDToCompare(s MachineState) string {
-	if s.Access == Maintenance && s.UUID == "" {
+	if s.Access == step.Maintenance && s.UUID == "" {
 		return ""
 	}
 
@@ -46,7 +51,7 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		s := have.Machines[m.Name]
 
 		switch {
-		case m.Container || s.Access != Maintenance || s.Busy != "" || m.isOther(s):
+		case m.Container || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, and was a member of the cluster until now", m.Address),
 				wayBack(m))
@@ -88,7 +93,7 @@ func notReturned(want Spec, have Snapshot, m Machine) string {
 		return waitsBesideItsNode
 	}
 
-	if member, ok := formerMember(want, have, m); ok && m.Role == ControlPlane && leads(have, member) {
+	if member, ok := formerMember(want, have, m); ok && m.Role == step.ControlPlane && leads(have, member) {
 		return "waits in maintenance mode while its member " + member.NameOrID() + " leads etcd, so another machine may " +
 			"have its address; goes on once another member leads"
 	}
@@ -107,7 +112,7 @@ const waitsBesideItsNode = "waits in maintenance mode while its node is Ready, s
 // leads reports whether any member of etcd takes another one for its leader. That is all that members know of the
 // health of another one: each tells its own status (Talos 1.13, MachineService.EtcdStatus), and at the address of this
 // one somebody else may answer.
-func leads(have Snapshot, member EtcdMember) bool {
+func leads(have Snapshot, member etcdstate.Member) bool {
 	for _, view := range have.Etcd.Views {
 		if view.Leader == member.ID && view.Member != member.ID {
 			return true
@@ -122,5 +127,5 @@ func stillAtWork(want Spec, have Snapshot, m Machine) bool {
 	s := have.Machines[m.Name]
 	node, ok := nodeOfRemoved(want, have, m)
 
-	return ok && node.Ready && have.Kubernetes.Reachable && !m.Container && s.Access == Maintenance && !s.Resetting
+	return ok && node.Ready && have.Kubernetes.Reachable && !m.Container && s.Access == step.Maintenance && !s.Resetting
 }

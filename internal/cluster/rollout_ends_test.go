@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // refused checks that what a refusal says is so.
@@ -81,7 +82,7 @@ func (t *trial) held(d cluster.Decision) {
 	for found := true; found; {
 		found = false
 
-		open = slices.DeleteFunc(open, func(h cluster.Hold) bool {
+		open = slices.DeleteFunc(open, func(h step.Hold) bool {
 			justified := slices.ContainsFunc(culprits, func(c string) bool { return names(h.Machine+" "+h.Reason, c) })
 			if justified && h.Machine != "" {
 				culprits = append(culprits, h.Machine)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -161,7 +162,7 @@ func (t *trial) run() string {
 
 // apply is one run, with nothing known from those before.
 func (t *trial) apply() (end string) {
-	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[cluster.UpgradeComponent]int{}
+	t.succeeded, t.pulled, t.vain = map[string]bool{}, map[string]string{}, map[step.UpgradeComponent]int{}
 	watch := newEye(t.site, t.want)
 	operations := map[string]*operation{}
 	quiet := 0
@@ -369,12 +370,12 @@ func (t *trial) goOn(watch *eye, operations map[string]*operation) (failed, ende
 			t.succeeded[why] = true
 		}
 
-		if pull, ok := op.step.(cluster.PullImages); ok && err == nil {
+		if pull, ok := op.step.(step.PullImages); ok && err == nil {
 			t.pulled[name] = pull.Version
 		}
 
-		if up, ok := op.step.(cluster.UpgradeComponent); ok && err == errInVain {
-			up.From, up.Evacuation = "", cluster.Evacuation{}
+		if up, ok := op.step.(step.UpgradeComponent); ok && err == errInVain {
+			up.From, up.Evacuation = "", step.Evacuation{}
 			t.vain[up]++
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // The lines about Kubernetes in a scenario file (see TestPlan_scenarios):
@@ -44,11 +46,11 @@ func parseKubernetes(t *testing.T, spec *cluster.Spec, f []string) {
 }
 
 // imagesOf are those of a machine at a version.
-func imagesOf(role cluster.Role, version string) cluster.Images {
-	images := cluster.Images{}
+func imagesOf(role step.Role, version string) kubenames.Images {
+	images := kubenames.Images{}
 
 	for _, c := range inOrder {
-		if role == cluster.ControlPlane || c == cluster.Kubelet {
+		if role == step.ControlPlane || c == kubenames.Kubelet {
 			images[c] = "registry.k8s.io/" + string(c) + ":" + version
 		}
 	}
@@ -78,26 +80,26 @@ func parseRuns(t *testing.T, want cluster.Spec, have *cluster.Snapshot, f []stri
 			value = "registry.k8s.io/" + component + ":" + value
 		}
 
-		runs(want, have, f[0], cluster.Component(component), value, !broken)
+		runs(want, have, f[0], kubenames.Component(component), value, !broken)
 	}
 }
 
-func roleIn(want cluster.Spec, have cluster.Snapshot, name string) cluster.Role {
+func roleIn(want cluster.Spec, have cluster.Snapshot, name string) step.Role {
 	if m, ok := want.Find(name); ok {
 		return m.Role
 	}
 
 	for _, n := range have.Kubernetes.Nodes {
 		if n.Name == name && n.ControlPlane {
-			return cluster.ControlPlane
+			return step.ControlPlane
 		}
 	}
 
-	return cluster.Worker
+	return step.Worker
 }
 
 // runs lets a machine of the snapshot have an image in its configuration, and its node show it.
-func runs(want cluster.Spec, have *cluster.Snapshot, name string, c cluster.Component, image string, ready bool) {
+func runs(want cluster.Spec, have *cluster.Snapshot, name string, c kubenames.Component, image string, ready bool) {
 	_, known := want.Find(name)
 
 	if s := have.Machines[name]; known {
@@ -117,14 +119,14 @@ func runs(want cluster.Spec, have *cluster.Snapshot, name string, c cluster.Comp
 
 		switch {
 		case n.Name != name:
-		case c == cluster.Kubelet:
+		case c == kubenames.Kubelet:
 			n.KubeletVersion, _ = kubenames.ImageVersion(image)
 		case c.StaticPod():
 			if n.StaticPods == nil {
-				n.StaticPods = map[string]cluster.StaticPod{}
+				n.StaticPods = map[string]kubestate.StaticPod{}
 			}
 
-			n.StaticPods[string(c)] = cluster.StaticPod{Image: image, Ready: ready}
+			n.StaticPods[string(c)] = kubestate.StaticPod{Image: image, Ready: ready}
 		}
 	}
 }

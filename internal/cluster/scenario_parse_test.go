@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -76,7 +80,7 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parsePolicy(t, policy, f[1:])
 		case "beside":
 			spec.OtherControlPlanes = append(spec.OtherControlPlanes,
-				cluster.Machine{Name: f[1], Role: cluster.ControlPlane, Address: f[2]})
+				cluster.Machine{Name: f[1], Role: step.ControlPlane, Address: f[2]})
 		case "removed":
 			m := cluster.Machine{Name: f[1], Role: parseRole(t, f, 2), Address: f[3], NodeName: f[1],
 				Container: defaults.Container}
@@ -102,14 +106,14 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 }
 
 // parseRole reads the role in a line about a machine, which a misspelt word is no line of.
-func parseRole(t *testing.T, fields []string, at int) cluster.Role {
+func parseRole(t *testing.T, fields []string, at int) step.Role {
 	t.Helper()
 
-	if len(fields) < at+2 || fields[at] != string(cluster.ControlPlane) && fields[at] != string(cluster.Worker) {
+	if len(fields) < at+2 || fields[at] != string(step.ControlPlane) && fields[at] != string(step.Worker) {
 		t.Fatalf("%q is neither a known word nor a machine with its role and address", strings.Join(fields, " "))
 	}
 
-	return cluster.Role(fields[at])
+	return step.Role(fields[at])
 }
 
 func parsePolicy(t *testing.T, policy *cluster.Policy, words []string) {
@@ -189,9 +193,9 @@ func parseSettings(t *testing.T, m *cluster.Machine, settings []string) {
 				m.Images[c] = strings.Replace(image, "registry.k8s.io", value, 1)
 			}
 		case "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet":
-			m.Images = withImage(m.Images, cluster.Component(key), value)
+			m.Images = withImage(m.Images, kubenames.Component(key), value)
 		case "no-proxy":
-			delete(m.Images, cluster.KubeProxy)
+			delete(m.Images, kubenames.KubeProxy)
 		default:
 			t.Fatalf("unknown setting %q", setting)
 		}
@@ -228,7 +232,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 	now := clock
 	have := cluster.Snapshot{
 		Time: now, Machines: map[string]cluster.MachineState{}, Peers: map[string]cluster.MachineState{},
-		Kubernetes: cluster.KubernetesState{Reachable: true, Owners: map[string]string{}},
+		Kubernetes: kubestate.State{Reachable: true, Owners: map[string]string{}},
 	}
 
 	var defaults cluster.MachineState
@@ -256,7 +260,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 		case "nodes":
 			parseNodes(t, want, &have, f[1:])
 		case "kubernetes-down":
-			have.Kubernetes = cluster.KubernetesState{Cause: "connection refused", Owners: have.Kubernetes.Owners}
+			have.Kubernetes = kubestate.State{Cause: "connection refused", Owners: have.Kubernetes.Owners}
 
 			if len(f) > 1 {
 				have.Kubernetes.Since = now.Add(-age(t, f[1]))
@@ -290,7 +294,7 @@ func parseSnapshot(t *testing.T, want cluster.Spec, text string) cluster.Snapsho
 			}
 
 			s := parseState(t, now, f[1:], defaults)
-			if m.Container && s.Access == cluster.Member && s.Addresses == nil {
+			if m.Container && s.Access == step.Member && s.Addresses == nil {
 				s.Addresses = []string{m.Address}
 			}
 
@@ -307,7 +311,7 @@ func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
 	for _, name := range names {
 		name, learner := strings.CutSuffix(name, "(learner)")
 		name, address, _ := strings.Cut(name, "@")
-		have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{
+		have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{
 			ID: name, Name: name, Learner: learner,
 			PeerURLs: []string{"https://" + cmp.Or(address, machineIn(want, name).Address) + ":2380"},
 		})
@@ -318,7 +322,7 @@ func parseEtcd(want cluster.Spec, have *cluster.Snapshot, names []string) {
 func parseView(t *testing.T, have *cluster.Snapshot, f []string) {
 	t.Helper()
 
-	view := cluster.EtcdView{Member: f[0]}
+	view := etcdstate.View{Member: f[0]}
 	for _, member := range have.Etcd.Members {
 		view.Members = append(view.Members, member.ID)
 	}
@@ -339,7 +343,7 @@ func parseView(t *testing.T, have *cluster.Snapshot, f []string) {
 	}
 
 	if have.Etcd.Views == nil {
-		have.Etcd.Views = map[string]cluster.EtcdView{}
+		have.Etcd.Views = map[string]etcdstate.View{}
 	}
 
 	have.Etcd.Views[view.Member] = view
@@ -352,8 +356,8 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 	for _, text := range texts {
 		name, marks, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 		m := machineIn(want, name)
-		node := cluster.Node{Name: name, Addresses: []string{m.Address}, Ready: true,
-			ControlPlane: m.Role == cluster.ControlPlane}
+		node := kubestate.Node{Name: name, Addresses: []string{m.Address}, Ready: true,
+			ControlPlane: m.Role == step.ControlPlane}
 
 		for mark := range strings.SplitSeq(marks, ",") {
 			mark, since, _ := strings.Cut(mark, "=")
@@ -403,15 +407,15 @@ func machineIn(want cluster.Spec, name string) cluster.Machine {
 func parseState(t *testing.T, now time.Time, fields []string, defaults cluster.MachineState) cluster.MachineState {
 	t.Helper()
 
-	s := cluster.MachineState{Access: cluster.Access(fields[0]), Since: now}
+	s := cluster.MachineState{Access: step.Access(fields[0]), Since: now}
 
 	switch s.Access {
-	case cluster.Member, cluster.Maintenance, cluster.Unreachable, cluster.Foreign, cluster.Gone:
+	case step.Member, step.Maintenance, step.Unreachable, step.Foreign, step.Gone:
 	default:
 		t.Fatalf("unknown access %q", s.Access)
 	}
 
-	if s.Access == cluster.Member {
+	if s.Access == step.Member {
 		s.ConfigDigest, s.TalosVersion, s.Schematic = "new", defaults.TalosVersion, defaults.Schematic
 	}
 
@@ -523,7 +527,7 @@ func parseField(t *testing.T, now time.Time, s *cluster.MachineState, key, value
 	case "meta":
 		s.Meta = parseMeta(t, value)
 	case "role":
-		s.Role = cluster.Role(value)
+		s.Role = step.Role(value)
 	case "cause":
 		s.Cause = strings.ReplaceAll(value, "_", " ")
 	case "disk":

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // update rewrites the answers in the scenario files; read the diff before keeping it.
@@ -153,7 +154,7 @@ func render(d cluster.Decision) string {
 }
 
 // renderForecast lists the steps, and what is left after them.
-func renderForecast(steps []cluster.Step, last cluster.Decision) string {
+func renderForecast(steps []step.Step, last cluster.Decision) string {
 	var b strings.Builder
 	for _, s := range steps {
 		fmt.Fprintln(&b, s)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -22,8 +24,8 @@ type Snapshot struct {
 	Machines map[string]MachineState
 	// Peers are the control planes that etcd knows and the spec does not own, by the ID of their member.
 	Peers      map[string]MachineState
-	Etcd       EtcdState
-	Kubernetes KubernetesState
+	Etcd       etcdstate.State
+	Kubernetes kubestate.State
 	// Founder names the machine on which another run of this process began the etcd of this
 	// cluster, or is about to; empty when none did.
 	Founder string
@@ -56,12 +58,12 @@ func (s Snapshot) indexed() Snapshot {
 }
 
 // RoleOf is the role of the machine of a node.
-func RoleOf(n Node) Role {
+func RoleOf(n kubestate.Node) step.Role {
 	if n.ControlPlane {
-		return ControlPlane
+		return step.ControlPlane
 	}
 
-	return Worker
+	return step.Worker
 }
 
 // Stage is a stage of Talos's MachineStatus resource.
@@ -108,7 +110,7 @@ func (s ServiceState) ProvesData() bool {
 
 // MachineState is what was observed of one machine.
 type MachineState struct {
-	Access Access
+	Access step.Access
 	// Cause says why the machine is Unreachable or Foreign, or a Member that cannot be installed.
 	Cause string
 	// Refuses is true for an Unreachable machine whose host refuses connections, or to which no route leads.
@@ -201,18 +203,18 @@ type MachineState struct {
 	Installer string
 	// Platform is Talos's platform name, such as metal or container.
 	Platform string
-	Role     Role
+	Role     step.Role
 	// NodeName is the name of the machine's Kubernetes node.
 	NodeName string
 	// Certificate is that of the machine's Talos API, also of one that is Unreachable because it is not valid now.
-	Certificate Certificate
+	Certificate kubestate.Certificate
 	// ConfigDigest is the normalised digest of the active configuration, but for Images.
 	ConfigDigest string
 	// StagedDigest is that of the configuration that the machine starts with the next time; empty when that is the active
 	// one, or nobody asked.
 	StagedDigest string
 	// Images are those of Kubernetes in the active configuration; nil when nobody asked.
-	Images Images
+	Images kubenames.Images
 	// Keys are those in the active configuration; zero when nobody asked.
 	Keys rotation.Keys
 	// Pulled is the version of Kubernetes whose images this run fetched on the machine.
@@ -242,7 +244,7 @@ type MachineState struct {
 // ended is true for a machine that was taken down to nothing: it waits in maintenance mode,
 // and of a container nothing is left.
 func (s MachineState) ended(m Machine) bool {
-	return s.Access == Gone || s.Access == Maintenance && !m.Container && !m.hidesHardware(s)
+	return s.Access == step.Gone || s.Access == step.Maintenance && !m.Container && !m.hidesHardware(s)
 }
 
 // goingDown is true for a machine that was rebooted and still answers from the boot before.
@@ -265,19 +267,6 @@ func (s MachineState) inSequence() bool {
 	}
 }
 
-// Etcd as its members describe it.
-type (
-	// EtcdMember is a member.
-	EtcdMember = etcdstate.Member
-	// EtcdState is all of it.
-	EtcdState = etcdstate.State
-	// EtcdView is what one member says.
-	EtcdView = etcdstate.View
-)
-
-// Majority is how many members have to work in an etcd of that size.
-func Majority(size int) int { return etcdstate.Majority(size) }
-
 // UpgradeMark names an upgrade, and the boot in which it was made.
 type UpgradeMark struct {
 	BootID, Version, Schematic string
@@ -285,25 +274,9 @@ type UpgradeMark struct {
 	Booted bool
 }
 
-// Kubernetes as its API shows it.
-type (
-	// Node is a node.
-	Node = kubestate.Node
-	// StaticPod is a pod of the control plane.
-	StaticPod = kubestate.StaticPod
-	// EndpointState is how the endpoint of the cluster answers.
-	EndpointState = kubestate.Endpoint
-	// KubernetesState is all of it.
-	KubernetesState = kubestate.State
-	// Certificate is when a certificate is valid.
-	Certificate = kubestate.Certificate
-	// ServerCertificate is that of an API server.
-	ServerCertificate = kubestate.ServerCertificate
-)
-
 // NodeOf finds the Kubernetes node of a machine: by the node name that Talos
 // reports where it is known, else by its address.
-func (s Snapshot) NodeOf(m Machine) (Node, bool) {
+func (s Snapshot) NodeOf(m Machine) (kubestate.Node, bool) {
 	return s.nodeNamed(s.nodeName(m), m.Address)
 }
 
@@ -319,16 +292,16 @@ func (s Snapshot) nodeName(m Machine) string {
 }
 
 // nodeNamed finds a node by its name, or by an address where the name is not known.
-func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
+func (s Snapshot) nodeNamed(name, address string) (kubestate.Node, bool) {
 	if s.nodes != nil && name != "" {
 		if i, ok := s.nodes[name]; ok {
 			return s.Kubernetes.Nodes[i], true
 		}
 
-		return Node{}, false
+		return kubestate.Node{}, false
 	}
 
-	i := slices.IndexFunc(s.Kubernetes.Nodes, func(n Node) bool {
+	i := slices.IndexFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool {
 		if name != "" {
 			return n.Name == name
 		}
@@ -336,7 +309,7 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 		return slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(a, address) })
 	})
 	if i < 0 {
-		return Node{}, false
+		return kubestate.Node{}, false
 	}
 
 	return s.Kubernetes.Nodes[i], true
@@ -345,14 +318,14 @@ func (s Snapshot) nodeNamed(name, address string) (Node, bool) {
 // MemberOf finds the etcd member of a machine: the one that the machine says it is, else
 // by the peer address or, where the member has not started and announced one, by the
 // node name.
-func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
+func (s Snapshot) MemberOf(m Machine) (etcdstate.Member, bool) {
 	name := s.nodeName(m)
 
 	if member, ok := s.Etcd.Member(s.Machines[m.Name].MemberID); ok {
 		return member, true
 	}
 
-	return s.memberWith(func(e EtcdMember) bool {
+	return s.memberWith(func(e etcdstate.Member) bool {
 		if name != "" && e.Name == name {
 			return true
 		}
@@ -365,10 +338,10 @@ func (s Snapshot) MemberOf(m Machine) (EtcdMember, bool) {
 	})
 }
 
-func (s Snapshot) memberWith(is func(EtcdMember) bool) (EtcdMember, bool) {
+func (s Snapshot) memberWith(is func(etcdstate.Member) bool) (etcdstate.Member, bool) {
 	i := slices.IndexFunc(s.Etcd.Members, is)
 	if i < 0 {
-		return EtcdMember{}, false
+		return etcdstate.Member{}, false
 	}
 
 	return s.Etcd.Members[i], true

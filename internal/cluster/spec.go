@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -40,7 +43,7 @@ type Spec struct {
 	// stay behind, and the plan says so.
 	Shared bool
 	// Unmanaged are the nodes of [Unmanaged] that were seen last: a forecast knows no others, and a run asks Kubernetes.
-	Unmanaged []Node
+	Unmanaged []kubestate.Node
 	// UpgradeOnly are those among them that somebody wants upgraded to the Talos of the cluster, and all others of the
 	// same kind, named by [UnmanagedName]: workers of the pool [UnmanagedPool], with the name of their nodes. Nothing else
 	// is done to them, none is waited for that is gone, and Talos never gets older on them.
@@ -99,7 +102,7 @@ type KubernetesSpec struct {
 type Machine struct {
 	// Name is the key of the machine in its map: its identity in Terraform.
 	Name string
-	Role Role
+	Role step.Role
 	// Address of the Talos API: an IP address or a host name, without a port.
 	Address string
 	// Through is true for a machine whose Talos API is reached through control planes, which connect to Address.
@@ -113,7 +116,7 @@ type Machine struct {
 	Staged bool
 	// Images are the wanted images of Kubernetes, those of [KubernetesSpec.Version]. They are
 	// none of ConfigDigest. Nil leaves them alone.
-	Images Images
+	Images kubenames.Images
 	// Keys are the wanted keys. They are none of ConfigDigest either; zero leaves them alone.
 	Keys rotation.Keys
 	// Pool names the workers that share a budget; control planes have none.
@@ -209,7 +212,7 @@ func (b Budget) Of(size int) int {
 // order is the machines of a spec as the planner goes through them.
 type order struct {
 	all             []Machine
-	wanted, givenUp map[Role][]Machine
+	wanted, givenUp map[step.Role][]Machine
 }
 
 // Ordered is the spec with its machines in order, control planes first and each role by
@@ -220,8 +223,8 @@ func (s Spec) Ordered() Spec {
 		return s
 	}
 
-	o := &order{wanted: map[Role][]Machine{}, givenUp: map[Role][]Machine{}}
-	for _, role := range []Role{ControlPlane, Worker} {
+	o := &order{wanted: map[step.Role][]Machine{}, givenUp: map[step.Role][]Machine{}}
+	for _, role := range []step.Role{step.ControlPlane, step.Worker} {
 		o.wanted[role], o.givenUp[role] = OfRole(s.Machines, role), OfRole(s.Removed, role)
 		o.all = append(o.all, o.wanted[role]...)
 	}
@@ -232,10 +235,10 @@ func (s Spec) Ordered() Spec {
 }
 
 // sorted returns the machines of a role ordered by name.
-func (s Spec) sorted(role Role) []Machine { return s.Ordered().order.wanted[role] }
+func (s Spec) sorted(role step.Role) []Machine { return s.Ordered().order.wanted[role] }
 
 // removed returns the machines of a role that are given up, ordered by name.
-func (s Spec) removed(role Role) []Machine { return s.Ordered().order.givenUp[role] }
+func (s Spec) removed(role step.Role) []Machine { return s.Ordered().order.givenUp[role] }
 
 // all returns every wanted machine, control planes first, each role ordered by name.
 func (s Spec) all() []Machine { return s.Ordered().order.all }
@@ -250,7 +253,7 @@ func (s Spec) Known() []Machine {
 func (s Spec) upgraded() []Machine { return slices.Concat(s.all(), s.UpgradeOnly) }
 
 // OfRole are the machines of a role, ordered by name.
-func OfRole(machines []Machine, role Role) []Machine {
+func OfRole(machines []Machine, role step.Role) []Machine {
 	var out []Machine
 
 	for _, m := range machines {
@@ -266,7 +269,7 @@ func OfRole(machines []Machine, role Role) []Machine {
 
 // OwnsControlPlane reports whether the spec itself holds control-plane machines.
 func (s Spec) OwnsControlPlane() bool {
-	return slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Role == ControlPlane })
+	return slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Role == step.ControlPlane })
 }
 
 // OwnsBootstrap reports whether the spec is the one that bootstraps etcd, when the cluster
@@ -275,12 +278,12 @@ func (s Spec) OwnsBootstrap() bool { return s.OwnsControlPlane() && !s.Joins }
 
 // controlPlanes are all control planes that are known, the spec's own first.
 func (s Spec) controlPlanes() []Machine {
-	return slices.Concat(s.sorted(ControlPlane), s.OtherControlPlanes)
+	return slices.Concat(s.sorted(step.ControlPlane), s.OtherControlPlanes)
 }
 
 // everyControlPlane are those, and the ones that are given up.
 func (s Spec) everyControlPlane() []Machine {
-	return slices.Concat(s.controlPlanes(), s.removed(ControlPlane))
+	return slices.Concat(s.controlPlanes(), s.removed(step.ControlPlane))
 }
 
 // Find returns the machine of that name among those that are known.

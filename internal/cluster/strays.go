@@ -1,11 +1,15 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
 
 // Strays are the nodes with the mark of this resource whose machines the spec does not know: a run that was killed made
 // them, and its state was never written. They are nil while the Kubernetes API does not answer. [Unmanaged] leaves them
 // out, as every node with a mark.
-func Strays(want Spec, have Snapshot) []Node {
+func Strays(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable || want.Owner == "" {
 		return nil
 	}
@@ -13,5 +17,5 @@ func Strays(want Spec, have Snapshot) []Node {
 	known := nodesOf(slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes), have)
 
 	return slices.DeleteFunc(slices.Clone(have.Kubernetes.Nodes),
-		func(n Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != want.Owner })
+		func(n kubestate.Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != want.Owner })
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
@@ -15,15 +17,15 @@ import (
 // Unmanaged are the nodes of machines that no resource has, nil while the Kubernetes API does not answer: the spec does
 // not know them, and no resource marked them as its own. Until its resource marks it, a node that just joined is one of
 // them, too.
-func Unmanaged(want Spec, have Snapshot) []Node {
+func Unmanaged(want Spec, have Snapshot) []kubestate.Node {
 	if !have.Kubernetes.Reachable {
 		return nil
 	}
 
 	known := nodesOf(slices.Concat(want.Machines, want.Removed, want.OtherControlPlanes), have)
 
-	return slices.DeleteFunc(append([]Node{}, have.Kubernetes.Nodes...),
-		func(n Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != "" })
+	return slices.DeleteFunc(append([]kubestate.Node{}, have.Kubernetes.Nodes...),
+		func(n kubestate.Node) bool { return known[n.Name] || have.Kubernetes.Owners[n.Name] != "" })
 }
 
 // nodesOf are the names of the nodes of machines, those that were recorded for them included.
@@ -46,7 +48,7 @@ func nodesOf(machines []Machine, have Snapshot) map[string]bool {
 // of them that are to be upgraded. Control planes are told by [Spec.OtherControlPlanes].
 func (s *Snapshot) addUnmanaged(want Spec) {
 	for _, node := range want.Unmanaged {
-		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n Node) bool { return n.Name == node.Name })
+		known := slices.ContainsFunc(s.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == node.Name })
 		if known || node.ControlPlane || isTaken(want.Machines, node) {
 			continue
 		}
@@ -54,14 +56,14 @@ func (s *Snapshot) addUnmanaged(want Spec) {
 		s.Kubernetes.Nodes = append(s.Kubernetes.Nodes, node)
 
 		if m, ok := want.Find(UnmanagedName(node.Name)); ok {
-			s.Machines[m.Name] = MachineState{Access: Member, Role: m.Role, Stage: StageRunning, Ready: true,
+			s.Machines[m.Name] = MachineState{Access: step.Member, Role: m.Role, Stage: StageRunning, Ready: true,
 				NodeName: node.Name, TalosVersion: node.TalosVersion}
 		}
 	}
 }
 
 // isTaken is whether a node is that of a machine that the spec takes over: it is at the address.
-func isTaken(machines []Machine, node Node) bool {
+func isTaken(machines []Machine, node kubestate.Node) bool {
 	return slices.ContainsFunc(machines, func(m Machine) bool {
 		return slices.ContainsFunc(node.Addresses, func(a string) bool { return sameHost(a, m.Address) })
 	})
@@ -72,10 +74,10 @@ func isTaken(machines []Machine, node Node) bool {
 func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
 	to, upgrades := "", false
 
-	for _, m := range u.want.sorted(ControlPlane) {
-		version, _ := kubenames.ImageVersion(m.Images[KubeAPIServer])
+	for _, m := range u.want.sorted(step.ControlPlane) {
+		version, _ := kubenames.ImageVersion(m.Images[kubenames.KubeAPIServer])
 		to = versions.Oldest(to, version)
-		upgrades = upgrades || u.changes(m, KubeAPIServer)
+		upgrades = upgrades || u.changes(m, kubenames.KubeAPIServer)
 	}
 
 	if !upgrades {

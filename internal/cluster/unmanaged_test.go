@@ -7,9 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
-func nodeNames(nodes []cluster.Node) []string {
+func nodeNames(nodes []kubestate.Node) []string {
 	var names []string
 	for _, n := range nodes {
 		names = append(names, n.Name)
@@ -21,21 +23,23 @@ func nodeNames(nodes []cluster.Node) []string {
 func TestUnmanaged_isWhatNoResourceHas(t *testing.T) {
 	t.Parallel()
 
-	node := func(name, address string) cluster.Node { return cluster.Node{Name: name, Addresses: []string{address}} }
+	node := func(name, address string) kubestate.Node {
+		return kubestate.Node{Name: name, Addresses: []string{address}}
+	}
 	want := cluster.Spec{
 		Machines: []cluster.Machine{
-			{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
-			{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", NodeName: "silent"},
-			{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.12"},
-			{Name: "joins", Role: cluster.Worker, Address: "10.0.0.13"},
+			{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1"},
+			{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", NodeName: "silent"},
+			{Name: "w-2", Role: step.Worker, Address: "10.0.0.12"},
+			{Name: "joins", Role: step.Worker, Address: "10.0.0.13"},
 		},
-		Removed:            []cluster.Machine{{Name: "old", Role: cluster.Worker, Address: "10.0.0.14", NodeName: "leaves"}},
-		OtherControlPlanes: []cluster.Machine{{Name: "10.0.0.2", Role: cluster.ControlPlane, Address: "10.0.0.2"}},
+		Removed:            []cluster.Machine{{Name: "old", Role: step.Worker, Address: "10.0.0.14", NodeName: "leaves"}},
+		OtherControlPlanes: []cluster.Machine{{Name: "10.0.0.2", Role: step.ControlPlane, Address: "10.0.0.2"}},
 	}
 	have := cluster.Snapshot{
-		Machines: map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, NodeName: "cp-1"},
-			"w-2": {Access: cluster.Member, NodeName: "other-name"}},
-		Kubernetes: cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{
+		Machines: map[string]cluster.MachineState{"cp-1": {Access: step.Member, NodeName: "cp-1"},
+			"w-2": {Access: step.Member, NodeName: "other-name"}},
+		Kubernetes: kubestate.State{Reachable: true, Nodes: []kubestate.Node{
 			node("cp-1", "10.0.0.1"), node("silent", "10.9.9.9"), node("other-name", "10.0.0.12"), node("leaves", "10.9.9.8"),
 			node("listed", "10.0.0.2"), node("theirs", "10.0.0.21"), node("renamed", "10.0.0.22"), node("auto", "10.0.0.30"),
 			node("cp-auto", "10.0.0.31"), node("forged", "10.0.0.32"),
@@ -63,21 +67,21 @@ func TestForecast_knowsUnmanagedNodes(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true,
-		Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.1",
+		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.1",
 			ConfigDigest: "d"}},
-		Unmanaged: []cluster.Node{{Name: "auto", Addresses: []string{"10.0.0.30"}, Ready: true}}}
-	recorded := map[string]cluster.MachineState{"cp-1": {Access: cluster.Member, Role: cluster.ControlPlane,
+		Unmanaged: []kubestate.Node{{Name: "auto", Addresses: []string{"10.0.0.30"}, Ready: true}}}
+	recorded := map[string]cluster.MachineState{"cp-1": {Access: step.Member, Role: step.ControlPlane,
 		NodeName: "cp-1", Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0", ConfigDigest: "d"}}
 
 	drained := func() bool {
 		steps, last := cluster.Forecast(want, cluster.Assume(want, recorded), cluster.DefaultPolicy())
-		i := slices.IndexFunc(steps, func(s cluster.Step) bool { _, is := s.(cluster.Upgrade); return is })
+		i := slices.IndexFunc(steps, func(s step.Step) bool { _, is := s.(step.Upgrade); return is })
 
 		if i < 0 || !last.Done() {
 			t.Fatalf("steps %v, and then %+v", steps, last)
 		}
 
-		return steps[i].(cluster.Upgrade).Drain
+		return steps[i].(step.Upgrade).Drain
 	}
 
 	if !drained() {

@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Window is how a maintenance window stands at the time of an observation; its zero value is open. Outside of it
@@ -17,12 +19,12 @@ type Window struct {
 
 // disrupts is true for a step that takes a machine out of service which is in it: not a blank one, nor one that is
 // lost.
-func disrupts(step Step, have Snapshot) bool {
-	switch step.(type) {
-	case RemoveMember, ReplaceVolumes:
+func disrupts(op step.Step, have Snapshot) bool {
+	switch op.(type) {
+	case step.RemoveMember, step.ReplaceVolumes:
 		return false
 	default:
-		return Disruptive(step) && have.Machines[step.On()].Access != Maintenance
+		return step.Disruptive(op) && have.Machines[op.On()].Access != step.Maintenance
 	}
 }
 
@@ -33,7 +35,7 @@ func (d *Decision) holdOutside(want Spec, have Snapshot) {
 		return
 	}
 
-	var due, now []Step
+	var due, now []step.Step
 
 	waits := map[string]bool{}
 

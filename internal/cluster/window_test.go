@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // A run that waits for the maintenance window may do so for hours: it gives the lock of the cluster back, but not while
@@ -14,14 +15,14 @@ func TestPlan_yieldsOutsideOfTheWindow(t *testing.T) {
 
 	opens := clock.Add(time.Hour)
 	want := cluster.Spec{Name: "prod", Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.2", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: step.Worker, Address: "10.0.0.2", ConfigDigest: newDigest, TalosVersion: "v1.13.0"},
 	}}
 	recorded := func(talos, worker string) map[string]cluster.MachineState {
 		return map[string]cluster.MachineState{
-			"cp-1": {Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: talos,
+			"cp-1": {Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: talos,
 				ConfigDigest: newDigest},
-			"w-1": {Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0",
+			"w-1": {Access: step.Member, Stage: cluster.StageRunning, Ready: true, TalosVersion: "v1.13.0",
 				ConfigDigest: worker},
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
@@ -75,14 +76,14 @@ type containerMachine struct {
 func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 	seen, err := m.Watch.Look(ctx, time.Now().Add(-m.Watch.fresh))
 	if err != nil {
-		return cluster.MachineState{Access: cluster.Unreachable, Cause: HostSilent(err)}
+		return cluster.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
 	}
 
 	pod := seen.Machines[m.Name]
 
 	switch {
 	case !pod.Exists:
-		return cluster.MachineState{Access: cluster.Gone,
+		return cluster.MachineState{Access: step.Gone,
 			Cause: "the host cluster has no StatefulSet, no pod and no volumes of it"}
 	case pod.Container == "":
 		return m.Watch.stopped(m.Name, pod)
@@ -95,11 +96,11 @@ func (m *containerMachine) Observe(ctx context.Context) cluster.MachineState {
 	if m.Watch.changed(m.Name, pod.Container) {
 		again, err := m.Watch.Look(ctx, asked)
 		if err != nil {
-			return cluster.MachineState{Access: cluster.Unreachable, Cause: HostSilent(err)}
+			return cluster.MachineState{Access: step.Unreachable, Cause: HostSilent(err)}
 		}
 
 		if now := again.Machines[m.Name]; now.Container != pod.Container {
-			return onHost(cluster.MachineState{Access: cluster.Unreachable, Cause: "it was restarted just now"}, now)
+			return onHost(cluster.MachineState{Access: step.Unreachable, Cause: "it was restarted just now"}, now)
 		}
 	}
 
@@ -327,6 +328,6 @@ func (w *hostWatch) stopped(machine string, pod workload.MachineState) cluster.M
 		cause = "" // it says more
 	}
 
-	return onHost(cluster.MachineState{Access: cluster.Unreachable, Stopped: true, Cause: cause,
+	return onHost(cluster.MachineState{Access: step.Unreachable, Stopped: true, Cause: cause,
 		TalosVersion: w.Versions[machine]}, pod)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -45,7 +45,7 @@ func newSite(t *testing.T) site {
 func openHost(t *testing.T, kubeconfig string) *hostcluster.Host {
 	t.Helper()
 
-	host, err := hostcluster.Open(hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: kubeconfig}})
+	host, err := hostcluster.Open(hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: kubeconfig}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -271,7 +271,7 @@ func TestBudget_ofSomebodyElse(t *testing.T) {
 	c.finds(t, c.spec(), want{"~namespace",
 		"PodDisruptionBudget " + c.namespace + "/dev exists and is not this cluster's: it is managed by Helm."})
 
-	s := site{Host: open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: c.cluster.Kubeconfig()}}),
+	s := site{Host: open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: c.cluster.Kubeconfig()}}),
 		cluster: c.cluster, namespace: c.namespace}
 	spec := s.spec("dev", 1, 0)
 	s.refusedFor(t, spec, "PodDisruptionBudget "+c.namespace+"/dev", "not this cluster's")

@@ -18,7 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -26,7 +26,7 @@ import (
 type checked struct {
 	cluster   *kubetest.Cluster
 	namespace string
-	config    kubernetes.Kubeconfig
+	config    api.Kubeconfig
 }
 
 func newChecked(t *testing.T, labels map[string]string) *checked {
@@ -49,7 +49,7 @@ func newChecked(t *testing.T, labels map[string]string) *checked {
 		return err == nil
 	})
 
-	return &checked{cluster: c, namespace: made.Name, config: kubernetes.Kubeconfig{Path: c.Kubeconfig()}}
+	return &checked{cluster: c, namespace: made.Name, config: api.Kubeconfig{Path: c.Kubeconfig()}}
 }
 
 var privileged = map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}
@@ -124,7 +124,7 @@ func TestCheck_findsNothing(t *testing.T) {
 
 	c := newChecked(t, privileged)
 	proxy := c.cluster.Proxy(t)
-	c.config = kubernetes.Kubeconfig{Path: proxy.Kubeconfig()}
+	c.config = api.Kubeconfig{Path: proxy.Kubeconfig()}
 
 	s := c.spec()
 	s.PodCIDRs, s.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")},
@@ -409,10 +409,10 @@ func TestCheck_connection(t *testing.T) {
 	content, err := clientcmd.Write(*file)
 	check(t, err)
 
-	c.config = kubernetes.Kubeconfig{Content: content}
+	c.config = api.Kubeconfig{Content: content}
 	c.finds(t, c.spec(), want{"", "does not accept the credentials"})
 
-	host := open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext)}})
+	host := open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Content: []byte(oneContext)}})
 
 	findings, err := host.Check(t.Context(), c.spec())
 	if err == nil || len(findings) > 0 || !strings.Contains(err.Error(), "https://127.0.0.1:1") {

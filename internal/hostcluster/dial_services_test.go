@@ -11,7 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // Services have the ways in that need no right to forward.
@@ -21,7 +21,7 @@ func TestDial_throughServices(t *testing.T) {
 
 	reached := map[string]string{}
 	d.host = open(t, hostcluster.Options{
-		Kubeconfig: kubernetes.Kubeconfig{Path: d.cluster.Kubeconfig()}, Reach: reachByMap(reached),
+		Kubeconfig: api.Kubeconfig{Path: d.cluster.Kubeconfig()}, Reach: reachByMap(reached),
 	})
 
 	api := d.cluster.API().CoreV1().Services(d.spec.Namespace)

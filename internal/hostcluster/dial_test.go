@@ -19,7 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -59,7 +59,7 @@ func newDialing(t *testing.T) *dialing {
 		Cluster: "dev", Mark: "m1", Namespace: c.Namespace(t), Domain: "cluster.local", Access: workload.PortForward,
 		Machines: []workload.Machine{machine("cp", 0), machine("cp", 1), machine("worker", 0)},
 	}
-	d.host = open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: d.proxy.Kubeconfig()}})
+	d.host = open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: d.proxy.Kubeconfig()}})
 
 	return d
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -24,7 +24,7 @@ func TestIdentity_ofAHost(t *testing.T) {
 	system, err := c.API().CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	check(t, err)
 
-	host := open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: c.Kubeconfig()}})
+	host := open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: c.Kubeconfig()}})
 	found, err := host.Identity(t.Context())
 	check(t, err)
 
@@ -33,7 +33,7 @@ func TestIdentity_ofAHost(t *testing.T) {
 		t.Errorf("it is %s, not %s", found, want)
 	}
 
-	silent := open(t, hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext)}})
+	silent := open(t, hostcluster.Options{Kubeconfig: api.Kubeconfig{Content: []byte(oneContext)}})
 	if found, err := silent.Identity(t.Context()); err == nil || found.UID != "" {
 		t.Errorf("a host that does not answer is %s: %v", found, err)
 	}

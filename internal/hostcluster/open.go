@@ -13,13 +13,13 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/portforward"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // Options of a [Host]. Either Kubeconfig or InCluster is given.
 type Options struct {
 	// Kubeconfig of the host cluster.
-	Kubeconfig kubernetes.Kubeconfig
+	Kubeconfig api.Kubeconfig
 	// InCluster takes the service account of the pod that talosop itself runs in.
 	InCluster bool
 	// Reach makes TCP connections to everything else: nodes, load balancers, pods, and what is not of the host.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -23,7 +23,7 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // as is the kubeconfig of somebody with rights in a namespace and nothing else.
-func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) kubernetes.Kubeconfig {
+func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbacv1.PolicyRule) api.Kubeconfig {
 	t.Helper()
 
 	rbac := c.API().RbacV1()
@@ -49,7 +49,7 @@ func as(t *testing.T, c *kubetest.Cluster, namespace, user string, rules ...rbac
 	content, err := clientcmd.Write(*file)
 	check(t, err)
 
-	return kubernetes.Kubeconfig{Content: content}
+	return api.Kubeconfig{Content: content}
 }
 
 // granted waits until the host grants somebody rights in a namespace: it looks at roles some time after they are made.
@@ -93,13 +93,13 @@ func TestOpen_namesWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 
 	for want, o := range map[string]hostcluster.Options{
-		"not both":                   {InCluster: true, Kubeconfig: kubernetes.Kubeconfig{Path: "k"}},
+		"not both":                   {InCluster: true, Kubeconfig: api.Kubeconfig{Path: "k"}},
 		"no KUBERNETES_SERVICE_HOST": {InCluster: true},
 		"it is empty":                {},
-		"no such file":               {Kubeconfig: kubernetes.Kubeconfig{Path: t.TempDir() + "/none"}},
-		"it is not YAML":             {Kubeconfig: kubernetes.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
+		"no such file":               {Kubeconfig: api.Kubeconfig{Path: t.TempDir() + "/none"}},
+		"it is not YAML":             {Kubeconfig: api.Kubeconfig{Content: []byte("apiVersion: v1\nkind: [")}},
 		"it has no context production": {
-			Kubeconfig: kubernetes.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
+			Kubeconfig: api.Kubeconfig{Content: []byte(oneContext), Context: "production"}},
 	} {
 		host, err := hostcluster.Open(o)
 		if err == nil {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // pingAfter is how long a connection with a request under way may be silent before it has to show that it lives.
@@ -46,7 +46,7 @@ func newTransport(config *rest.Config) (base string, authenticated http.RoundTri
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: connectTime},
 	}
 
-	authenticated, err = kubernetes.Authenticate(config, transport)
+	authenticated, err = api.Authenticate(config, transport)
 
 	return strings.TrimSuffix(server.String(), "/"), authenticated, transport.CloseIdleConnections, err
 }

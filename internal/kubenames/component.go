@@ -1,5 +1,7 @@
 package kubenames
 
+import "slices"
+
 // Component is a part of Kubernetes whose image a machine configuration names. The values
 // are the names of the images and, for static pods, those of the pods.
 type Component string
@@ -15,9 +17,22 @@ const (
 	Kubelet   Component = "kubelet"
 )
 
+// Components are all of them, in the order in which an upgrade of Kubernetes reaches them.
+func Components() []Component { return append([]Component{KubeAPIServer}, BehindAPIServer()...) }
+
+// BehindAPIServer are those that are never newer than a kube-apiserver, in the same order.
+func BehindAPIServer() []Component {
+	return []Component{KubeControllerManager, KubeScheduler, KubeProxy, Kubelet}
+}
+
+// StaticPods are those that run as static pods of control planes.
+func StaticPods() []Component {
+	return []Component{KubeAPIServer, KubeControllerManager, KubeScheduler}
+}
+
 // StaticPod reports whether the component runs as a pod that Talos gives the kubelet.
 func (c Component) StaticPod() bool {
-	return c == KubeAPIServer || c == KubeControllerManager || c == KubeScheduler
+	return slices.Contains(StaticPods(), c)
 }
 
 // Images are the images of Kubernetes in a machine configuration, by component: the

@@ -17,8 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -125,7 +126,7 @@ func (u *upgrading) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 // clientOf is a client of a cluster whose control planes listen on the port of own.
 func (a authority) clientOf(
-	t *testing.T, endpoint string, own *httptest.Server, change func(*kubernetes.Options),
+	t *testing.T, endpoint string, own *httptest.Server, change func(*api.Options),
 ) *kubernetes.Client {
 	t.Helper()
 
@@ -133,7 +134,7 @@ func (a authority) clientOf(
 	check(t, err)
 
 	cert, key := a.issue(t)
-	o := kubernetes.Options{Endpoint: endpoint, Port: u.Port(), CA: a.pem(), Cert: cert, Key: key, Await: time.Minute,
+	o := api.Options{Endpoint: endpoint, Port: u.Port(), CA: a.pem(), Cert: cert, Key: key, Await: time.Minute,
 		Poll: soon}
 
 	if change != nil {
@@ -178,7 +179,7 @@ func TestAwaitComponent_throughItsStages(t *testing.T) {
 	ca := newAuthority(t)
 	server := ca.apiServer(t, u.serve)
 
-	check(t, ca.clientOf(t, server.URL, server, nil).AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer,
+	check(t, ca.clientOf(t, server.URL, server, nil).AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer,
 		newAPIServer))
 
 	if n := int(u.looks.Load()); n != len(stages) {
@@ -199,10 +200,10 @@ func TestAwaitComponent_nothingToAsk(t *testing.T) {
 	client := ca.clientOf(t, server.URL, server, nil)
 
 	// An image without a version is not compared with one.
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer,
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer,
 		"registry.example.org/kube-apiserver:edge"))
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.Kubelet, "registry.example.org/kubelet:edge"))
-	check(t, client.AwaitComponent(within(t, time.Minute), "nowhere", cluster.KubeProxy,
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.Kubelet, "registry.example.org/kubelet:edge"))
+	check(t, client.AwaitComponent(within(t, time.Minute), "nowhere", kubenames.KubeProxy,
 		"registry.k8s.io/kube-proxy:v1.36.3"))
 }
 
@@ -225,7 +226,7 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 	}
 
 	tests := map[string]struct {
-		component cluster.Component
+		component kubenames.Component
 		change    func(*upgrading)
 		want      []string
 		permanent bool
@@ -276,12 +277,12 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 			want:   []string{"the API server on the node's address 127.0.0.1 still tells version v1.35.4"},
 		},
 		"the old kubelet": {
-			component: cluster.Kubelet, change: func(u *upgrading) { u.node.Status.NodeInfo.KubeletVersion = "v1.35.4" },
+			component: kubenames.Kubelet, change: func(u *upgrading) { u.node.Status.NodeInfo.KubeletVersion = "v1.35.4" },
 			want: []string{"kubelet on node cp-1 runs " + newKubelet, "the kubelet still reports version v1.35.4",
 				"of the node (2026-01-01T00:01:00Z)"},
 		},
 		"a node that is not ready": {
-			component: cluster.Kubelet,
+			component: kubenames.Kubelet,
 			change: func(u *upgrading) {
 				u.node.Status.Conditions[0].Status, u.node.Status.Conditions[0].Message = corev1.ConditionFalse, "no network plugin"
 				u.others = readyWorker()
@@ -298,9 +299,9 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 			u.events = events
 			test.change(u)
 
-			component, image := cluster.KubeAPIServer, newAPIServer
-			if test.component == cluster.Kubelet {
-				component, image = cluster.Kubelet, newKubelet
+			component, image := kubenames.KubeAPIServer, newAPIServer
+			if test.component == kubenames.Kubelet {
+				component, image = kubenames.Kubelet, newKubelet
 			} else {
 				test.want = append(test.want, "kube-apiserver on node cp-1 (pod kube-system/kube-apiserver-cp-1) runs "+
 					newAPIServer)
@@ -312,7 +313,7 @@ func TestAwaitComponent_saysWhatIsMissing(t *testing.T) {
 
 			ca := newAuthority(t)
 			server := ca.apiServer(t, u.serve)
-			client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) {
+			client := ca.clientOf(t, server.URL, server, func(o *api.Options) {
 				if !test.permanent {
 					o.Await = 2 * time.Second
 				}
@@ -350,7 +351,7 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 		restarted time.Time
 	)
 
-	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) {
+	client := ca.clientOf(t, server.URL, server, func(o *api.Options) {
 		o.Port, o.Progress, o.Steady = port, func(message string) { told = append(told, message) }, steady
 	})
 
@@ -363,7 +364,7 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 		}
 	}
 
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
 	if len(told) != 1 || !strings.Contains(told[0], "its own address cannot be reached from here (") ||
 		!strings.Contains(told[0], "refused") {
@@ -376,9 +377,9 @@ func TestAwaitComponent_outOfReach(t *testing.T) {
 
 	// Whoever answers there without being an API server of the cluster is not out of reach.
 	stranger := newAuthority(t).apiServer(t, u.serve)
-	client = ca.clientOf(t, server.URL, stranger, func(o *kubernetes.Options) { o.Await = 2 * time.Second })
+	client = ca.clientOf(t, server.URL, stranger, func(o *api.Options) { o.Await = 2 * time.Second })
 
-	err = client.AwaitComponent(t.Context(), "cp-1", cluster.KubeAPIServer, newAPIServer)
+	err = client.AwaitComponent(t.Context(), "cp-1", kubenames.KubeAPIServer, newAPIServer)
 	if err == nil || !strings.Contains(err.Error(), "unknown authority") {
 		t.Errorf("a stranger at the node's address: %v", err)
 	}
@@ -401,7 +402,7 @@ func TestAwaitComponent_whileTheServerStarts(t *testing.T) {
 
 	var refused atomic.Int32
 
-	client := ca.clientOf(t, server.URL, own, func(o *kubernetes.Options) {
+	client := ca.clientOf(t, server.URL, own, func(o *api.Options) {
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address == own.Listener.Addr().String() && refused.Add(1) <= 3 {
 				return nil, errors.New("connection refused")
@@ -410,7 +411,7 @@ func TestAwaitComponent_whileTheServerStarts(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
 	})
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
 	if n := u.looks.Load(); n != 4 {
 		t.Errorf("%d looks, want 4: it refused connections, or told the old version, until then", n)
@@ -446,7 +447,7 @@ func TestAwaitComponent_survivesTheEndpoint(t *testing.T) {
 		t.Fatal(got.Cause)
 	}
 
-	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", cluster.KubeAPIServer, newAPIServer))
+	check(t, client.AwaitComponent(within(t, time.Minute), "cp-1", kubenames.KubeAPIServer, newAPIServer))
 
 	// Only control planes have an API server, and one that is gone is not asked any more.
 	u.Lock()
@@ -477,16 +478,16 @@ func TestAwaitComponent_withoutANetwork(t *testing.T) {
 
 	ca := newAuthority(t)
 	server := ca.apiServer(t, u.serve)
-	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = time.Minute })
-	check(t, client.AwaitComponent(t.Context(), "cp-1", cluster.Kubelet, newKubelet))
+	client := ca.clientOf(t, server.URL, server, func(o *api.Options) { o.Await = time.Minute })
+	check(t, client.AwaitComponent(t.Context(), "cp-1", kubenames.Kubelet, newKubelet))
 
 	u.Lock()
 	u.others = readyWorker()
 	u.Unlock()
 
-	client = ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Await = 2 * time.Second })
+	client = ca.clientOf(t, server.URL, server, func(o *api.Options) { o.Await = 2 * time.Second })
 
-	err := client.AwaitComponent(t.Context(), "cp-1", cluster.Kubelet, newKubelet)
+	err := client.AwaitComponent(t.Context(), "cp-1", kubenames.Kubelet, newKubelet)
 	if err == nil || !strings.Contains(err.Error(), "the node is not ready") {
 		t.Errorf("with another node that is ready: %v", err)
 	}
@@ -508,7 +509,7 @@ func TestAwaitComponent_interrupted(t *testing.T) {
 	ca := newAuthority(t)
 	server := ca.apiServer(t, u.serve)
 
-	err := ca.clientOf(t, server.URL, server, nil).AwaitComponent(ctx, "cp-1", cluster.KubeAPIServer, newAPIServer)
+	err := ca.clientOf(t, server.URL, server, nil).AwaitComponent(ctx, "cp-1", kubenames.KubeAPIServer, newAPIServer)
 	if !errors.Is(err, interrupt) || !strings.Contains(err.Error(), "read the pod") ||
 		strings.Contains(err.Error(), "event") {
 		t.Errorf("error %v, want the interrupt and the last reason, at once", err)
@@ -533,9 +534,9 @@ func TestAwaitComponent_onClusters(t *testing.T) {
 
 		l.options.Await = time.Minute
 		client, node := l.client(t), l.machine.Hostname()
-		images := cluster.Images{
-			cluster.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2",
-			cluster.Kubelet:       "ghcr.io/siderolabs/kubelet:v1.35.2",
+		images := kubenames.Images{
+			kubenames.KubeScheduler: "registry.k8s.io/kube-scheduler:v1.35.2",
+			kubenames.Kubelet:       "ghcr.io/siderolabs/kubelet:v1.35.2",
 		}
 
 		// A real API server may be of another version than the configuration says.
@@ -545,8 +546,8 @@ func TestAwaitComponent_onClusters(t *testing.T) {
 		api := "registry.k8s.io/kube-apiserver:v1.35.2"
 
 		if version == "v1.35.2" {
-			images[cluster.KubeAPIServer] = api
-		} else if err := l.hasty(t).AwaitComponent(t.Context(), node, cluster.KubeAPIServer, api); err == nil ||
+			images[kubenames.KubeAPIServer] = api
+		} else if err := l.hasty(t).AwaitComponent(t.Context(), node, kubenames.KubeAPIServer, api); err == nil ||
 			!strings.Contains(err.Error(), version) {
 			t.Errorf("an API server of %s: %v", version, err)
 		}

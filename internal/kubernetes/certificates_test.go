@@ -10,14 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // shows is the certificate of a server.
-func shows(s *httptest.Server, cert tls.Certificate) cluster.ServerCertificate {
-	return cluster.ServerCertificate{URL: s.URL,
-		Certificate: cluster.Certificate{NotBefore: cert.Leaf.NotBefore, NotAfter: cert.Leaf.NotAfter}}
+func shows(s *httptest.Server, cert tls.Certificate) kubestate.ServerCertificate {
+	return kubestate.ServerCertificate{URL: s.URL,
+		Certificate: kubestate.Certificate{NotBefore: cert.Leaf.NotBefore, NotAfter: cert.Leaf.NotAfter}}
 }
 
 // An observation has the certificates that API servers show, also where one has ended and therefore nobody lists the
@@ -46,7 +47,7 @@ func TestObserve_certificates(t *testing.T) {
 
 	cert, key := a.issue(t)
 
-	c, err := kubernetes.New(kubernetes.Options{
+	c, err := kubernetes.New(api.Options{
 		Endpoint:  ended.URL,
 		Fallbacks: []string{again.Listener.Addr().String(), foreign.Listener.Addr().String(), "127.0.0.1:1"},
 		CA:        a.pem(), Cert: cert, Key: key, Certificates: true,
@@ -63,7 +64,7 @@ func TestObserve_certificates(t *testing.T) {
 		t.Errorf("it is reachable: %+v", got)
 	}
 
-	want := []cluster.ServerCertificate{shows(ended, endedCert), shows(again, againCert)}
+	want := []kubestate.ServerCertificate{shows(ended, endedCert), shows(again, againCert)}
 	if want[0].URL > want[1].URL {
 		want[0], want[1] = want[1], want[0]
 	}

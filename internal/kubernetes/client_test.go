@@ -28,8 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // authority signs for one cluster.
@@ -138,7 +139,7 @@ func (a authority) client(t *testing.T, endpoint string, fallbacks ...string) *k
 
 	cert, key := a.issue(t)
 
-	c, err := kubernetes.New(kubernetes.Options{
+	c, err := kubernetes.New(api.Options{
 		Endpoint: endpoint, Fallbacks: fallbacks, CA: a.pem(), Cert: cert, Key: key,
 		Connect: 20 * time.Second, Attempt: 20 * time.Second, Call: time.Minute, Poll: soon,
 	})
@@ -242,9 +243,9 @@ func TestObserve_readsNodesFromTheCache(t *testing.T) {
 	})
 
 	got := ca.client(t, server.URL).Observe(t.Context())
-	want := cluster.KubernetesState{Reachable: true, Owners: map[string]string{},
-		Endpoint: cluster.EndpointState{URL: server.URL, Asked: true},
-		Unproven: map[string]string{"cp-1": "mine"}, Nodes: []cluster.Node{
+	want := kubestate.State{Reachable: true, Owners: map[string]string{},
+		Endpoint: kubestate.Endpoint{URL: server.URL, Asked: true},
+		Unproven: map[string]string{"cp-1": "mine"}, Nodes: []kubestate.Node{
 			{Name: "cp-1", Addresses: []string{"10.0.0.11", "cp-1"}, Ready: true, KubeletVersion: "v1.35.2",
 				TalosVersion: "v1.12.1", BootID: "b007"},
 			{Name: "worker-1", ReadyReason: "NodeStatusUnknown", ReadySince: since, Unschedulable: true,
@@ -353,7 +354,7 @@ func TestObserve_isBounded(t *testing.T) {
 
 	cert, key := ca.issue(t)
 
-	client, err := kubernetes.New(kubernetes.Options{
+	client, err := kubernetes.New(api.Options{
 		Endpoint: silent.URL, Fallbacks: []string{closedPort(t), silent.Listener.Addr().String()},
 		CA: ca.pem(), Cert: cert, Key: key, Attempt: time.Second, Call: time.Hour,
 	})
@@ -455,16 +456,16 @@ func TestNew_rejects(t *testing.T) {
 
 	ca := newAuthority(t)
 	cert, key := ca.issue(t)
-	good := kubernetes.Options{Endpoint: "https://10.0.0.10:6443", CA: ca.pem(), Cert: cert, Key: key}
+	good := api.Options{Endpoint: "https://10.0.0.10:6443", CA: ca.pem(), Cert: cert, Key: key}
 
 	tests := map[string]struct {
-		change func(*kubernetes.Options)
+		change func(*api.Options)
 		want   string
 	}{
-		"no scheme":      {func(o *kubernetes.Options) { o.Endpoint = "10.0.0.10:6443" }, "not an https URL"},
-		"plain http":     {func(o *kubernetes.Options) { o.Endpoint = "http://10.0.0.10:6443" }, "not an https URL"},
-		"no CA":          {func(o *kubernetes.Options) { o.CA = []byte("nothing") }, "CA holds no PEM certificate"},
-		"no certificate": {func(o *kubernetes.Options) { o.Cert = nil }, "read Kubernetes API credentials"},
+		"no scheme":      {func(o *api.Options) { o.Endpoint = "10.0.0.10:6443" }, "not an https URL"},
+		"plain http":     {func(o *api.Options) { o.Endpoint = "http://10.0.0.10:6443" }, "not an https URL"},
+		"no CA":          {func(o *api.Options) { o.CA = []byte("nothing") }, "CA holds no PEM certificate"},
+		"no certificate": {func(o *api.Options) { o.Cert = nil }, "read Kubernetes API credentials"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -483,7 +484,7 @@ func TestNew_rejects(t *testing.T) {
 func TestOptions_hideCredentials(t *testing.T) {
 	t.Parallel()
 
-	o := kubernetes.Options{Endpoint: "https://10.0.0.10:6443", Key: []byte("very private"), Cert: []byte("very private")}
+	o := api.Options{Endpoint: "https://10.0.0.10:6443", Key: []byte("very private"), Cert: []byte("very private")}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		if text := fmt.Sprintf(verb, o); strings.Contains(text, "private") || strings.Contains(text, "118") {
 			t.Errorf("%s shows %s", verb, text)

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -50,7 +52,7 @@ func (h helm) resource(t *testing.T, l *living, o object) dynamic.ResourceInterf
 	groups, err := restmapper.GetAPIGroupResources(discovery.NewDiscoveryClient(l.api.CoreV1().RESTClient()))
 	check(t, err)
 
-	ref := kubernetes.ReferenceTo(o)
+	ref := objects.ReferenceTo(o)
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(gvk.GroupKind(), gvk.Version)
 	check(t, err)
@@ -73,7 +75,7 @@ func (h helm) create(t *testing.T, l *living, o object) {
 func (h helm) patch(t *testing.T, l *living, o object, patch string) {
 	t.Helper()
 
-	_, err := h.resource(t, l, o).Patch(t.Context(), kubernetes.ReferenceTo(o).Name, types.MergePatchType, []byte(patch),
+	_, err := h.resource(t, l, o).Patch(t.Context(), objects.ReferenceTo(o).Name, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{FieldManager: "Helm"})
 	check(t, err)
 }
@@ -294,14 +296,14 @@ func testIncomparable(t *testing.T, l *living, c *kubernetes.Client) {
 	check(t, unstructured.SetNestedField(o, "another", "spec", "selector", "matchLabels", "app"))
 	check(t, unstructured.SetNestedField(o, "another", "spec", "template", "metadata", "labels", "app"))
 
-	if _, _, err := c.CompareObject(t.Context(), o); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+	if _, _, err := c.CompareObject(t.Context(), o); err == nil || errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "field is immutable") {
 		t.Errorf("another selector gives %v", err)
 	}
 
 	// What does not fit the schema is not applied, and that is a verdict.
 	if _, err := c.ApplyObject(t.Context(), parsed(t, fmt.Sprintf(likeCharts["environment twice"], ns))); err == nil ||
-		errors.Is(err, kubernetes.ErrNoAnswer) ||
+		errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "duplicate entries") {
 		t.Errorf("applying a variable twice gives %v", err)
 	}
@@ -327,7 +329,7 @@ webhooks:
 	awaitTrue(t, func() bool {
 		_, _, err := c.CompareObject(t.Context(), refused)
 
-		return err != nil && !errors.Is(err, kubernetes.ErrNoAnswer) && strings.Contains(err.Error(), "refuses.example.org")
+		return err != nil && !errors.Is(err, api.ErrNoAnswer) && strings.Contains(err.Error(), "refuses.example.org")
 	})
 }
 

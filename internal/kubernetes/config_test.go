@@ -18,6 +18,7 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // library makes requests as one does that knows one server only, and no context of ours.
@@ -108,7 +109,7 @@ func TestConfig_passesOnWhatServersSay(t *testing.T) {
 				a.client(t, first.URL, other.Listener.Addr().String())).CoreV1().ConfigMaps("default")
 
 			if _, err := maps.Get(t.Context(), "c", metav1.GetOptions{}); !test.is(err) ||
-				errors.Is(err, kubernetes.ErrNoAnswer) {
+				errors.Is(err, api.ErrNoAnswer) {
 				t.Errorf("reading gives %v", err)
 			}
 
@@ -129,11 +130,11 @@ func TestConfig_passesOnWhatServersSay(t *testing.T) {
 	t.Run("nothing", func(t *testing.T) {
 		t.Parallel()
 
-		api := library(t, t.Context(), a.client(t, "https://"+closedPort(t), closedPort(t)))
+		a := library(t, t.Context(), a.client(t, "https://"+closedPort(t), closedPort(t)))
 
 		var wrapped *url.Error
-		if _, err := api.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err,
-			kubernetes.ErrNoAnswer) || !errors.As(err, &wrapped) {
+		if _, err := a.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err,
+			api.ErrNoAnswer) || !errors.As(err, &wrapped) {
 			t.Errorf("reading gives %v", err)
 		}
 	})
@@ -155,11 +156,11 @@ func TestConfig_makesNothingTwice(t *testing.T) {
 	maps := library(t, t.Context(), a.client(t, first.URL, other.Listener.Addr().String())).CoreV1().ConfigMaps("default")
 
 	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{}, metav1.CreateOptions{}); !errors.Is(err,
-		kubernetes.ErrNoAnswer) || asked.Swap(0) != 1 {
+		api.ErrNoAnswer) || asked.Swap(0) != 1 {
 		t.Errorf("making gives %v", err)
 	}
 
-	if err := maps.Delete(t.Context(), "c", metav1.DeleteOptions{}); !errors.Is(err, kubernetes.ErrNoAnswer) ||
+	if err := maps.Delete(t.Context(), "c", metav1.DeleteOptions{}); !errors.Is(err, api.ErrNoAnswer) ||
 		asked.Load() != 2 {
 		t.Errorf("deleting gives %v, asked of %d", err, asked.Load())
 	}
@@ -206,7 +207,7 @@ func TestConfig_endsWithItsContext(t *testing.T) {
 	<-under
 	cancel(cause)
 
-	if err := <-done; !errors.Is(err, cause) || !errors.Is(err, kubernetes.ErrNoAnswer) {
+	if err := <-done; !errors.Is(err, cause) || !errors.Is(err, api.ErrNoAnswer) {
 		t.Errorf("the request under way ends with %v", err)
 	}
 

@@ -12,9 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/nodes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 const (
@@ -88,7 +89,7 @@ func testCordonAndUncordon(t *testing.T, l *living) {
 			}
 
 			observed := client.Observe(t.Context())
-			i := slices.IndexFunc(observed.Nodes, func(n cluster.Node) bool { return n.Name == "cordon-"+name })
+			i := slices.IndexFunc(observed.Nodes, func(n kubestate.Node) bool { return n.Name == "cordon-"+name })
 
 			if i < 0 || observed.Nodes[i].Cordoned != test.cordoned.ours ||
 				observed.Nodes[i].Unschedulable != test.cordoned.unschedulable {
@@ -138,7 +139,7 @@ func TestCordon_saysSinceWhenAndForWhom(t *testing.T) {
 		answer(w, http.StatusOK, node)
 	})
 
-	client := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.Name = `workers "batch"` })
+	client := ca.clientOf(t, server.URL, server, func(o *api.Options) { o.Name = `workers "batch"` })
 	check(t, client.Cordon(t.Context(), "a"))
 
 	got := nodes.Of(&node)
@@ -237,7 +238,7 @@ func TestCordon_reportsAnAPIThatIsGone(t *testing.T) {
 	ca := newAuthority(t)
 	cert, key := ca.issue(t)
 
-	client, err := kubernetes.New(kubernetes.Options{
+	client, err := kubernetes.New(api.Options{
 		Endpoint: "https://" + closedPort(t), CA: ca.pem(), Cert: cert, Key: key, Call: time.Hour,
 	})
 	check(t, err)

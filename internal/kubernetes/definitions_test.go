@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -34,7 +36,7 @@ func testDefinitions(t *testing.T, l *living, c *kubernetes.Client) {
 		return err == nil
 	})
 
-	if found, err := c.GetObject(t.Context(), kubernetes.ReferenceTo(gateway)); err != nil || found == nil {
+	if found, err := c.GetObject(t.Context(), objects.ReferenceTo(gateway)); err != nil || found == nil {
 		t.Errorf("the gateway is %v, %v", found, err)
 	}
 
@@ -64,7 +66,7 @@ func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 
 	var unknown *meta.NoKindMatchError
 
-	ref := kubernetes.Reference{APIVersion: "example.org/v1", Kind: "Moved", Namespace: l.namespace(t, "moved"), Name: "m"}
+	ref := objects.Reference{APIVersion: "example.org/v1", Kind: "Moved", Namespace: l.namespace(t, "moved"), Name: "m"}
 	moved := object{"apiVersion": ref.APIVersion, "kind": ref.Kind,
 		"metadata": object{"name": ref.Name, "namespace": ref.Namespace}}
 
@@ -72,13 +74,13 @@ func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 		"reading": second(c.GetObject(t.Context(), ref)), "applying": second(c.ApplyObject(t.Context(), moved)),
 		"deleting": c.DeleteObject(t.Context(), ref, ""), "creating": second(c.CreateObject(t.Context(), moved)),
 		"comparing":    third(c.CompareObject(t.Context(), moved)),
-		"another kind": second(c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Moved", Name: "m"})),
+		"another kind": second(c.GetObject(t.Context(), objects.Reference{APIVersion: "v1", Kind: "Moved", Name: "m"})),
 		"a subresource": second(c.GetObject(t.Context(),
-			kubernetes.Reference{APIVersion: "v1", Kind: "Eviction", Namespace: "default", Name: "m"})),
+			objects.Reference{APIVersion: "v1", Kind: "Eviction", Namespace: "default", Name: "m"})),
 		"an old version": second(c.GetObject(t.Context(),
-			kubernetes.Reference{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget", Name: "m"})),
+			objects.Reference{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget", Name: "m"})),
 	} {
-		if !errors.As(err, &unknown) || errors.Is(err, kubernetes.ErrNoAnswer) {
+		if !errors.As(err, &unknown) || errors.Is(err, api.ErrNoAnswer) {
 			t.Errorf("%s what is not served gives %v", text, err)
 		}
 	}
@@ -88,7 +90,7 @@ func testAnyKind(t *testing.T, l *living, c *kubernetes.Client) {
 	h.create(t, l, crd)
 	check(t, c.AwaitEstablished(within(t, time.Minute), []string{"moveds.example.org"}))
 	awaitTrue(t, func() bool { return second(c.ApplyObject(t.Context(), moved)) == nil })
-	check(t, c.DeleteObject(within(t, time.Minute), kubernetes.ReferenceTo(crd), ""))
+	check(t, c.DeleteObject(within(t, time.Minute), objects.ReferenceTo(crd), ""))
 
 	awaitTrue(t, func() bool { return errors.As(second(c.GetObject(t.Context(), ref)), &unknown) })
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // failingObjects is a namespace whose objects have the statuses that the test gives them.
@@ -31,7 +32,7 @@ type failingObjects struct {
 }
 
 // object makes an object with a status.
-func (w failingObjects) object(text string) kubernetes.Reference {
+func (w failingObjects) object(text string) objects.Reference {
 	w.t.Helper()
 
 	o := parsed(w.t, strings.ReplaceAll(text, "NS", w.ns))
@@ -42,7 +43,7 @@ func (w failingObjects) object(text string) kubernetes.Reference {
 
 		// The simulator's controllers write statuses, too.
 		check(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			live, err := resource.Get(w.t.Context(), kubernetes.ReferenceTo(o).Name, metav1.GetOptions{})
+			live, err := resource.Get(w.t.Context(), objects.ReferenceTo(o).Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
@@ -54,7 +55,7 @@ func (w failingObjects) object(text string) kubernetes.Reference {
 		}))
 	}
 
-	return kubernetes.ReferenceTo(o)
+	return objects.ReferenceTo(o)
 }
 
 func (w failingObjects) event(kind, name, message string) {
@@ -121,11 +122,11 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 	w.kubelet("logs", append(strings.Split(strings.Repeat("early\n", 10), "\n"), strings.Repeat("ä", 400),
 		"denied: key-of-the-bucket")...)
 
-	kind := func(version, kind, name, spec, status string) kubernetes.Reference {
+	kind := func(version, kind, name, spec, status string) objects.Reference {
 		return w.object(fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: NS}, spec: {%s}, status: "+
 			"{%s}}", version, kind, name, spec, status))
 	}
-	workload := func(kindName, name, spec, status string) kubernetes.Reference {
+	workload := func(kindName, name, spec, status string) objects.Reference {
 		return kind("apps/v1", kindName, name, fmt.Sprintf(template, name, "")+spec, "observedGeneration: 1, "+status)
 	}
 
@@ -168,7 +169,7 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 		"namespace: NS}}}")
 
 	// These are as they should be.
-	ready := []kubernetes.Reference{
+	ready := []objects.Reference{
 		workload("Deployment", "ready", ", replicas: 0",
 			"conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: "+
 				"'True'}]"),
@@ -181,16 +182,16 @@ func TestNotReady_namesWhatIsNearestToTheCause(t *testing.T) {
 		kind("v1", "ConfigMap", "config", "", ""),
 		{APIVersion: "example.org/v1", Kind: "NobodyKnows", Name: "x"},
 	}
-	missing := kubernetes.Reference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: w.ns, Name: "missing"}
+	missing := objects.Reference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: w.ns, Name: "missing"}
 
 	awaitTrue(t, func() bool {
-		lines, _ := diagnosed(c.NotReady(t.Context(), []kubernetes.Reference{api}), nil)
+		lines, _ := diagnosed(c.NotReady(t.Context(), []objects.Reference{api}), nil)
 
 		return len(lines) == 1 && strings.Contains(lines[0], "it is not available: ServiceNotFound")
 	})
 
 	lines, _ := diagnosed(c.NotReady(t.Context(),
-		append([]kubernetes.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...)), nil)
+		append([]objects.Reference{crashes, quota, stateful, set, job, pod, claim, balanced, missing}, ready...)), nil)
 	wants := [][]string{
 		{
 			"Deployment workloads/crashes: ", ": 0/2",
@@ -242,7 +243,7 @@ func testNotReadyUnread(t *testing.T, l *living, _ *kubernetes.Client) {
 	t.Cleanup(c.Close)
 
 	lines, _ := diagnosed(c.NotReady(t.Context(),
-		[]kubernetes.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
+		[]objects.Reference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "a", Name: "b"}}), nil)
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Deployment a/b: it cannot be read: ") ||
 		!strings.Contains(lines[0], "the network is cut") {
 		t.Errorf("what cannot be read is %q", lines)

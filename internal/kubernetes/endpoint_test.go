@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // lists answers with no nodes, and with a version.
@@ -96,7 +97,7 @@ func TestEndpoint_asked(t *testing.T) {
 	other := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) { asked++; lists(w, r) })
 	cert, key := ca.issue(t)
 
-	client, err := kubernetes.New(kubernetes.Options{Endpoint: other.URL,
+	client, err := kubernetes.New(api.Options{Endpoint: other.URL,
 		Fallbacks: []string{ca.apiServer(t, lists).Listener.Addr().String()}, CA: ca.pem(), Cert: cert, Key: key,
 		EndpointOutOfReach: true})
 	check(t, err)

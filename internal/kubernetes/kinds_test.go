@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // Hundreds of objects of a version cost one request for where their kinds are, also when they are
@@ -52,7 +52,7 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 		group.Go(func() {
 			kind := []string{"Ox", "Mouse"}[i%2]
 			if _, err := c.GetObject(t.Context(),
-				kubernetes.Reference{APIVersion: "example.org/v1", Kind: kind, Namespace: "n",
+				objects.Reference{APIVersion: "example.org/v1", Kind: kind, Namespace: "n",
 					Name: fmt.Sprint("o", i)}); err != nil {
 				t.Error(err)
 			}
@@ -68,7 +68,7 @@ func TestKinds_areAskedForOnce(t *testing.T) {
 	// One that is not known is asked for each time: it may have come.
 	for range 2 {
 		if _, err := c.GetObject(t.Context(),
-			kubernetes.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {
+			objects.Reference{APIVersion: "example.org/v1", Kind: "Late", Name: "o"}); err == nil {
 			t.Error("a kind is found that nobody serves")
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // The environment says nothing about the way to a cluster, the file does.
@@ -20,7 +20,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
-		config, name, err := kubernetes.Kubeconfig{Content: []byte(content)}.Config()
+		config, name, err := api.Kubeconfig{Content: []byte(content)}.Config()
 		check(t, err)
 
 		if name != "x" {
@@ -42,7 +42,7 @@ current-context: x
 		}
 	}
 
-	if _, _, err := (kubernetes.Kubeconfig{Path: "/none"}).Config(); err == nil ||
+	if _, _, err := (api.Kubeconfig{Path: "/none"}).Config(); err == nil ||
 		!strings.Contains(err.Error(), "read the kubeconfig /none") {
 		t.Errorf("%v", err)
 	}

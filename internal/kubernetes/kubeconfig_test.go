@@ -23,6 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // kubeconfigOf is a file of one context.
@@ -37,7 +40,7 @@ users: [{name: me, user: {%s}}]
 `, server, base64.StdEncoding.EncodeToString(ca), user)
 }
 
-func certificateOf(o kubernetes.Options) string {
+func certificateOf(o api.Options) string {
 	return fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", base64.StdEncoding.EncodeToString(o.Cert),
 		base64.StdEncoding.EncodeToString(o.Key))
 }
@@ -45,7 +48,7 @@ func certificateOf(o kubernetes.Options) string {
 func fromContent(t *testing.T, content string) *kubernetes.Client {
 	t.Helper()
 
-	c, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Content: []byte(content)}, kubernetes.Options{})
+	c, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Content: []byte(content)}, api.Options{})
 	check(t, err)
 	t.Cleanup(c.Close)
 
@@ -87,9 +90,9 @@ func TestKubeconfig_onAnAPIServer(t *testing.T) {
 		t.Parallel()
 
 		c := fromContent(t, kubeconfigOf(l.options.Endpoint, l.options.CA, "token: "+token.Status.Token+"x"))
-		_, err := c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
+		_, err := c.GetObject(t.Context(), objects.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
 
-		if !apierrors.IsUnauthorized(err) || errors.Is(err, kubernetes.ErrNoAnswer) ||
+		if !apierrors.IsUnauthorized(err) || errors.Is(err, api.ErrNoAnswer) ||
 			strings.Contains(err.Error(), token.Status.Token) {
 			t.Errorf("a bad token gives %v", err)
 		}
@@ -128,9 +131,9 @@ func serves(t *testing.T, c *kubernetes.Client, name string) {
 	}
 
 	// The control plane that it observed is not asked, its own server is.
-	check(t, c.DeleteObject(t.Context(), kubernetes.ReferenceTo(want), ""))
+	check(t, c.DeleteObject(t.Context(), objects.ReferenceTo(want), ""))
 
-	lock := c.Lock(kubernetes.LockOptions{Lease: "lease-" + name})
+	lock := c.Lock(lock.Options{Lease: "lease-" + name})
 	_, release, err := lock.Acquire(within(t, time.Minute), nil)
 	check(t, err)
 	check(t, lock.Held(t.Context()))
@@ -143,7 +146,7 @@ func TestKubeconfig_ways(t *testing.T) {
 
 	a := newAuthority(t)
 	cert, key := a.issue(t)
-	certificate := certificateOf(kubernetes.Options{Cert: cert, Key: key})
+	certificate := certificateOf(api.Options{Cert: cert, Key: key})
 
 	server := a.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
@@ -262,7 +265,7 @@ func TestKubeconfig_files(t *testing.T) {
 	content = strings.Replace(content, "certificate-authority-data: ", "certificate-authority: ca.crt", 1)
 	check(t, os.WriteFile(filepath.Join(home, ".kube", "config"), []byte(content), 0o600))
 
-	c, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/.kube/config"}, kubernetes.Options{})
+	c, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Path: "~/.kube/config"}, api.Options{})
 	check(t, err)
 	t.Cleanup(c.Close)
 
@@ -272,12 +275,12 @@ func TestKubeconfig_files(t *testing.T) {
 
 	check(t, os.Remove(filepath.Join(home, ".kube", "me.key")))
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/.kube/config"},
-		kubernetes.Options{}); err == nil || !strings.Contains(err.Error(), "me.key") {
+	if _, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Path: "~/.kube/config"},
+		api.Options{}); err == nil || !strings.Contains(err.Error(), "me.key") {
 		t.Errorf("without the key: %v", err)
 	}
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "~/none"}, kubernetes.Options{}); !errors.Is(err,
+	if _, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Path: "~/none"}, api.Options{}); !errors.Is(err,
 		os.ErrNotExist) {
 		t.Errorf("without the file: %v", err)
 	}
@@ -358,9 +361,9 @@ func TestKubeconfig_errors(t *testing.T) {
 		"no command": {kubeconfigOf("https://10.0.0.1:6443", a.pem(),
 			"exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"), "", "command must be specified"},
 	} {
-		k := kubernetes.Kubeconfig{Content: []byte(test.content), Context: test.context}
+		k := api.Kubeconfig{Content: []byte(test.content), Context: test.context}
 
-		_, err := kubernetes.NewFromKubeconfig(k, kubernetes.Options{})
+		_, err := kubernetes.NewFromKubeconfig(k, api.Options{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
@@ -373,8 +376,8 @@ func TestKubeconfig_errors(t *testing.T) {
 		}
 	}
 
-	if _, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Path: "a", Content: []byte("b")},
-		kubernetes.Options{}); err == nil {
+	if _, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Path: "a", Content: []byte("b")},
+		api.Options{}); err == nil {
 		t.Error("a path and a content are taken")
 	}
 }
@@ -393,11 +396,11 @@ func TestKubeconfig_static(t *testing.T) {
 		"a token file":     {"tokenFile: /etc/passwd", "the tokenFile /etc/passwd"},
 		"a certificate":    {"client-certificate: /etc/passwd, client-key: /etc/passwd", "the files of client-certificate"},
 	} {
-		k := kubernetes.Kubeconfig{Content: []byte(kubeconfigOf("https://127.0.0.1:1", a.pem(), test.user)), Static: true}
+		k := api.Kubeconfig{Content: []byte(kubeconfigOf("https://127.0.0.1:1", a.pem(), test.user)), Static: true}
 
-		c, err := kubernetes.NewFromKubeconfig(k, kubernetes.Options{Attempt: time.Second, Call: time.Second})
+		c, err := kubernetes.NewFromKubeconfig(k, api.Options{Attempt: time.Second, Call: time.Second})
 		if err == nil {
-			_, _ = c.GetObject(t.Context(), kubernetes.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
+			_, _ = c.GetObject(t.Context(), objects.Reference{APIVersion: "v1", Kind: "Namespace", Name: "default"})
 		}
 
 		_, _, again := k.Config()

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -39,7 +40,7 @@ type living struct {
 	// api is the cluster's administrator.
 	api clientgo.Interface
 	// options of a client of the cluster.
-	options kubernetes.Options
+	options api.Options
 }
 
 // onClusters runs a test on the stand-in and on a real kube-apiserver.
@@ -106,7 +107,7 @@ func newLivingOf(t *testing.T, assets string, bundle *pki.Bundle) *living {
 	admin, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	check(t, err)
 
-	l := &living{machine: m, options: kubernetes.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate,
+	l := &living{machine: m, options: api.Options{Endpoint: endpoint, CA: admin.CA, Cert: admin.Certificate,
 		Key: admin.Key, Poll: soon, OwnerKeys: bundle.OwnerKeys()}}
 
 	l.api, err = clientgo.NewForConfig(l.config())

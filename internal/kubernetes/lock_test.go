@@ -15,22 +15,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-var _ lifecycle.Lock = (*kubernetes.Lock)(nil)
+var _ lifecycle.Lock = (*lock.Lock)(nil)
 
 // process counts the processes that tests pretend to be: each has a queue of its own.
 var process atomic.Int32
 
 // lock of the cluster as a process of its own has it.
-func (l *living) lock(t *testing.T, name string, duration time.Duration) *kubernetes.Lock {
+func (l *living) lock(t *testing.T, name string, duration time.Duration) *lock.Lock {
 	t.Helper()
 
-	return l.client(t).Lock(kubernetes.LockOptions{
+	return l.client(t).Lock(lock.Options{
 		Cluster: fmt.Sprintf("%s %d", t.Name(), process.Add(1)), Name: name, Duration: duration,
 	})
 }
@@ -131,12 +131,12 @@ func testLockOfAnotherLease(t *testing.T, l *living) {
 
 	c := l.client(t)
 
-	_, release, err := c.Lock(kubernetes.LockOptions{Name: "rollout"}).Acquire(within(t, time.Minute), nil)
+	_, release, err := c.Lock(lock.Options{Name: "rollout"}).Acquire(within(t, time.Minute), nil)
 	check(t, err)
 
 	defer release()
 
-	backups := c.Lock(kubernetes.LockOptions{Lease: "talosop-backup", Name: "backup"})
+	backups := c.Lock(lock.Options{Lease: "talosop-backup", Name: "backup"})
 
 	_, free, err := backups.Acquire(within(t, time.Minute), func(holder string) { t.Errorf("waits for %s", holder) })
 	check(t, err)
@@ -379,7 +379,7 @@ func TestLock_ofAnAPIThatIsGone(t *testing.T) {
 	t.Parallel()
 
 	ca := newAuthority(t)
-	lock := ca.client(t, "https://"+closedPort(t)).Lock(kubernetes.LockOptions{Cluster: t.Name()})
+	lock := ca.client(t, "https://"+closedPort(t)).Lock(lock.Options{Cluster: t.Name()})
 
 	for range 2 { // the second time shows that the queue was left
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("no time left"))
@@ -402,8 +402,8 @@ func TestLock_queuesWithinTheProcess(t *testing.T) {
 	check(t, err)
 
 	l := newLivingOf(t, "", bundle)
-	lock := func(name string) *kubernetes.Lock {
-		return l.client(t).Lock(kubernetes.LockOptions{Name: name, Duration: time.Hour})
+	lock := func(name string) *lock.Lock {
+		return l.client(t).Lock(lock.Options{Name: name, Duration: time.Hour})
 	}
 
 	_, release, err := lock("first").Acquire(within(t, time.Minute), nil)

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -75,7 +77,7 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 
 	ns := l.namespace(t, "differences")
 	want := cronJob(ns, "0 3 * * *")
-	ref := kubernetes.ReferenceTo(want)
+	ref := objects.ReferenceTo(want)
 
 	if live, _, err := c.CompareObject(t.Context(), want); live != nil || err != nil {
 		t.Fatalf("there is %v, %v before it was made", live, err)
@@ -118,7 +120,7 @@ func testDifferences(t *testing.T, l *living, c *kubernetes.Client) {
 	}
 
 	// What the API refuses is an answer, told at once.
-	if _, err := c.ApplyObject(t.Context(), cronJob(ns, "never")); err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+	if _, err := c.ApplyObject(t.Context(), cronJob(ns, "never")); err == nil || errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "never") {
 		t.Errorf("a bad schedule gives %v", err)
 	}
@@ -150,7 +152,7 @@ func testDeletion(t *testing.T, l *living, c *kubernetes.Client) {
 
 	ns := l.namespace(t, "deletion")
 	want := cronJob(ns, "0 3 * * *")
-	ref := kubernetes.ReferenceTo(want)
+	ref := objects.ReferenceTo(want)
 
 	held, err := c.ApplyObject(t.Context(), want)
 	check(t, err)
@@ -350,7 +352,7 @@ func testNoAnswer(t *testing.T, l *living, _ *kubernetes.Client) {
 
 	want := object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "late"}}
 
-	if _, err := c.GetObject(t.Context(), kubernetes.ReferenceTo(want)); !errors.Is(err, kubernetes.ErrNoAnswer) {
+	if _, err := c.GetObject(t.Context(), objects.ReferenceTo(want)); !errors.Is(err, api.ErrNoAnswer) {
 		t.Errorf("reading without a network gives %v", err)
 	}
 

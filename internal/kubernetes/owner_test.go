@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgo "k8s.io/client-go/kubernetes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 const ownerMark = "talosop.dev/owner"
@@ -47,7 +47,7 @@ func testOwn(t *testing.T, l *living) {
 	check(t, l.api.CoreV1().Nodes().Delete(t.Context(), "made-again", metav1.DeleteOptions{}))
 	l.node(t, "made-again", func(n *corev1.Node) { n.Annotations[ownerMark] = mark })
 
-	want := cluster.KubernetesState{Owners: map[string]string{"marked": "mine", "taken-over": "mine"},
+	want := kubestate.State{Owners: map[string]string{"marked": "mine", "taken-over": "mine"},
 		Unproven: map[string]string{"copied": "mine", "forged": "mine", "made-again": "mine"}}
 
 	eventually(t, func() error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // A redirect of an API server leads to no other server and to no connection without encryption: a client adds its token
@@ -31,7 +32,7 @@ func TestKubeconfig_redirectStaysWithTheServer(t *testing.T) {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	content := kubeconfigOf(server.URL, ca, "token: abc")
-	c, err := kubernetes.NewFromKubeconfig(kubernetes.Kubeconfig{Content: []byte(content)}, kubernetes.Options{})
+	c, err := kubernetes.NewFromKubeconfig(api.Kubeconfig{Content: []byte(content)}, api.Options{})
 	check(t, err)
 	t.Cleanup(c.Close)
 

@@ -17,7 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 )
 
 // talosWith is the resources of Talos on a machine whose components have these arguments.
@@ -131,7 +132,7 @@ func TestUpgradeChecks_withoutTheAPI(t *testing.T) {
 		}
 	}
 
-	want := kubernetes.RemovedSetting{
+	want := upgrade.RemovedSetting{
 		Kind: "admission plugin", Name: "PodSecurityPolicy", Component: "kube-apiserver", Nodes: []string{"cp-1"},
 		RemovedIn: "1.25",
 	}
@@ -232,7 +233,7 @@ func TestObserve_staticPods(t *testing.T) {
 			Items: []corev1.Pod{*u.pod, *other}})
 	})
 
-	got := ca.clientOf(t, server.URL, server, func(o *kubernetes.Options) { o.StaticPods = true }).Observe(t.Context())
+	got := ca.clientOf(t, server.URL, server, func(o *api.Options) { o.StaticPods = true }).Observe(t.Context())
 	if len(got.Nodes) != 1 || len(got.Nodes[0].StaticPods) != 1 {
 		t.Fatalf("state %+v", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -199,7 +200,7 @@ func (s *site) configured(name string) lifecycle.Machine {
 	m := s.only(name).Machines[0]
 	api := s.runner().Fleet.Machine(m)
 
-	if err := api.ApplyConfig(bounded(s.t), s.configs[name], cluster.Maintenance, ""); err != nil {
+	if err := api.ApplyConfig(bounded(s.t), s.configs[name], step.Maintenance, ""); err != nil {
 		s.t.Fatal(err)
 	}
 
@@ -230,7 +231,7 @@ func TestBootstrap_isCalledOffWhenAnotherBegan(t *testing.T) {
 	runner.Events = func(e lifecycle.Event) {
 		tell(e)
 
-		if e.State == lifecycle.StepStarted && e.Step == (cluster.Bootstrap{Machine: "cp-2"}) {
+		if e.State == lifecycle.StepStarted && e.Step == (step.Bootstrap{Machine: "cp-2"}) {
 			if err := other.Bootstrap(bounded(t)); err != nil {
 				t.Error(err)
 			}

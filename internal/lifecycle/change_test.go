@@ -15,6 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
@@ -208,7 +209,7 @@ func (s *site) assumed() cluster.Snapshot {
 
 func (s *site) rebooted() []string { return s.order("Reboot") }
 
-func texts(steps []cluster.Step) []string {
+func texts(steps []step.Step) []string {
 	out := make([]string, len(steps))
 	for i, step := range steps {
 		out[i] = step.String()
@@ -238,8 +239,8 @@ func TestUpgrade_inSeveralHops(t *testing.T) {
 
 	var hops []string
 
-	for _, step := range result.Done {
-		if u, ok := step.(cluster.Upgrade); ok {
+	for _, op := range result.Done {
+		if u, ok := op.(step.Upgrade); ok {
 			hops = append(hops, u.Machine+" "+u.To)
 		}
 	}
@@ -301,8 +302,8 @@ func TestUpgrade_rolledBackStopsTheRollout(t *testing.T) {
 	}
 }
 
-func upgrades(step cluster.Step) bool {
-	_, is := step.(cluster.Upgrade)
+func upgrades(op step.Step) bool {
+	_, is := op.(step.Upgrade)
 
 	return is
 }
@@ -424,7 +425,7 @@ func TestScale_upAndDown(t *testing.T) {
 	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
 	s.guard(1)
-	s.add("cp-b", 2, cluster.ControlPlane)
+	s.add("cp-b", 2, step.ControlPlane)
 	s.converge()
 	s.hasMembers(3)
 
@@ -528,7 +529,7 @@ func TestChanges_surviveFailures(t *testing.T) {
 	for name, change := range map[string]func(*site){
 		"config":  func(s *site) { s.reconfigure(needsReboot) },
 		"upgrade": func(s *site) { s.upgrade(newerTalos) },
-		"grow":    func(s *site) { s.add("cp-b", 1, cluster.ControlPlane) },
+		"grow":    func(s *site) { s.add("cp-b", 1, step.ControlPlane) },
 		"shrink":  func(s *site) { s.remove("cp-3", "w-1") },
 		"replace": func(s *site) { s.exchange("cp-2") },
 	} {
@@ -632,7 +633,7 @@ func (s *site) settles() {
 	members := 0
 
 	for _, m := range s.want.Machines {
-		if m.Role == cluster.ControlPlane {
+		if m.Role == step.ControlPlane {
 			members++
 		}
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -35,16 +36,16 @@ func newCheckGate(checks Checks) *checkGate {
 }
 
 // open reports whether a step may begin. Otherwise the checks are asked, and the run decides again once they passed.
-func (g *checkGate) open(ctx context.Context, step cluster.Step, have cluster.Snapshot, tell func(Event)) bool {
+func (g *checkGate) open(ctx context.Context, step step.Step, have cluster.Snapshot, tell func(Event)) bool {
 	return g.checks == nil || !takesOut(step, have) || g.pass(ctx, tell)
 }
 
 // takesOut is whether a step takes a machine out of service that is in it. What is broken already may be the reason
 // why a check does not pass, and is mended without it.
-func takesOut(step cluster.Step, have cluster.Snapshot) bool {
-	s := have.Machines[step.On()]
+func takesOut(op step.Step, have cluster.Snapshot) bool {
+	s := have.Machines[op.On()]
 
-	return cluster.Disruptive(step) && s.Access == cluster.Member && s.Stage == cluster.StageRunning && !s.EtcdDown()
+	return step.Disruptive(op) && s.Access == step.Member && s.Stage == cluster.StageRunning && !s.EtcdDown()
 }
 
 // settled reports whether nothing is left to be asked at the end of a run.
@@ -90,12 +91,12 @@ func (g *checkGate) waiting() string {
 }
 
 // holds is what is waited for.
-func (g *checkGate) holds() []cluster.Hold {
+func (g *checkGate) holds() []step.Hold {
 	if !g.asking {
 		return nil
 	}
 
-	return []cluster.Hold{{Reason: "waits " + g.waiting()}}
+	return []step.Hold{{Reason: "waits " + g.waiting()}}
 }
 
 // take notes the answer. The error of one that did not pass ends the run.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -98,7 +99,7 @@ func TestTeardown_ofAPoolRemovesItsNodes(t *testing.T) {
 
 	pool := s.want
 	pool.Machines = slices.DeleteFunc(slices.Clone(pool.Machines),
-		func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane })
+		func(m cluster.Machine) bool { return m.Role == step.ControlPlane })
 
 	result, err := s.runner().Teardown(bounded(t), pool)
 	if err != nil {
@@ -264,7 +265,7 @@ func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 				t.Fatalf("error %v, want an incomplete run that ran out of time", err)
 			}
 
-			if !slices.ContainsFunc(incomplete.Holds, func(h cluster.Hold) bool { return h.Machine == dead }) {
+			if !slices.ContainsFunc(incomplete.Holds, func(h step.Hold) bool { return h.Machine == dead }) {
 				t.Errorf("holds %v do not name %s", incomplete.Holds, dead)
 			}
 
@@ -362,7 +363,7 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 		t.Fatalf("error %v, want a cancelled context", err)
 	}
 
-	if !result.Touched || result.Snapshot.Machines["cp-1"].Access != cluster.Member {
+	if !result.Touched || result.Snapshot.Machines["cp-1"].Access != step.Member {
 		t.Errorf("the record of the interrupted run is %+v", result.Snapshot.Machines["cp-1"])
 	}
 

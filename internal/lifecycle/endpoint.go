@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // awaitEndpoint asks the endpoint of a cluster whose machines are Ready, and waits for it no longer than the policy
 // says. It is asked once also where the run has no time left: what it is like is recorded.
-func (r *Runner) awaitEndpoint(ctx context.Context) cluster.EndpointState {
+func (r *Runner) awaitEndpoint(ctx context.Context) kubestate.Endpoint {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
 

@@ -3,7 +3,7 @@ package lifecycle
 import (
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // EventState is what an event tells.
@@ -26,7 +26,7 @@ type Event struct {
 	// Machine is empty for what is about the whole run.
 	Machine string
 	// Step is nil for what is about none.
-	Step cluster.Step
+	Step step.Step
 	// Reason says why a step failed, what is waited for, or what the note is.
 	Reason string
 	// Elapsed is how long a step took that ended.

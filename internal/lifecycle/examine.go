@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // Examine asks the machines of want, what etcd looks like from each of its members, and
@@ -62,14 +64,14 @@ func (o *observer) askOnce(ctx context.Context, machines []cluster.Machine) {
 // without a view, for Talos asks the members of others, too (Talos 1.13,
 // internal/pkg/etcd NewClientFromControlPlaneIPs). One that knows no leader would not
 // answer before its time is up.
-func (o *observer) listed(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
+func (o *observer) listed(ctx context.Context, have cluster.Snapshot) etcdstate.State {
 	var led, silent []cluster.Machine
 
-	state := cluster.EtcdState{}
+	state := etcdstate.State{}
 
 	for _, m := range o.machines() {
 		s := have.Machines[m.Name]
-		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.EtcdService.WithoutData() {
+		if m.Role != step.ControlPlane || s.Access != step.Member || s.EtcdService.WithoutData() {
 			continue
 		}
 
@@ -86,7 +88,7 @@ func (o *observer) listed(ctx context.Context, have cluster.Snapshot) cluster.Et
 	for _, m := range slices.Concat(led, silent) {
 		members, err := o.runner.Fleet.Machine(m).EtcdMembers(ctx)
 		if err == nil {
-			return cluster.EtcdState{Known: true, Members: members}
+			return etcdstate.State{Known: true, Members: members}
 		}
 
 		state.Cause = m.Address + ": " + err.Error()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -19,12 +21,12 @@ const revertAfter = time.Minute
 // another one, and the question that is asked right before a machine goes out of service:
 // may it still?
 type stepRun struct {
-	step    cluster.Step
+	step    step.Step
 	on, via cluster.Machine
 	confirm func(context.Context) error
 	// want is what the run is for, and images those of Kubernetes in the configuration that the machine has.
 	want   cluster.Spec
-	images cluster.Images
+	images kubenames.Images
 	// have is the observation that the step was decided on.
 	have cluster.Snapshot
 }
@@ -35,53 +37,53 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	machine := r.Fleet.Machine(m)
 
 	switch s := o.step.(type) {
-	case cluster.ApplyConfig:
+	case step.ApplyConfig:
 		return r.configure(ctx, o, s)
-	case cluster.Upgrade:
+	case step.Upgrade:
 		return r.upgrade(ctx, o, s)
-	case cluster.Uncordon:
+	case step.Uncordon:
 		return r.Kubernetes.Uncordon(ctx, s.Node)
-	case cluster.TakeOwnership:
+	case step.TakeOwnership:
 		return r.Kubernetes.Own(ctx, s.Node, o.want.Owner)
-	case cluster.NoteStaged:
+	case step.NoteStaged:
 		return r.Kubernetes.NoteStaged(ctx, s.Node, s.Waits)
-	case cluster.Bootstrap:
+	case step.Bootstrap:
 		if err := o.confirm(ctx); err != nil {
 			return err
 		}
 
 		return machine.Bootstrap(ctx)
-	case cluster.Restore:
+	case step.Restore:
 		return machine.Restore(ctx, r.Restoration.Reader(), o.confirm)
-	case cluster.WriteMeta:
+	case step.WriteMeta:
 		return machine.WriteMeta(ctx, m.Meta)
-	case cluster.DowngradeEtcd:
+	case step.DowngradeEtcd:
 		if err := o.confirm(ctx); err != nil {
 			return err
 		}
 
 		return machine.DowngradeEtcd(ctx, s.To)
-	case cluster.CancelEtcdDowngrade:
+	case step.CancelEtcdDowngrade:
 		return machine.CancelEtcdDowngrade(ctx)
-	case cluster.LeaveEtcd:
+	case step.LeaveEtcd:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
-	case cluster.RemoveMember:
+	case step.RemoveMember:
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
-	case cluster.Reset:
+	case step.Reset:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Reset(ctx, s.Graceful) })
-	case cluster.ReplaceVolumes:
+	case step.ReplaceVolumes:
 		return r.replaceVolumes(ctx, o, s)
-	case cluster.RestartKubelet:
+	case step.RestartKubelet:
 		return machine.RestartKubelet(ctx)
-	case cluster.Operate:
+	case step.Operate:
 		return r.operate(ctx, o, s)
-	case cluster.DeleteNode:
+	case step.DeleteNode:
 		return r.Kubernetes.DeleteNode(ctx, s.Node)
-	case cluster.PullImages:
+	case step.PullImages:
 		return r.pullImages(ctx, o, s)
-	case cluster.UpgradeComponent:
+	case step.UpgradeComponent:
 		return r.upgradeComponent(ctx, o, s)
-	case cluster.SyncManifests:
+	case step.SyncManifests:
 		return r.syncManifests(ctx, o, s)
 	default:
 		return wait.Permanent(fmt.Errorf("no way to run step %q", o.step))
@@ -89,7 +91,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 }
 
 // configure gives a machine its configuration, in the way that the step says.
-func (r *Runner) configure(ctx context.Context, o stepRun, s cluster.ApplyConfig) error {
+func (r *Runner) configure(ctx context.Context, o stepRun, s step.ApplyConfig) error {
 	m := o.on
 
 	config, err := r.configOf(ctx, o, s)
@@ -135,7 +137,7 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 	defer cancel()
 
 	err := wait.Until(probing, r.interval(), func(ctx context.Context) error {
-		if s := machine.Observe(ctx); s.Access != cluster.Member {
+		if s := machine.Observe(ctx); s.Access != step.Member {
 			return fmt.Errorf("it does not answer under the new configuration: %s", s.Cause)
 		}
 
@@ -153,13 +155,13 @@ func (r *Runner) try(ctx context.Context, m cluster.Machine, config []byte) erro
 	// A trial looks like the wanted configuration until it ends, so only this run knows
 	// that it was not kept: the commit is repeated until it is.
 	return wait.Until(probing, r.interval(), func(ctx context.Context) error {
-		return machine.ApplyConfig(ctx, config, cluster.Member, m.UUID)
+		return machine.ApplyConfig(ctx, config, step.Member, m.UUID)
 	})
 }
 
 // upgrade installs another Talos: the image is there before the node is emptied. That of a
 // container is the host cluster's to pull, which does so once there is a pod that needs it.
-func (r *Runner) upgrade(ctx context.Context, o stepRun, s cluster.Upgrade) error {
+func (r *Runner) upgrade(ctx context.Context, o stepRun, s step.Upgrade) error {
 	machine := r.Fleet.Machine(o.on)
 
 	if !s.Container {
@@ -174,7 +176,7 @@ func (r *Runner) upgrade(ctx context.Context, o stepRun, s cluster.Upgrade) erro
 }
 
 // replaceVolumes gives a machine new volumes, unless its old ones can be used again by now.
-func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s cluster.ReplaceVolumes) error {
+func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s step.ReplaceVolumes) error {
 	volumes, ok := r.Fleet.Machine(o.on).(Volumes)
 	if !ok {
 		return wait.Permanent(fmt.Errorf("%s is no pod and has no volumes to replace", s.Machine))
@@ -192,7 +194,7 @@ func (r *Runner) replaceVolumes(ctx context.Context, o stepRun, s cluster.Replac
 // fails, or the machine refuses it, the node is given back as it was. After the effect
 // the planner gives it back, once the machine works again.
 func (r *Runner) disrupt(
-	ctx context.Context, o stepRun, e cluster.Evacuation, effect func(context.Context) error,
+	ctx context.Context, o stepRun, e step.Evacuation, effect func(context.Context) error,
 ) error {
 	if err := r.evacuate(ctx, o.on, e); err != nil {
 		return r.restore(ctx, e.Node, err)
@@ -211,7 +213,7 @@ func (r *Runner) disrupt(
 }
 
 // evacuate prepares a machine for its disruption.
-func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e cluster.Evacuation) error {
+func (r *Runner) evacuate(ctx context.Context, m cluster.Machine, e step.Evacuation) error {
 	if e.Node != "" {
 		if err := r.Kubernetes.Cordon(ctx, e.Node); err != nil {
 			return err
@@ -257,8 +259,8 @@ func (r *Runner) restore(ctx context.Context, node string, cause error) error {
 
 // giveBack uncordons, at the end of a run that stops early, the nodes of machines that
 // work, and names those that stay cordoned.
-func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []cluster.Hold {
-	var kept []cluster.Hold
+func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.Snapshot) []step.Hold {
+	var kept []step.Hold
 
 	for _, m := range slices.Concat(want.Machines, want.Removed, want.UpgradeOnly) {
 		node, ok := have.NodeOf(m)
@@ -280,7 +282,7 @@ func (r *Runner) giveBack(ctx context.Context, want cluster.Spec, have cluster.S
 			continue // somebody gave it back already
 		}
 
-		kept = append(kept, cluster.Hold{
+		kept = append(kept, step.Hold{
 			Machine: m.Name, Reason: fmt.Sprintf(
 				"its node %s stays cordoned by talosop, until an apply finds the machine well: it %s", node.Name, reason),
 		})

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
@@ -48,7 +49,7 @@ func (s *site) isRemoved(result lifecycle.Result, nodes map[string]string) {
 	for name, node := range nodes {
 		names = append(names, name)
 
-		if slices.ContainsFunc(result.Snapshot.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node }) {
+		if slices.ContainsFunc(result.Snapshot.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == node }) {
 			s.t.Errorf("node %s of %s is still there", node, name)
 		}
 	}
@@ -105,9 +106,9 @@ func TestConverge_replacesForgedOwnerMark(t *testing.T) {
 	s.mark("w-1", mine)
 
 	done := s.converge().Done
-	want := cluster.TakeOwnership{Machine: "w-1", Node: s.node("w-1"), Unproven: true}
+	want := step.TakeOwnership{Machine: "w-1", Node: s.node("w-1"), Unproven: true}
 
-	if len(done) != 1 || done[0] != cluster.Step(want) {
+	if len(done) != 1 || done[0] != step.Step(want) {
 		t.Errorf("done %v, want %v", done, want)
 	}
 

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -46,16 +47,16 @@ func TestKubernetesUpgrade_ofKubeletsOfTheSameVersion(t *testing.T) {
 			t.Fatalf("run %d ended with %v, and a kubelet does not run", run+1, err)
 		}
 
-		for _, step := range incomplete.Done {
-			if c, ok := step.(cluster.UpgradeComponent); ok && c.On() == "w-1" {
-				t.Errorf("run %d took this for done: %s", run+1, step)
+		for _, op := range incomplete.Done {
+			if c, ok := op.(step.UpgradeComponent); ok && c.On() == "w-1" {
+				t.Errorf("run %d took this for done: %s", run+1, op)
 			}
 		}
 
 		have := s.runner().Observe(bounded(t), s.want)
 
 		for machine, slim := range map[string]bool{"cp-1": true, "w-1": true, "w-2": false} {
-			if image := have.Machines[machine].Images[cluster.Kubelet]; strings.HasSuffix(image, "-slim") != slim {
+			if image := have.Machines[machine].Images[kubenames.Kubelet]; strings.HasSuffix(image, "-slim") != slim {
 				t.Errorf("after run %d %s has %s: %v", run+1, machine, image, err)
 			}
 		}

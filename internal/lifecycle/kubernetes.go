@@ -9,6 +9,8 @@ import (
 	"reflect"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -16,19 +18,19 @@ import (
 // configOf is the configuration that a machine is given. Its images of Kubernetes are those
 // that a member has, since they only change in the order of an upgrade; where it names none, and
 // for a machine that joins, those of the version that the cluster runs.
-func (r *Runner) configOf(ctx context.Context, o stepRun, s cluster.ApplyConfig) ([]byte, error) {
+func (r *Runner) configOf(ctx context.Context, o stepRun, s step.ApplyConfig) ([]byte, error) {
 	config, ok := r.Configs[o.on.Name]
 	if !ok {
 		return nil, wait.Permanent(fmt.Errorf("no configuration was rendered for machine %s", o.on.Name))
 	}
 
-	images := cluster.Images{}
+	images := kubenames.Images{}
 
 	if s.Kubernetes != "" {
 		maps.Copy(images, o.on.Images.At(o.want.Kubernetes.Version, s.Kubernetes))
 	}
 
-	if s.Access == cluster.Member {
+	if s.Access == step.Member {
 		maps.Copy(images, o.images)
 	}
 
@@ -41,7 +43,7 @@ func (r *Runner) configOf(ctx context.Context, o stepRun, s cluster.ApplyConfig)
 }
 
 // withKeys sets the keys of a step in a configuration, which has those that the machine is to have in the end.
-func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s cluster.ApplyConfig) ([]byte, error) {
+func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s step.ApplyConfig) ([]byte, error) {
 	if s.Keys == (rotation.Keys{}) || s.Keys == o.on.Keys {
 		return config, nil
 	}
@@ -52,7 +54,7 @@ func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s clust
 
 	var active []byte
 
-	if s.Access == cluster.Member {
+	if s.Access == step.Member {
 		var err error
 		if active, err = r.Fleet.Machine(o.on).Configuration(ctx); err != nil {
 			return nil, err
@@ -69,8 +71,8 @@ func (r *Runner) withKeys(ctx context.Context, o stepRun, config []byte, s clust
 
 // freshTokens restarts the kubelet of a machine whose pods are to get tokens of another service account key. It comes
 // before the configuration that says so: interrupted in between, it happens again.
-func (r *Runner) freshTokens(ctx context.Context, o stepRun, s cluster.ApplyConfig) error {
-	if s.Access != cluster.Member || o.have.Machines[s.Machine].Keys.PodTokens == s.Keys.PodTokens {
+func (r *Runner) freshTokens(ctx context.Context, o stepRun, s step.ApplyConfig) error {
+	if s.Access != step.Member || o.have.Machines[s.Machine].Keys.PodTokens == s.Keys.PodTokens {
 		return nil
 	}
 
@@ -78,7 +80,7 @@ func (r *Runner) freshTokens(ctx context.Context, o stepRun, s cluster.ApplyConf
 }
 
 // withImages sets images in a configuration.
-func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error) {
+func (r *Runner) withImages(config []byte, images kubenames.Images) ([]byte, error) {
 	if len(images) == 0 {
 		return config, nil
 	}
@@ -96,12 +98,11 @@ func (r *Runner) withImages(config []byte, images cluster.Images) ([]byte, error
 }
 
 // pullImages fetches what a machine runs itself, one image after the other.
-func (r *Runner) pullImages(ctx context.Context, o stepRun, s cluster.PullImages) error {
+func (r *Runner) pullImages(ctx context.Context, o stepRun, s step.PullImages) error {
 	images := o.on.Images.At(o.want.Kubernetes.Version, s.Version)
 
-	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler,
-		cluster.Kubelet} {
-		if images[c] == "" {
+	for _, c := range kubenames.Components() {
+		if c == kubenames.KubeProxy || images[c] == "" {
 			continue
 		}
 
@@ -115,22 +116,22 @@ func (r *Runner) pullImages(ctx context.Context, o stepRun, s cluster.PullImages
 
 // upgradeComponent gives a component its image and waits until it runs. What it waits for
 // does not depend on who set the image: after an interruption the same step waits on.
-func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s cluster.UpgradeComponent) error {
+func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s step.UpgradeComponent) error {
 	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
 
-	if s.Component == cluster.KubeAPIServer && s.From != s.Image {
+	if s.Component == kubenames.KubeAPIServer && s.From != s.Image {
 		if err := r.awaitOthers(ctx, o.have, s.OnNode); err != nil {
 			return err
 		}
 	}
 
-	if err := r.changeComponent(ctx, o, s, effect); err != nil || s.Component == cluster.KubeProxy {
+	if err := r.changeComponent(ctx, o, s, effect); err != nil || s.Component == kubenames.KubeProxy {
 		return err
 	}
 
 	// A node tells its kubelet's version only, which is that of the one before, too, when
 	// another image of it is wanted.
-	if s.Component == cluster.Kubelet {
+	if s.Component == kubenames.Kubelet {
 		if err := r.Fleet.Machine(o.on).AwaitKubelet(ctx, s.Image); err != nil {
 			return err
 		}
@@ -144,12 +145,12 @@ func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s cluster.Upgr
 // another one was killed may find one that only begins to start.
 func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node string) error {
 	for _, other := range have.Kubernetes.Nodes {
-		image := other.StaticPods[string(cluster.KubeAPIServer)].Image
+		image := other.StaticPods[string(kubenames.KubeAPIServer)].Image
 		if other.Name == node || image == "" {
 			continue
 		}
 
-		if err := r.Kubernetes.AwaitComponent(ctx, other.Name, cluster.KubeAPIServer, image); err != nil {
+		if err := r.Kubernetes.AwaitComponent(ctx, other.Name, kubenames.KubeAPIServer, image); err != nil {
 			return err
 		}
 	}
@@ -158,7 +159,7 @@ func (r *Runner) awaitOthers(ctx context.Context, have cluster.Snapshot, node st
 }
 
 func (r *Runner) changeComponent(
-	ctx context.Context, o stepRun, s cluster.UpgradeComponent, effect func(context.Context) error,
+	ctx context.Context, o stepRun, s step.UpgradeComponent, effect func(context.Context) error,
 ) error {
 	if s.Node == "" {
 		return effect(ctx)
@@ -168,7 +169,7 @@ func (r *Runner) changeComponent(
 }
 
 // setImage changes one image in the configuration that the machine has, and nothing else.
-func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c cluster.Component, image string) error {
+func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c kubenames.Component, image string) error {
 	machine := r.Fleet.Machine(m)
 
 	config, err := machine.Configuration(ctx)
@@ -176,24 +177,24 @@ func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c cluster.Comp
 		return err
 	}
 
-	changed, err := r.withImages(config, cluster.Images{c: image})
+	changed, err := r.withImages(config, kubenames.Images{c: image})
 	if err != nil || bytes.Equal(config, changed) {
 		return err
 	}
 
-	return machine.ApplyConfig(ctx, changed, cluster.Member, m.UUID)
+	return machine.ApplyConfig(ctx, changed, step.Member, m.UUID)
 }
 
 // syncManifests brings the manifests that a control plane renders now to the cluster, again when it rendered others
 // meanwhile: Talos follows a change of its configuration a moment later.
-func (r *Runner) syncManifests(ctx context.Context, o stepRun, s cluster.SyncManifests) error {
+func (r *Runner) syncManifests(ctx context.Context, o stepRun, s step.SyncManifests) error {
 	var configuration []byte
 	if s.Changes != "" {
 		configuration = r.Configs[o.on.Name]
 	}
 
 	read := func() ([]map[string]any, error) {
-		return r.Fleet.Machine(o.on).Manifests(ctx, o.images[cluster.KubeProxy], configuration)
+		return r.Fleet.Machine(o.on).Manifests(ctx, o.images[kubenames.KubeProxy], configuration)
 	}
 
 	manifests, err := read()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -20,21 +22,21 @@ import (
 )
 
 // imagesOf and named turn the images of package machineconfig into those of the planner, and back.
-func imagesOf(config []byte) (cluster.Images, error) {
+func imagesOf(config []byte) (kubenames.Images, error) {
 	found, err := machineconfig.Images(config)
 	if err != nil {
 		return nil, err
 	}
 
-	out := cluster.Images{}
+	out := kubenames.Images{}
 	for name, image := range found {
-		out[cluster.Component(name)] = image
+		out[kubenames.Component(name)] = image
 	}
 
 	return out, nil
 }
 
-func named(images cluster.Images) map[string]string {
+func named(images kubenames.Images) map[string]string {
 	out := map[string]string{}
 	for component, image := range images {
 		out[string(component)] = image
@@ -89,11 +91,11 @@ func (s *site) runsKubernetes(version string) {
 			s.t.Errorf("the kubelet of %s runs %q, want %s", m.Name, node.KubeletVersion, version)
 		}
 
-		if m.Role != cluster.ControlPlane {
+		if m.Role != step.ControlPlane {
 			continue
 		}
 
-		for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
+		for _, c := range []kubenames.Component{kubenames.KubeAPIServer, kubenames.KubeControllerManager, kubenames.KubeScheduler} {
 			if pod := node.StaticPods[string(c)]; pod.Image != m.Images[c] || !pod.Ready {
 				s.t.Errorf("%s of %s runs %q (ready: %t), want %s", c, m.Name, pod.Image, pod.Ready, m.Images[c])
 			}
@@ -198,7 +200,7 @@ func hop(from, to string) []string {
 	return append(steps, fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from cp-1", to))
 }
 
-func stepTexts(steps []cluster.Step) []string {
+func stepTexts(steps []step.Step) []string {
 	var out []string
 	for _, s := range steps {
 		out = append(out, s.String())
@@ -253,9 +255,9 @@ cluster:
 	// Back to the usual places, the version stays.
 	s.kubernetesWith("v1.36.3", "", "")
 
-	for _, step := range s.converge().Done {
-		if c, ok := step.(cluster.UpgradeComponent); ok && !strings.Contains(c.From, "registry.example.com") {
-			t.Errorf("%q changes an image that was as wanted: %s", step, c.From)
+	for _, op := range s.converge().Done {
+		if c, ok := op.(step.UpgradeComponent); ok && !strings.Contains(c.From, "registry.example.com") {
+			t.Errorf("%q changes an image that was as wanted: %s", op, c.From)
 		}
 	}
 
@@ -270,7 +272,7 @@ func (s *site) kubernetesWith(version, all, planes string) {
 	for i, m := range s.want.Machines {
 		patches := []string{}
 		for _, p := range []string{all, planes} {
-			if p != "" && (p == all || m.Role == cluster.ControlPlane) {
+			if p != "" && (p == all || m.Role == step.ControlPlane) {
 				patches = append(patches, p)
 			}
 		}
@@ -400,7 +402,7 @@ func TestKubernetesUpgrade_isStoppedByABrokenComponent(t *testing.T) {
 		}
 	}
 
-	if image := have.Machines["cp-3"].Images[cluster.KubeControllerManager]; !strings.HasSuffix(image, "v1.35.4") {
+	if image := have.Machines["cp-3"].Images[kubenames.KubeControllerManager]; !strings.HasSuffix(image, "v1.35.4") {
 		t.Errorf("cp-3 was given %s although the one of cp-2 does not run", image)
 	}
 
@@ -450,13 +452,13 @@ func TestJoin_duringAKubernetesUpgrade(t *testing.T) {
 	t.Parallel()
 
 	s := kubernetesSite(t, 1, 1, "v1.35.4")
-	s.add("w-new", 1, cluster.Worker)
+	s.add("w-new", 1, step.Worker)
 	s.kubernetes("v1.36.3")
 
 	result := s.converge()
 
-	joined := slices.IndexFunc(result.Done, func(step cluster.Step) bool {
-		apply, ok := step.(cluster.ApplyConfig)
+	joined := slices.IndexFunc(result.Done, func(op step.Step) bool {
+		apply, ok := op.(step.ApplyConfig)
 
 		return ok && strings.HasPrefix(apply.Machine, "w-new") && apply.Kubernetes == "v1.35.4"
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
@@ -20,8 +21,8 @@ func (s *site) beside(prefix string, controlPlanes, workers int, endpoint string
 	other.isolated = isolated
 	other.want = cluster.Spec{Name: s.want.Name, Endpoint: endpoint, Isolated: isolated, NodesBecomeReady: true}
 
-	other.add(prefix+"-cp", controlPlanes, cluster.ControlPlane)
-	other.add(prefix+"-w", workers, cluster.Worker)
+	other.add(prefix+"-cp", controlPlanes, step.ControlPlane)
+	other.add(prefix+"-w", workers, step.Worker)
 
 	return other
 }

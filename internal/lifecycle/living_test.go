@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -162,7 +163,7 @@ func TestScale_whileAClientWrites(t *testing.T) {
 	}
 
 	w.progress()
-	s.add("cp-b", 2, cluster.ControlPlane)
+	s.add("cp-b", 2, step.ControlPlane)
 	s.converge()
 	s.hasMembers(3)
 	w.progress()
@@ -184,7 +185,7 @@ func TestRollout_keepsTheBudgetOfWorkers(t *testing.T) {
 	s.create()
 
 	for i := range s.want.Machines {
-		if s.want.Machines[i].Role == cluster.Worker {
+		if s.want.Machines[i].Role == step.Worker {
 			s.want.Machines[i].Pool = "pool"
 		}
 	}

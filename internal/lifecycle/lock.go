@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // ErrLockLost means that another run took over the right to disrupt machines.
@@ -136,13 +137,13 @@ func (t *leaseGate) stopWaiting() error {
 }
 
 // holds says who holds the lock that a run waits for which ends.
-func (t *leaseGate) holds() []cluster.Hold {
+func (t *leaseGate) holds() []step.Hold {
 	err := t.stopWaiting()
 	if err == nil {
 		return nil
 	}
 
-	return []cluster.Hold{{Reason: err.Error()}}
+	return []step.Hold{{Reason: err.Error()}}
 }
 
 // close gives the lock back, or stops waiting for it.
@@ -160,13 +161,13 @@ func (t *leaseGate) close() {
 // may be repaired without it while there is no API to hold it in, and so may the only
 // control plane, whose API nobody else can bring back, and any with a step that disrupts
 // nothing.
-func locked(step cluster.Step, have cluster.Snapshot) bool {
-	if have.Machines[step.On()].Access == cluster.Maintenance && cluster.Disruptive(step) {
+func locked(op step.Step, have cluster.Snapshot) bool {
+	if have.Machines[op.On()].Access == step.Maintenance && step.Disruptive(op) {
 		return false // a blank pod is in nobody's service
 	}
 
-	if !cluster.Disruptive(step) {
-		return have.Kubernetes.Reachable && cluster.OneByOne(step)
+	if !step.Disruptive(op) {
+		return have.Kubernetes.Reachable && step.OneByOne(op)
 	}
 
 	if have.Kubernetes.Reachable {
@@ -175,5 +176,5 @@ func locked(step cluster.Step, have cluster.Snapshot) bool {
 
 	alone := have.Etcd.Known && len(have.Etcd.Members) == 1
 
-	return !alone && !have.Machines[step.On()].EtcdDown()
+	return !alone && !have.Machines[op.On()].EtcdDown()
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -71,8 +71,8 @@ func TestMeta_isWrittenAndRepaired(t *testing.T) {
 		t.Errorf("the value of another key is %q", got)
 	}
 
-	want := []cluster.Step{cluster.WriteMeta{Machine: "cp-2", Keys: "0x0c"},
-		cluster.WriteMeta{Machine: "w-1", Keys: "0x0c"}}
+	want := []step.Step{step.WriteMeta{Machine: "cp-2", Keys: "0x0c"},
+		step.WriteMeta{Machine: "w-1", Keys: "0x0c"}}
 	if got := result.Done; len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
 		t.Errorf("did %v, want %v", got, want)
 	}

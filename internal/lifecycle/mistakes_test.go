@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -44,7 +46,7 @@ func (m mistakenMachine) Observe(ctx context.Context) cluster.MachineState {
 	return m.Machine.Observe(ctx)
 }
 
-func (m mistakenMachine) ApplyConfig(ctx context.Context, config []byte, access cluster.Access, uuid string) error {
+func (m mistakenMachine) ApplyConfig(ctx context.Context, config []byte, access step.Access, uuid string) error {
 	if m.in == "step" {
 		panic("swordfish")
 	}
@@ -54,7 +56,7 @@ func (m mistakenMachine) ApplyConfig(ctx context.Context, config []byte, access 
 
 type mistakenKubernetes struct{ lifecycle.Kubernetes }
 
-func (mistakenKubernetes) Observe(context.Context) cluster.KubernetesState { panic("swordfish") }
+func (mistakenKubernetes) Observe(context.Context) kubestate.State { panic("swordfish") }
 
 // A mistake in what runs beside the run ends it like any other error: what the other machines became is recorded.
 func TestConverge_mistakesKeepTheRecord(t *testing.T) {
@@ -73,7 +75,7 @@ func TestConverge_mistakesKeepTheRecord(t *testing.T) {
 
 			s := newSite(t, 1, 1, sim.Options{})
 			s.create()
-			s.add("late", 1, cluster.Worker)
+			s.add("late", 1, step.Worker)
 
 			runner := s.runner()
 			spoil(runner, s.want.Machines[2].Name)
@@ -88,7 +90,7 @@ func TestConverge_mistakesKeepTheRecord(t *testing.T) {
 				t.Fatalf("it is %v", err)
 			}
 
-			if cp := result.Snapshot.Machines[s.want.Machines[0].Name]; cp.Access != cluster.Member {
+			if cp := result.Snapshot.Machines[s.want.Machines[0].Name]; cp.Access != step.Member {
 				t.Errorf("the record has a control plane that is %+v", cp)
 			}
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -56,7 +57,7 @@ type waiter struct {
 
 // sight is what of a machine is awaited to change.
 type sight struct {
-	access cluster.Access
+	access step.Access
 	stage  cluster.Stage
 	ready  bool
 	boot   string
@@ -164,7 +165,7 @@ func (n *news) pause(name string, said sight) time.Duration {
 // await begins a waiter. One that hears nothing stays until the machine is seen to be another way.
 func (n *news) await(m cluster.Machine, api Awaited, state cluster.MachineState) {
 	ctx, end := n.derive()
-	w := &waiter{said: sightOf(state), end: end, rarely: m.Role == cluster.Worker && state.Answers()}
+	w := &waiter{said: sightOf(state), end: end, rarely: m.Role == step.Worker && state.Answers()}
 
 	n.mu.Lock()
 	n.awaiting[m.Name] = w

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -14,7 +14,7 @@ func TestNews_areAllThatARunWaitsFor(t *testing.T) {
 
 	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
-	s.add("w", 3, cluster.Worker)
+	s.add("w", 3, step.Worker)
 
 	rarely := func() {
 		t.Helper()
@@ -30,7 +30,7 @@ func TestNews_areAllThatARunWaitsFor(t *testing.T) {
 	rarely()
 
 	for i := range s.want.Machines {
-		if m := &s.want.Machines[i]; m.Role == cluster.Worker {
+		if m := &s.want.Machines[i]; m.Role == step.Worker {
 			m.TalosVersion, m.Installer = "v1.13.2", "ghcr.io/siderolabs/installer:v1.13.2"
 		}
 	}

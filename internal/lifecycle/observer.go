@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -36,11 +39,11 @@ type observer struct {
 
 	mu     sync.Mutex
 	states map[string]cluster.MachineState
-	nodes  *cluster.KubernetesState // nil until the first answer
+	nodes  *kubestate.State // nil until the first answer
 	// manifests is the version of the bootstrap manifests that this run synced.
 	manifests string
 	// views is what control planes say of etcd, by their names; nil when they are not asked.
-	views map[string]cluster.EtcdView
+	views map[string]etcdstate.View
 	// etcdAside is true when etcd is not asked at all, and reads when nothing is going to be changed.
 	etcdAside, reads bool
 	last             cluster.Snapshot
@@ -172,7 +175,7 @@ func (o *observer) controlPlanes() []string {
 	names := []string{""}
 
 	for _, m := range o.machines() {
-		if m.Role == cluster.ControlPlane {
+		if m.Role == step.ControlPlane {
 			names = append(names, m.Name)
 		}
 	}
@@ -214,7 +217,7 @@ func (o *observer) atRest(have cluster.Snapshot) map[string]bool {
 
 	for _, m := range o.want.Machines {
 		s := have.Machines[m.Name]
-		if _, unready := lacks[m.Name]; !unready && m.Role == cluster.Worker && s.Busy == "" && !s.Resetting {
+		if _, unready := lacks[m.Name]; !unready && m.Role == step.Worker && s.Busy == "" && !s.Resetting {
 			resting[m.Name] = true
 		}
 	}
@@ -323,10 +326,10 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	go func() {
 		defer close(answer)
 
-		var nodes cluster.KubernetesState
+		var nodes kubestate.State
 
 		if err := panics.Call(func() { nodes = o.runner.Kubernetes.Observe(ctx) }); err != nil {
-			nodes = cluster.KubernetesState{Cause: err.Error()}
+			nodes = kubestate.State{Cause: err.Error()}
 		}
 
 		o.mu.Lock()
@@ -358,7 +361,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 	defer o.mu.Unlock()
 
 	state := o.states[m.Name]
-	silentBefore = state.Access == cluster.Unreachable
+	silentBefore = state.Access == step.Unreachable
 
 	if state.Busy != "" {
 		return closed, silentBefore
@@ -387,7 +390,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 
 		var (
 			state cluster.MachineState
-			view  cluster.EtcdView
+			view  etcdstate.View
 			seen  bool
 		)
 
@@ -396,7 +399,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 			state = api.Observe(ctx)
 			view, seen = o.view(ctx, m, api, state)
 		}); err != nil {
-			state, view, seen = cluster.MachineState{Access: cluster.Unreachable, Cause: err.Error()}, cluster.EtcdView{}, false
+			state, view, seen = cluster.MachineState{Access: step.Unreachable, Cause: err.Error()}, etcdstate.View{}, false
 		}
 
 		o.keep(ctx, m.Name, epoch, state)
@@ -426,7 +429,7 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 		fresh.Since = time.Now()
 	}
 
-	fresh.WasMember = old.WasMember || fresh.Access == cluster.Member
+	fresh.WasMember = old.WasMember || fresh.Access == step.Member
 	fresh.BootstrapSent, fresh.Pulled, fresh.Operated = old.BootstrapSent, old.Pulled, old.Operated
 	fresh.KubeletRestarted = old.KubeletRestarted && (fresh.BootID == "" || fresh.BootID == old.BootID)
 	fresh.Upgraded, fresh.RebootedFrom = old.Upgraded, old.RebootedFrom
@@ -442,14 +445,14 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 	fresh.Fresh = (unbroken || fresh.WithoutEtcd()) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()
 	// One that went away and is a member again was not reset.
-	fresh.Resetting = old.Resetting && (fresh.Access != cluster.Member || old.Access == cluster.Member)
+	fresh.Resetting = old.Resetting && (fresh.Access != step.Member || old.Access == step.Member)
 
 	if fresh.NodeName == "" {
 		fresh.NodeName = old.NodeName
 	}
 
 	// Silence does not make it another machine.
-	if fresh.Access == cluster.Unreachable {
+	if fresh.Access == step.Unreachable {
 		fresh.UUID = old.UUID
 	}
 
@@ -462,21 +465,21 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh clust
 
 // etcd asks the control planes for the member list, one after the other, until one answers. What was known before
 // stands in the snapshot, and holds where an interrupt cuts the question off.
-func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) cluster.EtcdState {
-	state := cluster.EtcdState{}
+func (o *observer) etcd(ctx context.Context, have cluster.Snapshot) etcdstate.State {
+	state := etcdstate.State{}
 	if o.etcdAside {
 		return state
 	}
 
 	for _, m := range o.machines() {
 		s := have.Machines[m.Name]
-		if m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.Busy != "" || s.EtcdService.WithoutData() {
+		if m.Role != step.ControlPlane || s.Access != step.Member || s.Busy != "" || s.EtcdService.WithoutData() {
 			continue
 		}
 
 		members, err := o.runner.Fleet.Machine(m).EtcdMembers(ctx)
 		if err == nil {
-			return cluster.EtcdState{Known: true, Members: members}
+			return etcdstate.State{Known: true, Members: members}
 		}
 
 		// An interrupt that cuts the question off is no cause.
@@ -507,7 +510,7 @@ func (o *observer) snapshot() cluster.Snapshot {
 	defer o.mu.Unlock()
 
 	have := cluster.Snapshot{Machines: maps.Clone(o.states), Etcd: o.last.Etcd,
-		Kubernetes: cluster.KubernetesState{Cause: "not asked in time"}}
+		Kubernetes: kubestate.State{Cause: "not asked in time"}}
 	if o.nodes != nil {
 		have.Kubernetes = *o.nodes
 	}
@@ -533,16 +536,16 @@ func (o *observer) state(name string) cluster.MachineState {
 }
 
 // busy notes that a step runs on a machine; it is not asked until the step ends.
-func (o *observer) busy(name string, step cluster.Step) {
+func (o *observer) busy(name string, op step.Step) {
 	o.update(name, func(s *cluster.MachineState) {
-		s.Busy, s.BeginsEtcd = "in progress: "+step.String(), cluster.BeginsEtcd(step)
+		s.Busy, s.BeginsEtcd = "in progress: "+op.String(), step.BeginsEtcd(op)
 
-		switch step := step.(type) {
-		case cluster.ApplyConfig:
-			s.FirstBoot = s.FirstBoot || step.Access != cluster.Member
-		case cluster.Upgrade:
+		switch op := op.(type) {
+		case step.ApplyConfig:
+			s.FirstBoot = s.FirstBoot || op.Access != step.Member
+		case step.Upgrade:
 			s.Upgraded = cluster.UpgradeMark{}
-		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+		case step.PullImages, step.UpgradeComponent, step.SyncManifests:
 			s.InUpgrade = true
 		}
 	})
@@ -550,16 +553,16 @@ func (o *observer) busy(name string, step cluster.Step) {
 
 // changed notes that a step ended, and what follows from it before the machine
 // is asked again.
-func (o *observer) changed(name string, step cluster.Step, err error) {
+func (o *observer) changed(name string, op step.Step, err error) {
 	o.mu.Lock()
 
-	if sync, ok := step.(cluster.SyncManifests); ok && err == nil {
+	if sync, ok := op.(step.SyncManifests); ok && err == nil {
 		o.manifests = sync.Version
 	}
 
 	o.mu.Unlock()
 
-	switch reachOf(step, o.machine(name).Role) {
+	switch reachOf(op, o.machine(name).Role) {
 	case itsMachine:
 	case andKubernetes:
 		o.outdate("")
@@ -574,36 +577,36 @@ func (o *observer) changed(name string, step cluster.Step, err error) {
 			return
 		}
 
-		switch step := step.(type) {
-		case cluster.ApplyConfig:
+		switch op := op.(type) {
+		case step.ApplyConfig:
 			switch {
-			case s.Access == cluster.Maintenance:
+			case s.Access == step.Maintenance:
 				unseen(s, "it just left maintenance mode")
-			case step.Staged != "":
-				s.StagedDigest = step.Digest
-			case step.Reboot != "":
+			case op.Staged != "":
+				s.StagedDigest = op.Digest
+			case op.Reboot != "":
 				s.RebootedFrom = s.BootID
 				unseen(s, "it just rebooted for its configuration")
-			case !s.Keys.SamePods(step.Keys):
+			case !s.Keys.SamePods(op.Keys):
 				s.StampsBefore = s.StaticPods
 			}
-		case cluster.Upgrade:
-			upgraded(s, step)
-		case cluster.ReplaceVolumes:
+		case step.Upgrade:
+			upgraded(s, op)
+		case step.ReplaceVolumes:
 			unseen(s, "its volumes were just replaced")
-		case cluster.Bootstrap, cluster.Restore:
+		case step.Bootstrap, step.Restore:
 			s.BootstrapRequested = true
-		case cluster.Reset:
+		case step.Reset:
 			s.Resetting = true
-		case cluster.Operate:
-			operated(s, step)
-		case cluster.RestartKubelet:
+		case step.Operate:
+			operated(s, op)
+		case step.RestartKubelet:
 			s.KubeletRestarted = true
-		case cluster.PullImages:
-			s.Pulled = step.Version
-		case cluster.UpgradeComponent:
+		case step.PullImages:
+			s.Pulled = op.Version
+		case step.UpgradeComponent:
 			s.Images = maps.Clone(s.Images)
-			s.Images[step.Component] = step.Image
+			s.Images[op.Component] = op.Image
 		}
 	})
 }
@@ -619,19 +622,19 @@ const (
 
 // reachOf is how far a step on a machine of a role reaches. What a machine does after it was given its configuration
 // shows when it shows.
-func reachOf(step cluster.Step, role cluster.Role) reach {
-	switch step := step.(type) {
-	case cluster.ApplyConfig:
-		if step.Access != cluster.Member {
+func reachOf(op step.Step, role step.Role) reach {
+	switch op := op.(type) {
+	case step.ApplyConfig:
+		if op.Access != step.Member {
 			return itsMachine
 		}
-	case cluster.PullImages, cluster.WriteMeta:
+	case step.PullImages, step.WriteMeta:
 		return itsMachine
-	case cluster.TakeOwnership, cluster.NoteStaged, cluster.Uncordon, cluster.DeleteNode:
+	case step.TakeOwnership, step.NoteStaged, step.Uncordon, step.DeleteNode:
 		return andKubernetes
 	}
 
-	if role == cluster.Worker {
+	if role == step.Worker {
 		return andKubernetes
 	}
 
@@ -639,7 +642,7 @@ func reachOf(step cluster.Step, role cluster.Role) reach {
 }
 
 // operated notes that an operation was done.
-func operated(s *cluster.MachineState, step cluster.Operate) {
+func operated(s *cluster.MachineState, step step.Operate) {
 	s.Operated = true
 
 	if step.Reboots() {
@@ -652,15 +655,15 @@ func operated(s *cluster.MachineState, step cluster.Operate) {
 // service, so nobody waits for it. The step ends when a former pod is gone, so that whatever
 // runs from then on is the outcome, even when the pod was right and stayed: it may be well at
 // once, and no other boot is waited for.
-func upgraded(s *cluster.MachineState, step cluster.Upgrade) {
+func upgraded(s *cluster.MachineState, op step.Upgrade) {
 	boot, cause := s.BootID, "it just rebooted for its upgrade"
-	if step.Container {
+	if op.Container {
 		boot, cause = neverStarted, "its pod was just replaced"
 	}
 
-	s.Upgraded = cluster.UpgradeMark{BootID: boot, Version: step.To, Schematic: step.Schematic}
+	s.Upgraded = cluster.UpgradeMark{BootID: boot, Version: op.To, Schematic: op.Schematic}
 
-	if s.Access != cluster.Maintenance {
+	if s.Access != step.Maintenance {
 		s.RebootedFrom = boot
 	}
 
@@ -673,7 +676,7 @@ const neverStarted = "none"
 // unseen notes that what was observed of a machine no longer holds, and that nobody has to
 // wait for its next words.
 func unseen(s *cluster.MachineState, cause string) {
-	s.Access, s.Stage, s.Ready, s.Cause, s.Since = cluster.Unreachable, "", false, cause, time.Now()
+	s.Access, s.Stage, s.Ready, s.Cause, s.Since = step.Unreachable, "", false, cause, time.Now()
 	s.Stopped, s.VolumesLost = false, false
 }
 

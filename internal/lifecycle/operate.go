@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -19,7 +20,7 @@ func (r *Runner) Operate(ctx context.Context, want cluster.Spec, asked operate.O
 }
 
 // operate does an operation on one machine.
-func (r *Runner) operate(ctx context.Context, o stepRun, s cluster.Operate) error {
+func (r *Runner) operate(ctx context.Context, o stepRun, s step.Operate) error {
 	machine := r.Fleet.Machine(o.on)
 
 	switch s.Kind {
@@ -39,7 +40,7 @@ func (r *Runner) operate(ctx context.Context, o stepRun, s cluster.Operate) erro
 		}
 
 		return r.syncManifests(ctx, o,
-			cluster.SyncManifests{Machine: s.Machine, TalosVersion: cluster.OldestTalos(o.want, o.have)})
+			step.SyncManifests{Machine: s.Machine, TalosVersion: cluster.OldestTalos(o.want, o.have)})
 	case operation.RestartService:
 		return machine.RestartService(ctx, s.Service)
 	default:

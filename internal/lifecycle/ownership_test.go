@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -26,9 +27,9 @@ func TestOwnership_goesToTheLastOne(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, step := range result.Done {
-		if take, is := step.(cluster.TakeOwnership); !is || take.From != "first" {
-			t.Errorf("done beside taking over: %s", step)
+	for _, op := range result.Done {
+		if take, is := op.(step.TakeOwnership); !is || take.From != "first" {
+			t.Errorf("done beside taking over: %s", op)
 		}
 	}
 

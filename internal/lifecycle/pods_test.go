@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -51,14 +53,14 @@ func newPodSite(t *testing.T, controlPlanes, workers int) *podSite {
 	t.Helper()
 
 	s := &podSite{site: newSite(t, 0, 0, sim.Options{}), pods: map[string]*pod{}, memory: "2Gi"}
-	s.grow("cp", controlPlanes, cluster.ControlPlane)
-	s.grow("w", workers, cluster.Worker)
+	s.grow("cp", controlPlanes, step.ControlPlane)
+	s.grow("w", workers, step.Worker)
 
 	return s
 }
 
 // grow makes the pods of new machines, as the host does before a run.
-func (s *podSite) grow(prefix string, n int, role cluster.Role) {
+func (s *podSite) grow(prefix string, n int, role step.Role) {
 	s.t.Helper()
 
 	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{Platform: machined.Container})
@@ -323,12 +325,12 @@ func (s *podSite) start(p *pod, change func(*pod) error) error {
 // work, or is known to etcd at the address of a pod that it does not have any more.
 func (f podTalos) inOrder(ctx context.Context, machine, what string) {
 	own, _ := f.site.want.Find(machine)
-	if own.Role != cluster.ControlPlane || f.site.pods[machine].trouble != "" {
+	if own.Role != step.ControlPlane || f.site.pods[machine].trouble != "" {
 		return
 	}
 
 	for _, other := range f.site.want.Machines {
-		if other.Name == machine || other.Role != cluster.ControlPlane {
+		if other.Name == machine || other.Role != step.ControlPlane {
 			continue
 		}
 
@@ -343,7 +345,7 @@ func (f podTalos) inOrder(ctx context.Context, machine, what string) {
 		}
 
 		here := "https://" + net.JoinHostPort(p.sim.Address().String(), "2380")
-		if !slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return slices.Contains(e.PeerURLs, here) }) {
+		if !slices.ContainsFunc(members, func(e etcdstate.Member) bool { return slices.Contains(e.PeerURLs, here) }) {
 			f.site.t.Errorf("%s is %s while etcd does not know %s at %s: %v", machine, what, other.Name, here, members)
 		}
 	}
@@ -397,7 +399,7 @@ func TestPods_lifecycle(t *testing.T) {
 		t.Errorf("then there is %v", steps(result))
 	}
 
-	s.grow("new", 1, cluster.Worker)
+	s.grow("new", 1, step.Worker)
 	s.wanting(newerTalos, "4Gi")
 	s.remove("cp-2", "cp-3", "w-1")
 	s.converge()

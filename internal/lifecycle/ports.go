@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Machine is the Talos API of one machine.
@@ -25,7 +29,7 @@ type Machine interface {
 	// it authenticated, without a reboot, and a change that would need one is a
 	// permanent error. uuid, when not empty, is compared with the machine's own on
 	// the same connection before anything is sent. Safe to repeat.
-	ApplyConfig(ctx context.Context, config []byte, access cluster.Access, uuid string) error
+	ApplyConfig(ctx context.Context, config []byte, access step.Access, uuid string) error
 	// Bootstrap makes the machine the first member of a new etcd. It asks the
 	// machine's event log first and does nothing when a bootstrap was already
 	// accepted in this boot, because on Talos a second call before etcd has data
@@ -37,7 +41,7 @@ type Machine interface {
 	// error in their words.
 	Restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error
 	// EtcdMembers lists the members as this machine sees them. Control plane only.
-	EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
+	EtcdMembers(ctx context.Context) ([]etcdstate.Member, error)
 	// TryConfig gives a Member a configuration that reverts by itself after the given
 	// time. It is kept by an ApplyConfig before that.
 	TryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error
@@ -51,7 +55,7 @@ type Machine interface {
 	// PullComponent makes a Member fetch the image of a component of Kubernetes into the store
 	// that the component runs from; minutes on slow links. Safe to repeat. An image that the
 	// registry does not have is a permanent error.
-	PullComponent(ctx context.Context, component cluster.Component, image string) error
+	PullComponent(ctx context.Context, component kubenames.Component, image string) error
 	// RestartKubelet restarts the kubelet of a Member, which then registers its node. Pods go on.
 	// Safe to repeat.
 	RestartKubelet(ctx context.Context) error
@@ -84,7 +88,7 @@ type Machine interface {
 	// Disruptive.
 	Upgrade(ctx context.Context, image, uuid string, confirm func(context.Context) error) error
 	// EtcdView is etcd as this machine's member sees it. Control plane only.
-	EtcdView(ctx context.Context) (cluster.EtcdView, error)
+	EtcdView(ctx context.Context) (etcdstate.View, error)
 	// EtcdSnapshot streams the database of the machine's member, followed by its SHA-256.
 	// A stream that ends without an error may be incomplete: only the sum tells.
 	EtcdSnapshot(ctx context.Context, to io.Writer) error
@@ -133,10 +137,10 @@ type Fleet interface {
 type Kubernetes interface {
 	// Observe lists the nodes; an API that does not answer is described by
 	// Reachable and Cause.
-	Observe(ctx context.Context) cluster.KubernetesState
+	Observe(ctx context.Context) kubestate.State
 	// AskEndpoint asks the endpoint of the cluster, and no control plane in its place, unless it is out of reach from
 	// here. It is bounded by a limit of its own.
-	AskEndpoint(ctx context.Context) cluster.EndpointState
+	AskEndpoint(ctx context.Context) kubestate.Endpoint
 	// DeleteNode removes a Node object. Removing one that is gone is not an error.
 	DeleteNode(ctx context.Context, name string) error
 	// Cordon makes a node unschedulable and marks it as cordoned by talosop. A node
@@ -166,7 +170,7 @@ type KubernetesUpgrade interface {
 	// tells on the node's own address, too; the kubelet by its node, with the version of the
 	// image and Ready. It waits no longer than a limit of its own; the error names the pod, the
 	// node, what is missing and the last event about it.
-	AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error
+	AwaitComponent(ctx context.Context, node string, component kubenames.Component, image string) error
 	// SyncManifests applies bootstrap manifests, in the way of the oldest Talos among the
 	// control planes (talosVersion): by server-side apply with an inventory, after which
 	// what is not among them any more is pruned unless it is to be kept, from Talos 1.13 on. It waits until the

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -15,7 +16,7 @@ import (
 // step, and at the latest before it is restored. It takes as long as a download does: what was
 // observed before is old then.
 func (w *work) fetch(ctx context.Context, d cluster.Decision, have cluster.Snapshot) (fetched bool, err error) {
-	if w.fetched || !cluster.Restores(d.Steps) && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
+	if w.fetched || !step.Restores(d.Steps) && (len(d.Steps) == 0 || !cluster.AwaitsRestore(w.want, have)) {
 		return false, nil
 	}
 
@@ -50,7 +51,7 @@ func (w *work) ask(ctx context.Context, have cluster.Snapshot) map[string]cluste
 
 	for _, host := range cluster.HostsToAsk(w.want, have, w.runner.Restoration.Members()) {
 		asking.Go(func() error {
-			state := w.runner.Fleet.Machine(cluster.Machine{Name: host, Role: cluster.ControlPlane, Address: host}).Observe(ctx)
+			state := w.runner.Fleet.Machine(cluster.Machine{Name: host, Role: step.ControlPlane, Address: host}).Observe(ctx)
 
 			mu.Lock()
 			defer mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -64,7 +65,7 @@ func (s *site) wipeControlPlanes(snapshot []byte) {
 	s.t.Helper()
 
 	for _, m := range s.want.Machines {
-		if m.Role != cluster.ControlPlane {
+		if m.Role != step.ControlPlane {
 			continue
 		}
 
@@ -146,7 +147,7 @@ func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 	s.create()
 	snapshot := s.takeSnapshot()
 
-	s.add("late", 2, cluster.Worker)
+	s.add("late", 2, step.Worker)
 	s.create()
 	s.wipeControlPlanes(snapshot)
 
@@ -163,8 +164,8 @@ func TestRestore_ofAnOlderSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		restart := cluster.RestartKubelet{Machine: want.Machines[len(want.Machines)-1].Name}
-		if !slices.Contains(result.Done, cluster.Step(restart)) {
+		restart := step.RestartKubelet{Machine: want.Machines[len(want.Machines)-1].Name}
+		if !slices.Contains(result.Done, step.Step(restart)) {
 			t.Errorf("done %v, want %s", result.Done, restart)
 		}
 	}

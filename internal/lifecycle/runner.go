@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -23,7 +25,7 @@ type Runner struct {
 	Configs map[string][]byte
 	// Images sets images of Kubernetes in a configuration and leaves all else as it is; nil
 	// where none is ever set.
-	Images func(config []byte, images cluster.Images) ([]byte, error)
+	Images func(config []byte, images kubenames.Images) ([]byte, error)
 	// Keys sets keys in a configuration and leaves all else as it is; active is the one that a member has, whose keys are
 	// at hand, too. nil where none is ever set.
 	Keys   func(config, active []byte, keys rotation.Keys) ([]byte, error)
@@ -65,18 +67,18 @@ type Result struct {
 	// remembered.
 	Touched bool
 	// Done lists the steps that were finished, in order.
-	Done []cluster.Step
+	Done []step.Step
 	// Behind is what is left to a later run, and why.
-	Behind []cluster.Kept
+	Behind []step.Kept
 	// Relinquished names the machines that were to be removed and are another resource's by now:
 	// nothing was sent to them.
 	Relinquished []string
 	// Left names the machines that were removed and could not be reset: they are out of
 	// the cluster, and still hold its configuration.
-	Left []cluster.Hold
+	Left []step.Hold
 	// Away names the machines that took their reset and did not come back while the run
 	// waited for them.
-	Away []cluster.Hold
+	Away []step.Hold
 }
 
 // Converge makes the machines what want says and returns once nothing is left to
@@ -157,7 +159,7 @@ func (r *Runner) leave(result *Result, machines []cluster.Machine) {
 	for _, m := range machines {
 		reason := cluster.TeardownLeft(m, have, r.Policy)
 
-		switch hold := (cluster.Hold{Machine: m.Name, Reason: reason}); {
+		switch hold := (step.Hold{Machine: m.Name, Reason: reason}); {
 		case cluster.OwnedByOther(have, m):
 			result.Relinquished = append(result.Relinquished, m.Name)
 		case reason == "":

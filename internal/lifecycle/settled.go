@@ -5,6 +5,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // settled is a decision that is not done while the health of the cluster says otherwise: a run that ends without an
@@ -18,7 +19,7 @@ func settled(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) clust
 
 	for _, t := range health.TroublesOf(want, have) {
 		if t.Condition == health.EtcdNoAlarms {
-			d.Refusals = append(d.Refusals, cluster.Refusal{
+			d.Refusals = append(d.Refusals, step.Refusal{
 				Reason: "etcd has an alarm: " + t.Reason,
 				Remedy: "Free or add space for etcd, defragment it, clear the alarm with `talosctl etcd alarm disarm`, and " +
 					"apply again",
@@ -32,7 +33,7 @@ func settled(want cluster.Spec, have cluster.Snapshot, d cluster.Decision) clust
 			reason = fmt.Sprintf("%s: %s", t.Condition, t.Reason)
 		}
 
-		d.Holds = append(d.Holds, cluster.Hold{Machine: t.Machine, Reason: reason})
+		d.Holds = append(d.Holds, step.Hold{Machine: t.Machine, Reason: reason})
 	}
 
 	return d

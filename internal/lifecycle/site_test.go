@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -86,13 +90,13 @@ func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 
 	s.want = cluster.Spec{Name: "prod", Endpoint: endpoint, NodesBecomeReady: true}
 
-	s.add("cp", controlPlanes, cluster.ControlPlane)
-	s.add("w", workers, cluster.Worker)
+	s.add("cp", controlPlanes, step.ControlPlane)
+	s.add("w", workers, step.Worker)
 
 	return s
 }
 
-func (s *site) add(prefix string, n int, role cluster.Role) {
+func (s *site) add(prefix string, n int, role step.Role) {
 	s.t.Helper()
 
 	machines, err := s.sim.AddMachines(context.Background(), prefix, n, sim.MachineOptions{})
@@ -101,7 +105,7 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 	}
 
 	for _, m := range machines {
-		if role == cluster.ControlPlane {
+		if role == step.ControlPlane {
 			s.fallbacks = append(s.fallbacks, m.Address().String())
 		}
 
@@ -114,7 +118,7 @@ func (s *site) add(prefix string, n int, role cluster.Role) {
 	}
 }
 
-func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config {
+func (s *site) render(role step.Role, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
 	return s.renderFor(role, cmp.Or(s.contract, "v1.13"), cmp.Or(s.talos, "v1.13.0"), patches...)
@@ -122,7 +126,7 @@ func (s *site) render(role cluster.Role, patches ...string) machineconfig.Config
 
 // renderFor renders the configuration of a machine with a version contract, for the
 // Talos that is installed on it.
-func (s *site) renderFor(role cluster.Role, contract, version string, patches ...string) machineconfig.Config {
+func (s *site) renderFor(role step.Role, contract, version string, patches ...string) machineconfig.Config {
 	s.t.Helper()
 
 	kubernetes := s.want.Kubernetes.Version
@@ -160,7 +164,7 @@ func (s *site) runner() *lifecycle.Runner {
 func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	s.t.Helper()
 
-	lock := kubernetes.LockOptions{Cluster: s.want.Endpoint, Name: s.t.Name()}
+	lock := lock.Options{Cluster: s.want.Endpoint, Name: s.t.Name()}
 	if p != nil {
 		// The runs of one process queue up for the lock. One that was killed stands in the Lease only.
 		lock.Cluster, lock.Duration = fmt.Sprintf("%s %p", s.want.Endpoint, p), killedLock
@@ -173,7 +177,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 		s.t.Fatal(err)
 	}
 
-	api, err := talos.NewFleet(talos.Options{
+	a, err := talos.NewFleet(talos.Options{
 		Credentials: talosCredentials(admin), Keys: machineconfig.Keys,
 		Digest: machineconfig.Digest,
 		Images: imagesOf,
@@ -190,19 +194,19 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 		s.t.Fatal(err)
 	}
 
-	s.t.Cleanup(api.Close)
+	s.t.Cleanup(a.Close)
 
 	client, err := bundle.KubernetesClient("admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
-	var former []kubernetes.Options
+	var former []api.Options
 	for _, c := range client.Former {
-		former = append(former, kubernetes.Options{CA: c.CA, Cert: c.Certificate, Key: c.Key})
+		former = append(former, api.Options{CA: c.CA, Cert: c.Certificate, Key: c.Key})
 	}
 
-	nodes, err := kubernetes.New(kubernetes.Options{
+	nodes, err := kubernetes.New(api.Options{
 		Endpoint: s.want.Endpoint, Fallbacks: s.fallbacks, CA: client.CA, Cert: client.Certificate, Key: client.Key,
 		StaticPods: true, Former: former, Cluster: s.bundle.Mark(), OwnerKeys: bundle.OwnerKeys(),
 		Await: cmp.Or(s.await, time.Minute), Poll: 100 * time.Millisecond, Dial: p.dialer(nil),
@@ -212,8 +216,8 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	}
 
 	runner := &lifecycle.Runner{
-		Fleet: fleet{api}, Kubernetes: nodes, Lock: nodes.Lock(lock), Configs: s.configs,
-		Images: func(config []byte, images cluster.Images) ([]byte, error) {
+		Fleet: fleet{a}, Kubernetes: nodes, Lock: nodes.Lock(lock), Configs: s.configs,
+		Images: func(config []byte, images kubenames.Images) ([]byte, error) {
 			return machineconfig.WithImages(config, named(images))
 		},
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // precaution is the snapshot of etcd before the risk, taken once in a run.
@@ -18,16 +20,16 @@ type precaution struct {
 
 // risky reports whether a step takes a control plane out of service or out of etcd, gives
 // etcd's data to another API server, or takes it back to an older etcd.
-func risky(step cluster.Step, on cluster.Machine) bool {
-	if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
+func risky(op step.Step, on cluster.Machine) bool {
+	if s, ok := op.(step.UpgradeComponent); ok && s.Component == kubenames.KubeAPIServer {
 		return s.From != s.Image
 	}
 
-	if _, back := step.(cluster.DowngradeEtcd); back {
+	if _, back := op.(step.DowngradeEtcd); back {
 		return true
 	}
 
-	return cluster.Disruptive(step) && on.Role == cluster.ControlPlane
+	return step.Disruptive(op) && on.Role == step.ControlPlane
 }
 
 // take makes the snapshot, unless the run has one. Its error keeps the step from being
@@ -39,7 +41,7 @@ func (p *precaution) take(ctx context.Context, r *Runner, o stepRun, watch *obse
 
 	// What does not run costs nobody a vote. It may even be all that there is.
 	_, ok := watch.snapshotSource(o.on)
-	if !ok && o.have.Machines[o.on.Name].Access != cluster.Member {
+	if !ok && o.have.Machines[o.on.Name].Access != step.Member {
 		return nil
 	}
 

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // What etcd looks like from each of its members: asked in runs, where a machine may be
@@ -11,7 +13,7 @@ import (
 
 // withViews lets an observer ask.
 func (o *observer) withViews() *observer {
-	o.views = map[string]cluster.EtcdView{}
+	o.views = map[string]etcdstate.View{}
 
 	return o
 }
@@ -27,9 +29,9 @@ func (o *observer) withoutEtcd() *observer {
 // view asks a control plane how it sees etcd.
 func (o *observer) view(
 	ctx context.Context, m cluster.Machine, api Machine, s cluster.MachineState,
-) (cluster.EtcdView, bool) {
-	if o.views == nil || m.Role != cluster.ControlPlane || s.Access != cluster.Member || s.EtcdDown() {
-		return cluster.EtcdView{}, false
+) (etcdstate.View, bool) {
+	if o.views == nil || m.Role != step.ControlPlane || s.Access != step.Member || s.EtcdDown() {
+		return etcdstate.View{}, false
 	}
 
 	view, err := api.EtcdView(ctx)
@@ -38,7 +40,7 @@ func (o *observer) view(
 }
 
 // keepView stores a view; without one the machine has none, which counts against it.
-func (o *observer) keepView(name string, view cluster.EtcdView, seen bool) {
+func (o *observer) keepView(name string, view etcdstate.View, seen bool) {
 	if o.views == nil {
 		return
 	}
@@ -63,7 +65,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	have.Etcd.Views = map[string]cluster.EtcdView{}
+	have.Etcd.Views = map[string]etcdstate.View{}
 
 	// A peer that became a machine of the spec is asked under that name, and its last word
 	// as a peer is out of date.
@@ -86,7 +88,7 @@ func (o *observer) addViews(have *cluster.Snapshot) {
 			continue
 		}
 
-		m := cluster.Machine{Name: cluster.PeerName(member), Role: cluster.ControlPlane, Address: address}
+		m := cluster.Machine{Name: cluster.PeerName(member), Role: step.ControlPlane, Address: address}
 		peers = append(peers, m)
 
 		if s, asked := o.states[m.Name]; asked {
@@ -109,8 +111,8 @@ func peersByNode(want cluster.Spec, have cluster.Snapshot) []cluster.Machine {
 
 	for _, node := range cluster.OtherNodesAtWork(want, have) {
 		if address := node.Address(); address != "" {
-			peers = append(peers, cluster.Machine{Name: cluster.PeerName(cluster.EtcdMember{Name: node.Name}),
-				Role: cluster.ControlPlane, Address: address})
+			peers = append(peers, cluster.Machine{Name: cluster.PeerName(etcdstate.Member{Name: node.Name}),
+				Role: step.ControlPlane, Address: address})
 		}
 	}
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -20,20 +21,20 @@ import (
 type work struct {
 	runner  *Runner
 	want    cluster.Spec
-	running map[string]cluster.Step
+	running map[string]step.Step
 	ended   chan outcome
 	// finished remembers, for each machine, the last step that succeeded and what
 	// the machine looked like when it was decided.
 	finished map[string]decided
 	// failed is the last step of each machine that failed and may be tried again.
 	failed  map[string]failure
-	done    []cluster.Step
+	done    []step.Step
 	touched bool
 	// disrupted remembers the disruptive steps that succeeded, so that none is repeated
 	// for an effect that it does not have.
 	disrupted map[string]bool
 	// times counts how often a step succeeded.
-	times      map[cluster.Step]int
+	times      map[step.Step]int
 	gate       *leaseGate
 	standing   *standing
 	checks     *checkGate
@@ -50,7 +51,7 @@ type work struct {
 }
 
 type outcome struct {
-	step    cluster.Step
+	step    step.Step
 	err     error
 	elapsed time.Duration
 	// cutOff is true for a step that did not end before the run did.
@@ -63,7 +64,7 @@ type failure struct {
 }
 
 type decided struct {
-	step  cluster.Step
+	step  step.Step
 	state cluster.MachineState
 }
 
@@ -72,13 +73,13 @@ func newWork(r *Runner, want cluster.Spec) *work {
 
 	return &work{
 		runner: r, want: want.Ordered(),
-		running:  map[string]cluster.Step{},
+		running:  map[string]step.Step{},
 		ended:    make(chan outcome, len(want.Known())),
 		finished: map[string]decided{},
 		failed:   map[string]failure{},
 
 		disrupted: map[string]bool{},
-		times:     map[cluster.Step]int{},
+		times:     map[step.Step]int{},
 		gate:      newLeaseGate(r.Lock),
 		checks:    newCheckGate(r.Checks),
 		stale:     make(chan struct{}, 1),
@@ -103,58 +104,58 @@ func (w *work) look(ctx context.Context, watch *observer) cluster.Snapshot {
 //
 // Disruptive steps wait for the lock, and then for the checks of the user. have is the observation they were decided
 // on.
-func (w *work) start(ctx context.Context, steps []cluster.Step, watch *observer, have cluster.Snapshot) error {
+func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, have cluster.Snapshot) error {
 	disrupts := false
 
-	for _, step := range steps {
-		name := step.On()
+	for _, op := range steps {
+		name := op.On()
 		if _, busy := w.running[name]; busy || w.resting(name) {
 			continue
 		}
 
-		if locked(step, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(step) {
+		if locked(op, have) && !w.gate.open(ctx, w.runner.tell) && !w.endsWithoutLock(op) {
 			continue
 		}
 
-		if !w.checks.open(ctx, step, have, w.runner.tell) {
+		if !w.checks.open(ctx, op, have, w.runner.tell) {
 			continue
 		}
 
-		disrupts = disrupts || takesOut(step, have)
+		disrupts = disrupts || takesOut(op, have)
 
 		state := watch.state(name)
-		if w.repeats(step, state) {
-			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", step, ErrNoProgress)
+		if w.repeats(op, state) {
+			return fmt.Errorf("step %q succeeded, and the machine is as it was before: %w", op, ErrNoProgress)
 		}
 
-		w.finished[name] = decided{step, state}
+		w.finished[name] = decided{op, state}
 
-		watch.busy(name, step)
-		w.runner.tell(Event{State: StepStarted, Machine: name, Step: step})
+		watch.busy(name, op)
+		w.runner.tell(Event{State: StepStarted, Machine: name, Step: op})
 
 		begun := time.Now()
 
 		o := stepRun{
-			step: step, on: watch.machine(name), want: w.want, images: state.Images, have: have,
+			step: op, on: watch.machine(name), want: w.want, images: state.Images, have: have,
 			confirm: func(context.Context) error { return nil },
 		}
-		if s, ok := step.(cluster.RemoveMember); ok {
+		if s, ok := op.(step.RemoveMember); ok {
 			o.via = watch.machine(s.Via)
 		}
 
 		switch {
-		case cluster.Disruptive(step), cluster.ChangesEtcd(step):
-			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, step, watch, have) }
-		case cluster.BeginsEtcd(step):
-			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, step, watch) }
+		case step.Disruptive(op), cluster.ChangesEtcd(op):
+			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, op, watch, have) }
+		case step.BeginsEtcd(op):
+			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, op, watch) }
 		}
 
 		// From here on it is waited for.
-		w.running[name] = step
+		w.running[name] = op
 
 		go func() {
 			err := finally(func() error { return w.carryOut(ctx, o, watch, have) })
-			w.ended <- outcome{step, err, time.Since(begun), wait.Over(ctx)}
+			w.ended <- outcome{op, err, time.Since(begun), wait.Over(ctx)}
 		}()
 	}
 
@@ -178,8 +179,8 @@ func finally(work func() error) error {
 
 // endsWithoutLock reports whether a step is the reset that a cluster ends with, which an API that does not let the lock
 // be written must not hold: nobody else can take it either.
-func (w *work) endsWithoutLock(step cluster.Step) bool {
-	reset, is := step.(cluster.Reset)
+func (w *work) endsWithoutLock(op step.Step) bool {
+	reset, is := op.(step.Reset)
 
 	return is && reset.Shared && w.gate.unwritable(w.runner.Policy.DeadAfter)
 }
@@ -205,8 +206,8 @@ var errUnconfirmed = errors.New("called off")
 // confirm checks once more right before a machine goes out of service: the lock may have
 // been lost and other machines may have failed while this one was drained, or the run may
 // be about to end. have is the observation that the step was decided on.
-func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, have cluster.Snapshot) error {
-	if locked(step, have) {
+func (w *work) confirm(ctx context.Context, op step.Step, watch *observer, have cluster.Snapshot) error {
+	if locked(op, have) {
 		if err := w.gate.guarded(ctx); err != nil {
 			return fmt.Errorf("%w: %w", errUnconfirmed, err)
 		}
@@ -214,8 +215,8 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 
 	// A worker has a budget with others, which the interval is good enough for; etcd has none.
 	doubted := watch.everybody()
-	if watch.machine(step.On()).Role == cluster.Worker {
-		doubted = append(watch.controlPlanes(), step.On())
+	if watch.machine(op.On()).Role == step.Worker {
+		doubted = append(watch.controlPlanes(), op.On())
 
 		watch.refresh()
 	}
@@ -230,7 +231,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 		now.Etcd = have.Etcd
 	}
 
-	if reason := cluster.Preflight(w.want, now, w.runner.Policy, step); reason != "" {
+	if reason := cluster.Preflight(w.want, now, w.runner.Policy, op); reason != "" {
 		return fmt.Errorf("%w: %s", errUnconfirmed, reason)
 	}
 
@@ -239,7 +240,7 @@ func (w *work) confirm(ctx context.Context, step cluster.Step, watch *observer, 
 
 // confirmBeginning observes every control plane once more right before etcd begins on a machine, and claims that for
 // the process. From then on this run asks no other machine, whatever becomes of the call.
-func (w *work) confirmBeginning(ctx context.Context, step cluster.Step, watch *observer) error {
+func (w *work) confirmBeginning(ctx context.Context, step step.Step, watch *observer) error {
 	now, err := w.newSnapshot(ctx, watch, watch.everybody()...)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnconfirmed, err)
@@ -294,7 +295,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 }
 
 // repeats reports whether a step would be run again although it had no effect.
-func (w *work) repeats(step cluster.Step, state cluster.MachineState) bool {
+func (w *work) repeats(step step.Step, state cluster.MachineState) bool {
 	if w.disrupted[purpose(step)] || w.times[step] >= mostTimes {
 		return true
 	}
@@ -310,15 +311,15 @@ const mostTimes = 10
 
 // purpose tells what a reboot was for; empty for steps that reboot nothing, or that
 // cannot end where they began.
-func purpose(step cluster.Step) string {
-	switch s := step.(type) {
-	case cluster.ApplyConfig:
+func purpose(op step.Step) string {
+	switch s := op.(type) {
+	case step.ApplyConfig:
 		if s.Reboot != "" {
 			return s.Machine + " configuration " + s.Digest
 		}
-	case cluster.Upgrade:
+	case step.Upgrade:
 		return s.Machine + " upgrade " + s.To + " " + s.Schematic
-	case cluster.Operate:
+	case step.Operate:
 		return s.Machine + " " + string(s.Kind)
 	}
 
@@ -327,8 +328,8 @@ func purpose(step cluster.Step) string {
 
 // leave gives the lock back once the only machines of a run are on their way out: nobody
 // has to wait until they have booted.
-func (w *work) leave(step cluster.Step) {
-	if _, reset := step.(cluster.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {
+func (w *work) leave(op step.Step) {
+	if _, reset := op.(step.Reset); reset && len(w.want.Machines) == 0 && len(w.want.Removed) == 1 {
 		w.gate.giveBack()
 	}
 }
@@ -414,7 +415,7 @@ func (w *work) record(end outcome, watch *observer) {
 			w.disrupted[why] = true
 		}
 
-		if _, reset := end.step.(cluster.Reset); reset && w.runner.Founding != nil {
+		if _, reset := end.step.(step.Reset); reset && w.runner.Founding != nil {
 			w.runner.Founding.Release(watch.machine(name))
 		}
 
@@ -438,10 +439,10 @@ func (w *work) record(end outcome, watch *observer) {
 
 // leftBlank is true for a step that Talos refused on a machine which waits for its first configuration: that waits on.
 func leftBlank(end outcome) bool {
-	apply, is := end.step.(cluster.ApplyConfig)
+	apply, is := end.step.(step.ApplyConfig)
 	bug := (*panics.Error)(nil)
 
-	return is && apply.Access == cluster.Maintenance && wait.IsPermanent(end.err) && !errors.As(end.err, &bug)
+	return is && apply.Access == step.Maintenance && wait.IsPermanent(end.err) && !errors.As(end.err, &bug)
 }
 
 // resting is true for a machine whose last step failed just now: it is given the
@@ -470,23 +471,23 @@ func (w *work) result(have cluster.Snapshot) Result {
 }
 
 // lasting are the steps that were finished, but for the upgrades that Talos rolled back.
-func (w *work) lasting(have cluster.Snapshot) []cluster.Step {
-	return slices.DeleteFunc(slices.Clone(w.done), func(step cluster.Step) bool {
-		upgrade, ok := step.(cluster.Upgrade)
-		state := have.Machines[step.On()]
+func (w *work) lasting(have cluster.Snapshot) []step.Step {
+	return slices.DeleteFunc(slices.Clone(w.done), func(op step.Step) bool {
+		upgrade, ok := op.(step.Upgrade)
+		state := have.Machines[op.On()]
 
 		return ok && cluster.RolledBack(state) && state.Upgraded.Version == upgrade.To
 	})
 }
 
 // failures names the machines whose last step failed.
-func (w *work) failures() []cluster.Hold {
-	var holds []cluster.Hold
+func (w *work) failures() []step.Hold {
+	var holds []step.Hold
 	for name, f := range w.failed {
-		holds = append(holds, cluster.Hold{Machine: name, Reason: "last error: " + f.err.Error()})
+		holds = append(holds, step.Hold{Machine: name, Reason: "last error: " + f.err.Error()})
 	}
 
-	slices.SortFunc(holds, func(a, b cluster.Hold) int { return strings.Compare(a.Machine, b.Machine) })
+	slices.SortFunc(holds, func(a, b step.Hold) int { return strings.Compare(a.Machine, b.Machine) })
 
 	return holds
 }
@@ -494,11 +495,11 @@ func (w *work) failures() []cluster.Hold {
 // showsInState is true for steps whose effect is seen in the state of the machine. That
 // of others is seen in Kubernetes, where an API server that lags behind may still show the
 // old one once more, or in the list of etcd's members.
-func showsInState(step cluster.Step) bool {
-	switch step.(type) {
-	case cluster.DeleteNode, cluster.Uncordon, cluster.TakeOwnership, cluster.NoteStaged, cluster.LeaveEtcd,
-		cluster.RemoveMember, cluster.UpgradeComponent, cluster.SyncManifests, cluster.DowngradeEtcd,
-		cluster.CancelEtcdDowngrade, cluster.Operate:
+func showsInState(op step.Step) bool {
+	switch op.(type) {
+	case step.DeleteNode, step.Uncordon, step.TakeOwnership, step.NoteStaged, step.LeaveEtcd,
+		step.RemoveMember, step.UpgradeComponent, step.SyncManifests, step.DowngradeEtcd,
+		step.CancelEtcdDowngrade, step.Operate:
 		return false
 	default:
 		return true
@@ -521,7 +522,7 @@ var (
 )
 
 // RefusedError is the error of a run that the planner will not begin or go on with.
-type RefusedError struct{ Refusals []cluster.Refusal }
+type RefusedError struct{ Refusals []step.Refusal }
 
 func (e *RefusedError) Error() string {
 	texts := make([]string, len(e.Refusals))
@@ -538,9 +539,9 @@ type IncompleteError struct {
 	// Phase the cluster is in.
 	Phase cluster.Phase
 	// Holds is what the run was waiting for, and the last error of each machine.
-	Holds []cluster.Hold
+	Holds []step.Hold
 	// Done lists the steps that were finished.
-	Done []cluster.Step
+	Done []step.Step
 	// Err is why the run stopped.
 	Err error
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -20,7 +22,7 @@ type workers struct {
 	all      sync.WaitGroup
 	observed atomic.Int64
 	mu       sync.Mutex
-	nodes    []cluster.Node
+	nodes    []kubestate.Node
 }
 
 type worker struct {
@@ -32,11 +34,11 @@ type worker struct {
 
 func (w *workers) Machine(m cluster.Machine) lifecycle.Machine { return worker{of: w, want: m} }
 
-func (w *workers) Observe(context.Context) cluster.KubernetesState {
+func (w *workers) Observe(context.Context) kubestate.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	return cluster.KubernetesState{Reachable: true, Nodes: w.nodes}
+	return kubestate.State{Reachable: true, Nodes: w.nodes}
 }
 
 func (m worker) Observe(context.Context) cluster.MachineState {
@@ -47,16 +49,16 @@ func (m worker) Observe(context.Context) cluster.MachineState {
 	for _, n := range m.of.nodes {
 		if n.Name == m.want.Name {
 			return cluster.MachineState{
-				Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, Role: cluster.Worker, NodeName: n.Name,
+				Access: step.Member, Stage: cluster.StageRunning, Ready: true, Role: step.Worker, NodeName: n.Name,
 				ConfigDigest: m.want.ConfigDigest,
 			}
 		}
 	}
 
-	return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance}
+	return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance}
 }
 
-func (m worker) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
+func (m worker) ApplyConfig(context.Context, []byte, step.Access, string) error {
 	m.of.all.Done()
 	m.of.all.Wait()
 	m.register()
@@ -69,7 +71,7 @@ func (m worker) register() {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 
-	m.of.nodes = append(m.of.nodes, cluster.Node{Name: m.want.Name, Ready: true})
+	m.of.nodes = append(m.of.nodes, kubestate.Node{Name: m.want.Name, Ready: true})
 }
 
 // many are workers that wait for their configurations.
@@ -77,7 +79,7 @@ func many(machines int) (want cluster.Spec, configs map[string][]byte) {
 	want, configs = cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true}, map[string][]byte{}
 
 	for i := range machines {
-		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: cluster.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
+		m := cluster.Machine{Name: fmt.Sprintf("w-%02d", i), Role: step.Worker, Address: fmt.Sprintf("10.0.0.%d", i),
 			ConfigDigest: "new"}
 		want.Machines, configs[m.Name] = append(want.Machines, m), []byte("config")
 	}
@@ -126,7 +128,7 @@ func (o oneByOne) Machine(m cluster.Machine) lifecycle.Machine {
 	return patient{worker{of: o.workers, want: m}, o.turns}
 }
 
-func (p patient) ApplyConfig(context.Context, []byte, cluster.Access, string) error {
+func (p patient) ApplyConfig(context.Context, []byte, step.Access, string) error {
 	<-p.turns
 	p.register()
 
@@ -174,7 +176,7 @@ func (c counted) Machine(m cluster.Machine) lifecycle.Machine {
 	return patient{worker{of: c.workers, want: m}, c.enough}
 }
 
-func (c counted) Observe(ctx context.Context) cluster.KubernetesState {
+func (c counted) Observe(ctx context.Context) kubestate.State {
 	if c.rounds.Add(1) == manyRounds {
 		close(c.enough)
 	}
@@ -192,7 +194,7 @@ func TestRunner_asksWorkersAtRestRarely(t *testing.T) {
 	want, configs := many(machines)
 
 	for _, m := range want.Machines[1:] {
-		site.nodes = append(site.nodes, cluster.Node{Name: m.Name, Ready: true})
+		site.nodes = append(site.nodes, kubestate.Node{Name: m.Name, Ready: true})
 	}
 
 	runner := &lifecycle.Runner{Fleet: site, Kubernetes: site, Configs: configs, Policy: cluster.DefaultPolicy(),
@@ -237,7 +239,7 @@ func (s silentWorker) Observe(ctx context.Context) cluster.MachineState {
 	default:
 	}
 
-	return cluster.MachineState{Access: cluster.Unreachable, Cause: "no answer"}
+	return cluster.MachineState{Access: step.Unreachable, Cause: "no answer"}
 }
 
 // Many machines that nobody can connect to do not keep a run from asking those that answer.

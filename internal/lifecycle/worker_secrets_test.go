@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -37,8 +37,8 @@ func TestConfiguration_secretsOfRoles(t *testing.T) {
 		"service account key":                             encoded(b.Certs.K8sServiceAccount.Key),
 	}
 
-	for role, has := range map[cluster.Role]map[string]string{cluster.Worker: shared,
-		cluster.ControlPlane: union(shared, ofControlPlanes)} {
+	for role, has := range map[step.Role]map[string]string{step.Worker: shared,
+		step.ControlPlane: union(shared, ofControlPlanes)} {
 		config := string(s.render(role).Bytes)
 
 		for _, name := range slices.Sorted(maps.Keys(union(shared, ofControlPlanes))) {

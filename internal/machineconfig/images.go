@@ -7,12 +7,12 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // imageField is where a configuration names the image of a component of Kubernetes.
 type imageField struct {
-	component cluster.Component
+	component kubenames.Component
 	// path is that in the main document, and kind the document that takes its place (since Talos 1.14).
 	path [3]string
 	kind string
@@ -32,23 +32,23 @@ const (
 // kubelet_config.go the kubelet.
 var imageFields = []imageField{
 	{
-		component: cluster.KubeAPIServer, path: [3]string{"cluster", "apiServer", "image"}, kind: k8s.KubeAPIServerConfig,
+		component: kubenames.KubeAPIServer, path: [3]string{"cluster", "apiServer", "image"}, kind: k8s.KubeAPIServerConfig,
 	},
 	{
-		component: cluster.KubeControllerManager, path: [3]string{"cluster", "controllerManager", "image"},
+		component: kubenames.KubeControllerManager, path: [3]string{"cluster", "controllerManager", "image"},
 		kind: k8s.KubeControllerManagerConfig,
 		off:  []string{"machine", "controlPlane", "controllerManager", "disabled"},
 	},
 	{
-		component: cluster.KubeScheduler, path: [3]string{"cluster", "scheduler", "image"}, kind: k8s.KubeSchedulerConfig,
+		component: kubenames.KubeScheduler, path: [3]string{"cluster", "scheduler", "image"}, kind: k8s.KubeSchedulerConfig,
 		off: []string{"machine", "controlPlane", "scheduler", "disabled"},
 	},
 	{
-		component: cluster.KubeProxy, path: [3]string{"cluster", "proxy", "image"}, kind: k8s.KubeProxyConfig,
+		component: kubenames.KubeProxy, path: [3]string{"cluster", "proxy", "image"}, kind: k8s.KubeProxyConfig,
 		off: []string{"cluster", "proxy", "disabled"},
 	},
 	{
-		component: cluster.Kubelet, path: [3]string{"machine", "kubelet", "image"}, kind: k8s.KubeletConfig, workers: true,
+		component: kubenames.Kubelet, path: [3]string{"machine", "kubelet", "image"}, kind: k8s.KubeletConfig, workers: true,
 	},
 }
 

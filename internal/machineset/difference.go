@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
@@ -60,7 +60,7 @@ type Difference struct {
 	// Place is set where the configuration differs, unless state has it in a form of another build.
 	Place *fieldpath.Place
 	// Component is set where an image differs.
-	Component cluster.Component
+	Component kubenames.Component
 	// Keys are set where META differs.
 	Keys []uint8
 	// Text is what else is told of it.
@@ -137,7 +137,7 @@ func readDifference(text string) Difference {
 			}
 		case ImageDiffers:
 			component, images, _ := strings.Cut(rest, ": ")
-			d.Component, d.Text = cluster.Component(component), images
+			d.Component, d.Text = kubenames.Component(component), images
 		case MetaDiffers:
 			d.Keys, d.Text = metakey.Read(rest), ""
 		default:

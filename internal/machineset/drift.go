@@ -55,7 +55,7 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snapshot, recorded Record) {
 	for i, m := range machines {
 		state := have.Machines[m.Name]
-		if state.Access != cluster.Member || state.Images == nil {
+		if state.Access != step.Member || state.Images == nil {
 			continue
 		}
 
@@ -117,18 +117,18 @@ func DriftOf(
 
 	for _, m := range want.Machines {
 		switch state := have.Machines[m.Name]; state.Access {
-		case cluster.Maintenance:
+		case step.Maintenance:
 			drift[m.Name] = Drift{{Kind: Wiped}}
 			if !m.Proven(state) {
 				drift[m.Name] = Drift{{Kind: Unproven}}
 			}
 
-			if m.Role == cluster.ControlPlane && len(cluster.OtherNodesAtWork(want, have)) > 0 {
+			if m.Role == step.ControlPlane && len(cluster.OtherNodesAtWork(want, have)) > 0 {
 				drift[m.Name] = append(drift[m.Name], Difference{Kind: OthersWork})
 			}
-		case cluster.Gone:
+		case step.Gone:
 			drift[m.Name] = Drift{{Kind: NotOnHost}}
-		case cluster.Member:
+		case step.Member:
 			differs := driftOfConfiguration(places[m.Name])
 			if state.StagedDigest != "" && state.StagedDigest == m.ConfigDigest {
 				differs = nil // it is what was asked for, and waits
@@ -228,11 +228,11 @@ const longestOwner = 40
 func missing(m cluster.Machine, have cluster.Snapshot) Drift {
 	var lacks Drift
 
-	if m.Role == cluster.ControlPlane && have.Etcd.GoesBack != "" {
+	if m.Role == step.ControlPlane && have.Etcd.GoesBack != "" {
 		lacks = append(lacks, Difference{Kind: EtcdGoesBack, Text: have.Etcd.GoesBack})
 	}
 
-	if m.Role == cluster.ControlPlane && have.Etcd.Known {
+	if m.Role == step.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
 			kind := NoMember
 			if have.Machines[m.Name].EtcdService == cluster.ServiceFinished {

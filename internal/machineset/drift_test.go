@@ -7,22 +7,25 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 	}}
 	have := snapshotOf(map[string]cluster.MachineState{
-		"cp-1": {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
-		"w-1":  {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
+		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
+		"w-1":  {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
 	})
-	have.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{ID: "1", Name: "cp-1"}}}
-	have.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "cp-1"}, {Name: "w-1"}}}
+	have.Etcd = etcdstate.State{Known: true, Members: []etcdstate.Member{{ID: "1", Name: "cp-1"}}}
+	have.Kubernetes = kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "cp-1"}, {Name: "w-1"}}}
 
 	return want, have
 }
@@ -41,13 +44,13 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
 		"another Talos": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
+				have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.2", NodeName: "w-1"}
 			},
 			w: []string{"Talos: v1.13.2 runs, not v1.13.0"},
 		},
 		"another address": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
+				have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1",
 					FoundAt: "10.0.0.9"}
 			},
 			w: []string{"address: it answers at 10.0.0.9, not at 10.0.0.11"},
@@ -57,7 +60,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			w:      []string{"schematic: none runs, not ce4c980550dd…"},
 		},
 		"any schematic": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Member, TalosVersion: "v1.13.0", Schematic: schematic,
+			have.Machines["w-1"] = cluster.MachineState{Access: step.Member, TalosVersion: "v1.13.0", Schematic: schematic,
 				NodeName: "w-1"}
 		}},
 		"configuration": {
@@ -68,7 +71,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		},
 		"wiped": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-				have.Machines["cp-1"] = cluster.MachineState{Access: cluster.Maintenance}
+				have.Machines["cp-1"] = cluster.MachineState{Access: step.Maintenance}
 			},
 			cp: []string{"it waits in maintenance mode, without a configuration"},
 		},
@@ -78,10 +81,10 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 			w:      []string{"it has no node in Kubernetes"},
 		},
 		"nobody answers": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Etcd, have.Kubernetes = cluster.EtcdState{}, cluster.KubernetesState{}
+			have.Etcd, have.Kubernetes = etcdstate.State{}, kubestate.State{}
 		}},
 		"the machine does not answer": {change: func(_ *cluster.Spec, have *cluster.Snapshot) {
-			have.Machines["w-1"] = cluster.MachineState{Access: cluster.Unreachable}
+			have.Machines["w-1"] = cluster.MachineState{Access: step.Unreachable}
 		}},
 	} {
 		want, have := sightOf()
@@ -98,7 +101,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 func TestUnexpected_isReported(t *testing.T) {
 	t.Parallel()
 
-	planes := Set{Groups: []*Group{{Role: cluster.ControlPlane, At: finding.Path{}}}}
+	planes := Set{Groups: []*Group{{Role: step.ControlPlane, At: finding.Path{}}}}
 	one := Set{Groups: planes.Groups, InHandle: true}
 
 	for name, test := range map[string]struct {
@@ -110,23 +113,23 @@ func TestUnexpected_isReported(t *testing.T) {
 		"cordoned by hand": {Pool: planes,
 			change: func(have *cluster.Snapshot) { have.Kubernetes.Nodes[1].Unschedulable = true }, says: "w-1 (node w-1)"},
 		"cordoned by us": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Kubernetes.Nodes[1] = cluster.Node{Name: "w-1", Unschedulable: true, Cordoned: true}
+			have.Kubernetes.Nodes[1] = kubestate.Node{Name: "w-1", Unschedulable: true, Cordoned: true}
 		}},
 		"unknown member": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+			have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: "2f", Name: "who"})
 		}, says: "who (2f)"},
 		"member with the mark of another": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+			have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: "2f", Name: "who"})
 			have.Kubernetes.Owners = map[string]string{"who": "another"}
 		}},
 		"member with a mark that is not authentic": {Pool: planes, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f", Name: "who"})
+			have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: "2f", Name: "who"})
 			have.Kubernetes.Unproven = map[string]string{"who": "another"}
 		}, says: "who (2f)"},
 		"member of another": {Pool: one, change: func(have *cluster.Snapshot) {
-			have.Etcd.Members = append(have.Etcd.Members, cluster.EtcdMember{ID: "2f"})
+			have.Etcd.Members = append(have.Etcd.Members, etcdstate.Member{ID: "2f"})
 		}},
-		"etcd does not know": {Pool: planes, change: func(have *cluster.Snapshot) { have.Etcd = cluster.EtcdState{} }},
+		"etcd does not know": {Pool: planes, change: func(have *cluster.Snapshot) { have.Etcd = etcdstate.State{} }},
 	} {
 		want, have := sightOf()
 		test.change(&have)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -76,7 +77,7 @@ func TestSameEndpoint(t *testing.T) {
 func TestControlPlaneAddresses(t *testing.T) {
 	t.Parallel()
 
-	cp, workers := &Group{Role: cluster.ControlPlane}, &Group{Role: cluster.Worker}
+	cp, workers := &Group{Role: step.ControlPlane}, &Group{Role: step.Worker}
 	p := Set{
 		Groups: []*Group{cp, workers},
 		Machines: map[string]Machine{
@@ -98,7 +99,7 @@ func TestControlPlaneAddresses(t *testing.T) {
 func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 	t.Parallel()
 
-	workers := &Group{Role: cluster.Worker, Prefix: "batch/", Pool: "batch"}
+	workers := &Group{Role: step.Worker, Prefix: "batch/", Pool: "batch"}
 
 	for _, through := range []bool{true, false} {
 		prior := Set{Groups: []*Group{workers}, Machines: map[string]Machine{
@@ -107,7 +108,7 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 		}}
 
 		r, _ := NewPriorState(Record{
-			Machines:  map[string]cluster.MachineState{"batch/left": {Access: cluster.Member}},
+			Machines:  map[string]cluster.MachineState{"batch/left": {Access: step.Member}},
 			Addresses: map[string]string{"batch/left": "10.0.0.9"},
 		}, prior, prior)
 		if len(r.Removed) != 1 || r.Removed[0].Through != through {
@@ -120,7 +121,7 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 	t.Parallel()
 
-	workers := &Group{Role: cluster.Worker, At: finding.Root("workers")}
+	workers := &Group{Role: step.Worker, At: finding.Root("workers")}
 	set := func(machines map[string]Machine) Set {
 		for name, m := range machines {
 			m.Group, m.Key = workers, name
@@ -139,8 +140,8 @@ func TestDialedAt_ofMachinesThatLeave(t *testing.T) {
 	})
 
 	r, diags := NewPriorState(Record{Machines: map[string]cluster.MachineState{
-		"leaves": {Access: cluster.Member}, "is passed": {Access: cluster.Member, UUID: "aaaa"},
-		"stays": {Access: cluster.Member},
+		"leaves": {Access: step.Member}, "is passed": {Access: step.Member, UUID: "aaaa"},
+		"stays": {Access: step.Member},
 	}}, p, prior)
 	if diags.HasError() {
 		t.Fatal(diags)

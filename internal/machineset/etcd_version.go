@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -44,12 +44,12 @@ func refuseEtcdImage(p Set, before renderedOnce, recorded PriorState, files Rend
 
 	for _, name := range p.Names() {
 		m, state, pinned := p.Machines[name], recorded.Machines[name], files.Etcd[name]
-		if m.Group.Role != cluster.ControlPlane || pinned == "" {
+		if m.Group.Role != step.ControlPlane || pinned == "" {
 			continue
 		}
 
 		runs := ""
-		if state.Access == cluster.Member {
+		if state.Access == step.Member {
 			old, _ := before() // what state has and this build does not make is not compared
 			runs = cmp.Or(old.Etcd[cmp.Or(recorded.Renamed[name], name)], etcdstate.OfTalos(state.TalosVersion))
 		}

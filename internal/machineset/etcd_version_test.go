@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -57,7 +58,7 @@ func TestEtcdImageMisfit_byTalosAndData(t *testing.T) {
 func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 	t.Parallel()
 
-	member := cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning, Ready: true,
+	member := cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true,
 		TalosVersion: "v1.14.1", ConfigDigest: "d", UUID: "u"}
 	record := Record{Machines: map[string]cluster.MachineState{"cp-1": member},
 		Drift: map[string]Drift{"cp-1": {{Kind: EtcdGoesBack, Text: "3.6"}}}}
@@ -67,7 +68,7 @@ func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 		"v1.13.6": "upgrade Talos on cp-1: v1.14.1 -> v1.13.6 (reboot)",
 	} {
 		spec := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{{Name: "cp-1",
-			Role: cluster.ControlPlane, Address: "10.0.0.1", UUID: "u", ConfigDigest: "d", TalosVersion: talos, AllowDowngrade: true}}}
+			Role: step.ControlPlane, Address: "10.0.0.1", UUID: "u", ConfigDigest: "d", TalosVersion: talos, AllowDowngrade: true}}}
 
 		steps, _ := cluster.Forecast(spec, record.Assume(spec), cluster.DefaultPolicy())
 		if len(steps) == 0 || steps[0].String() != want {

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 )
 
 // warnOfLostExtensions warns of upgrades to an image that lacks system extensions of the image that runs. It says
 // nothing of an image whose content is not known: that of another publisher, or of a schematic that is given by its id.
-func (r PriorState) warnOfLostExtensions(p Set, steps []cluster.Step) finding.List {
+func (r PriorState) warnOfLostExtensions(p Set, steps []step.Step) finding.List {
 	installers := map[string]string{} // of the last upgrade of each machine
 
-	for _, step := range steps {
-		if upgrade, ok := step.(cluster.Upgrade); ok && !upgrade.Container {
+	for _, op := range steps {
+		if upgrade, ok := op.(step.Upgrade); ok && !upgrade.Container {
 			installers[upgrade.Machine] = upgrade.Installer
 		}
 	}

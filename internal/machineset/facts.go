@@ -85,6 +85,8 @@ func (p Set) factsWith(patches []string) *machineconfig.Facts {
 // networks are the networks of pods and of services that the control planes have. While those are not known, they are
 // what the attributes say.
 func (p Set) networks() (pods, services []netip.Prefix) {
+	p.Settings.Container = p.Host != nil
+
 	plane := p.plane
 	if plane == nil && !p.Unknown {
 		plane = p.planeFacts()

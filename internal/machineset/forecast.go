@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
@@ -121,7 +122,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 // with is a forecast with what is known once the steps are.
 func (f Forecast) with(
-	p, prior Set, recorded PriorState, files Rendered, steps []cluster.Step, last cluster.Decision,
+	p, prior Set, recorded PriorState, files Rendered, steps []step.Step, last cluster.Decision,
 ) Forecast {
 	if p.Settings.KubernetesVersion != prior.Settings.KubernetesVersion && recorded.unseenImages(p) {
 		return f // what the machines have to go through for it is found out by the run
@@ -168,13 +169,13 @@ func (r PriorState) unseenImages(p Set) bool {
 // Members lists the machines of a set that are known to run as members.
 func (p Set) Members(recorded PriorState) []cluster.Machine {
 	return slices.DeleteFunc(p.Spec(recorded, Rendered{}).Machines, func(m cluster.Machine) bool {
-		return recorded.Machines[m.Name].Access != cluster.Member
+		return recorded.Machines[m.Name].Access != step.Member
 	})
 }
 
 // forecast is what an apply would do to the machines of a set, and what would be left to
 // do or to wait for after that. files is the configurations that are wanted.
-func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]cluster.Step, cluster.Decision) {
+func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]step.Step, cluster.Decision) {
 	want := p.Spec(r, files)
 	want.OtherControlPlanes, want.OtherHolders = p.OtherControlPlanes(), p.Holders
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -15,7 +16,7 @@ import (
 // wasWhole is whether a machine was seen to work, so that its record has all that there is to say of it: a run that was
 // killed may have stored less. Boards without SMBIOS have no UUID.
 func wasWhole(p Set, known cluster.MachineState) bool {
-	return known.Access == cluster.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
+	return known.Access == step.Member && known.Stage == cluster.StageRunning && known.TalosVersion != "" &&
 		(known.BootID != "" || p.Host != nil)
 }
 
@@ -34,7 +35,7 @@ func (f *MachineForecast) join(p Set, m Machine, known cluster.MachineState, nod
 
 	version := machineconfig.CanonicalVersion(m.Group.TalosVersion)
 	platform := cmp.Or(m.Group.Platform, image.DefaultPlatform)
-	container, plane := p.Host != nil, m.Group.Role == cluster.ControlPlane
+	container, plane := p.Host != nil, m.Group.Role == step.ControlPlane
 
 	for _, field := range []struct {
 		Field

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // joining is a set of a control plane and a worker as a plan has it, and the configurations of both.
@@ -24,7 +26,7 @@ func joining() (Set, Rendered) {
 
 // wiped is a machine that waits in maintenance mode, and whose node the cluster still has.
 func wiped(name string) cluster.MachineState {
-	return cluster.MachineState{Access: cluster.Maintenance, Stage: cluster.StageMaintenance, UUID: hardwareOf(name),
+	return cluster.MachineState{Access: step.Maintenance, Stage: cluster.StageMaintenance, UUID: hardwareOf(name),
 		Platform: "metal", TalosVersion: "v1.13.0", Installer: "example.org/installer:v1.13.0"}
 }
 
@@ -44,14 +46,14 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		machine string
 		record  func(*cluster.MachineState)
 		set     func(Set)
-		steps   []cluster.Step
+		steps   []step.Step
 		more    []Field
 		keeps   bool // the name of its node
 	}{
 		"a wiped worker":        {machine: "batch/w-1", keeps: true},
 		"a wiped control plane": {machine: "cp-1", keeps: true, more: plane},
 		"its node is deleted before": {machine: "batch/w-1", keeps: true,
-			steps: []cluster.Step{cluster.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
+			steps: []step.Step{step.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
 		"its node is gone": {machine: "batch/w-1", more: []Field{FieldNodeName},
 			record: func(s *cluster.MachineState) { s.NodeName = "" }},
 		"it is to have another name": {machine: "batch/w-1", more: []Field{FieldNodeName},
@@ -59,7 +61,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"a board without SMBIOS": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
 			record: func(s *cluster.MachineState) { s.UUID = "" }},
 		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
-			steps: []cluster.Step{cluster.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
+			steps: []step.Step{step.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
 		"booted from other media": {machine: "batch/w-1", keeps: true,
 			more: []Field{FieldTalosVersion, FieldPlatform, FieldInstaller},
 			record: func(s *cluster.MachineState) {
@@ -68,13 +70,13 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"a run that was killed after the configuration": {machine: "batch/w-1",
 			more: append([]Field{FieldTalosVersion, FieldInstaller}, hardware...),
 			record: func(s *cluster.MachineState) {
-				*s = cluster.MachineState{Access: cluster.Member, Stage: cluster.StageUnknown}
+				*s = cluster.MachineState{Access: step.Member, Stage: cluster.StageUnknown}
 			}},
 		"etcd begins": {machine: "batch/w-1", keeps: true,
-			steps:  []cluster.Step{cluster.Restore{Machine: "cp-1"}},
+			steps:  []step.Step{step.Restore{Machine: "cp-1"}},
 			record: func(s *cluster.MachineState) { *s = working(*s) }},
 		"it is reset by the plan": {machine: "batch/w-1", keeps: true,
-			steps:  []cluster.Step{cluster.Reset{Machine: "batch/w-1"}},
+			steps:  []step.Step{step.Reset{Machine: "batch/w-1"}},
 			record: func(s *cluster.MachineState) { *s = working(*s) }},
 		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID, FieldPlatform},
 			record: func(s *cluster.MachineState) { *s = working(*s) },
@@ -110,7 +112,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 
 		want := MachineForecast{Joins: true, From: c.machine, Open: slices.Concat(everything, c.more),
 			Texts:      map[Field]string{FieldConfigDigest: "digest"},
-			Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}}}
+			Components: map[Field]map[kubenames.Component]string{FieldImages: {}, FieldKubernetes: {}}}
 		if c.keeps {
 			want.Texts[FieldNodeName] = files.Nodes[c.machine]
 		}
@@ -127,7 +129,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 
 // working is a machine that was seen to work as a whole.
 func working(s cluster.MachineState) cluster.MachineState {
-	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = cluster.Member, cluster.StageRunning, true, "boot", "digest"
+	s.Access, s.Stage, s.Ready, s.BootID, s.ConfigDigest = step.Member, cluster.StageRunning, true, "boot", "digest"
 
 	return s
 }

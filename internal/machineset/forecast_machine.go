@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
@@ -54,17 +55,17 @@ type MachineForecast struct {
 	Open []Field
 	// Texts are fields whose value the plan knows, and Components those parts of maps by component that it knows.
 	Texts      map[Field]string
-	Components map[Field]map[cluster.Component]string
+	Components map[Field]map[kubenames.Component]string
 }
 
 // forecastMachines says of every machine of a set what a plan changes in its record.
-func (r PriorState) forecastMachines(p Set, files Rendered, steps []cluster.Step) map[string]MachineForecast {
-	out, byMachine := map[string]MachineForecast{}, map[string][]cluster.Step{}
+func (r PriorState) forecastMachines(p Set, files Rendered, steps []step.Step) map[string]MachineForecast {
+	out, byMachine := map[string]MachineForecast{}, map[string][]step.Step{}
 	for _, step := range steps {
 		byMachine[step.On()] = append(byMachine[step.On()], step)
 	}
 
-	begins := slices.ContainsFunc(steps, cluster.BeginsEtcd)
+	begins := slices.ContainsFunc(steps, step.BeginsEtcd)
 
 	for _, name := range p.Names() {
 		if known, recorded := r.Machines[r.recordOf(name)]; recorded {
@@ -89,11 +90,11 @@ func (r PriorState) recordOf(name string) string {
 }
 
 func (r PriorState) forecastMachine(
-	p Set, name string, known cluster.MachineState, files Rendered, steps []cluster.Step, begins bool,
+	p Set, name string, known cluster.MachineState, files Rendered, steps []step.Step, begins bool,
 ) MachineForecast {
 	f := MachineForecast{
 		From: cmp.Or(r.Renamed[name], name), Open: r.unsettled(name, known), Texts: map[Field]string{},
-		Components: map[Field]map[cluster.Component]string{FieldImages: {}, FieldKubernetes: {}},
+		Components: map[Field]map[kubenames.Component]string{FieldImages: {}, FieldKubernetes: {}},
 		Joins:      begins || r.exchanged(name) || !wasWhole(p, known),
 	}
 
@@ -160,29 +161,29 @@ func (r PriorState) unsettled(name string, known cluster.MachineState) []Field {
 }
 
 // add notes what a step changes.
-func (f *MachineForecast) add(step cluster.Step) {
-	switch s := step.(type) {
-	case cluster.ApplyConfig:
+func (f *MachineForecast) add(op step.Step) {
+	switch s := op.(type) {
+	case step.ApplyConfig:
 		f.configure(s)
-	case cluster.Upgrade:
+	case step.Upgrade:
 		f.upgrade(s)
-	case cluster.UpgradeComponent:
+	case step.UpgradeComponent:
 		f.upgradeComponent(s)
-	case cluster.RestartKubelet, cluster.DeleteNode:
+	case step.RestartKubelet, step.DeleteNode:
 		f.Open = append(f.Open, FieldNodeName, FieldKubeletVersion, FieldKubernetes)
-	case cluster.WriteMeta:
+	case step.WriteMeta:
 		if strings.Contains(s.Keys, metakey.Text(metakey.UUIDOverride)) {
 			f.Open = append(f.Open, FieldUUID)
 		}
-	case cluster.LeaveEtcd, cluster.RemoveMember:
+	case step.LeaveEtcd, step.RemoveMember:
 		f.Open = append(f.Open, FieldMemberID)
-	case cluster.Reset, cluster.ReplaceVolumes:
+	case step.Reset, step.ReplaceVolumes:
 		f.Joins = true
 	}
 }
 
-func (f *MachineForecast) configure(s cluster.ApplyConfig) {
-	f.Joins = f.Joins || s.Access != cluster.Member
+func (f *MachineForecast) configure(s step.ApplyConfig) {
+	f.Joins = f.Joins || s.Access != step.Member
 	f.Open = append(f.Open, FieldConfigDigest)
 
 	if s.Moves != "" {
@@ -199,11 +200,11 @@ func (f *MachineForecast) configure(s cluster.ApplyConfig) {
 }
 
 // upgradeComponent notes what runs after it; kube-proxy runs in pods of its own, which no machine is asked for.
-func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
+func (f *MachineForecast) upgradeComponent(s step.UpgradeComponent) {
 	if s.Awaits { // a later apply may make the change
 		f.Open = append(f.Open, FieldImages, FieldKubernetes)
 
-		if s.Component == cluster.Kubelet {
+		if s.Component == kubenames.Kubelet {
 			f.Open = append(f.Open, FieldKubeletVersion)
 		}
 
@@ -215,20 +216,20 @@ func (f *MachineForecast) upgradeComponent(s cluster.UpgradeComponent) {
 	version, known := kubenames.ImageVersion(s.Image)
 
 	switch {
-	case s.Component == cluster.KubeProxy:
+	case s.Component == kubenames.KubeProxy:
 	case !known:
 		f.Open = append(f.Open, FieldKubernetes, FieldKubeletVersion)
 	default:
 		f.Components[FieldKubernetes][s.Component] = version
 	}
 
-	if s.Component == cluster.Kubelet && known {
+	if s.Component == kubenames.Kubelet && known {
 		f.Texts[FieldKubeletVersion] = version
 	}
 }
 
 // upgrade notes what is another after an upgrade; a pod is another one.
-func (f *MachineForecast) upgrade(s cluster.Upgrade) {
+func (f *MachineForecast) upgrade(s step.Upgrade) {
 	f.Joins = f.Joins || s.Loses
 	f.Open = append(f.Open, FieldBootID)
 	f.Texts[FieldTalosVersion] = s.To

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
@@ -13,7 +14,7 @@ import (
 // resource that has one role, or those of one block of talosop_cluster. What is not known
 // yet is empty.
 type Group struct {
-	Role cluster.Role
+	Role step.Role
 	// At is the attribute that holds the group; empty when the resource itself does.
 	At finding.Path
 	// Prefix begins the names of the machines: that of workers of talosop_cluster is
@@ -79,18 +80,18 @@ func (p Set) groupOf(machine string) *Group {
 }
 
 // RoleOf is the role of a machine that the set has or once had.
-func (p Set) RoleOf(machine string) cluster.Role {
+func (p Set) RoleOf(machine string) step.Role {
 	if g := p.groupOf(machine); g != nil {
 		return g.Role
 	}
 
-	return cluster.Worker
+	return step.Worker
 }
 
 // OwnsControlPlane reports whether there are control planes in the set.
 func (p Set) OwnsControlPlane() bool {
 	for _, g := range p.Groups {
-		if g.Role == cluster.ControlPlane {
+		if g.Role == step.ControlPlane {
 			return true
 		}
 	}
@@ -129,7 +130,7 @@ func (g *Group) Replica(n int) string {
 
 // HostPool is what the group is called on the host.
 func (g *Group) HostPool() string {
-	if g.Role == cluster.ControlPlane {
+	if g.Role == step.ControlPlane {
 		return ControlPlanePool
 	}
 

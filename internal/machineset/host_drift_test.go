@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
@@ -43,7 +43,7 @@ func TestReadDrift_isWhatWasWritten(t *testing.T) {
 		{Text: "Talos: v1.13.0 runs, not v1.13.1"},
 		{Kind: ConfigurationDiffers, Place: &place},
 		{Kind: ConfigurationDiffers, Text: "of a later build"},
-		{Kind: ImageDiffers, Component: cluster.KubeAPIServer, Text: "registry:5000/a: b, not c"},
+		{Kind: ImageDiffers, Component: kubenames.KubeAPIServer, Text: "registry:5000/a: b, not c"},
 		{Kind: MetaDiffers, Keys: []uint8{0x0a, 0x0d}},
 		{Kind: Wiped}, {Kind: Unproven}, {Kind: NoMember}, {Kind: LeftEtcd}, {Kind: NoNode}, {Kind: NotOnHost},
 		{Kind: EtcdGoesBack, Text: "3.6"},

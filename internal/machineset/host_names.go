@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -39,7 +39,7 @@ func (p Set) WithNames(recorded Record) Set {
 		other := machineconfig.IsHostName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
 
 		switch {
-		case m.OwnHostname || known.Access == cluster.Maintenance || !unset && !other:
+		case m.OwnHostname || known.Access == step.Maintenance || !unset && !other:
 			continue // one that lost its configuration joins anew, under the name that is wanted by now
 		case unset || chosenByTalos.MatchString(node):
 			m.Config.Hostname = ""

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -38,7 +39,7 @@ func TestWithNames_keepsTheNamesOfNodes(t *testing.T) {
 
 		state := cluster.MachineState{NodeName: c.Node}
 		if c.wiped {
-			state.Access = cluster.Maintenance
+			state.Access = step.Maintenance
 		}
 
 		record := Record{Machines: map[string]cluster.MachineState{"batch/w-1": state},

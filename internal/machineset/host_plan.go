@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -263,7 +263,7 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 	spec := p.HostSpec(PriorState{}, bundle.Mark())
 
 	for _, name := range p.Names() {
-		if r.Machines[name].Access != cluster.Member {
+		if r.Machines[name].Access != step.Member {
 			continue
 		}
 
@@ -345,7 +345,7 @@ func imageName(image string) string {
 // makes is whether a plan has machines that are not known to be there.
 func (p Set) makes(recorded Record) bool {
 	for _, name := range p.Names() {
-		if state, known := recorded.Machines[name]; !known || state.Access != cluster.Member {
+		if state, known := recorded.Machines[name]; !known || state.Access != step.Member {
 			return true
 		}
 	}

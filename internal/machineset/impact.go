@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Impact is what a plan does to machines that are in service, for rules that look at plans: names of machines in order.
@@ -19,7 +20,7 @@ type Impact struct {
 }
 
 // ImpactOf is the impact of steps; removed are the machines that leave for good.
-func ImpactOf(steps []cluster.Step, removed []cluster.Machine) Impact {
+func ImpactOf(steps []step.Step, removed []cluster.Machine) Impact {
 	var i Impact
 
 	for _, step := range steps {
@@ -39,30 +40,30 @@ func ImpactOf(steps []cluster.Step, removed []cluster.Machine) Impact {
 	return i
 }
 
-func (i *Impact) add(step cluster.Step) {
-	switch s := step.(type) {
-	case cluster.ApplyConfig:
-		if s.Access == cluster.Member && s.Reboot != "" {
+func (i *Impact) add(op step.Step) {
+	switch s := op.(type) {
+	case step.ApplyConfig:
+		if s.Access == step.Member && s.Reboot != "" {
 			i.Rebooted = append(i.Rebooted, s.Machine)
 			i.drain(s.Machine, s.Evacuation)
 		}
-	case cluster.Upgrade:
+	case step.Upgrade:
 		i.upgrade(s)
-	case cluster.UpgradeComponent:
+	case step.UpgradeComponent:
 		i.drain(s.Machine, s.Evacuation)
-	case cluster.LeaveEtcd:
+	case step.LeaveEtcd:
 		i.drain(s.Machine, s.Evacuation)
-	case cluster.Reset:
+	case step.Reset:
 		i.Wiped = append(i.Wiped, s.Machine)
-		i.EndsCluster = i.EndsCluster || s.Last && s.Role == cluster.ControlPlane
+		i.EndsCluster = i.EndsCluster || s.Last && s.Role == step.ControlPlane
 		i.drain(s.Machine, s.Evacuation)
-	case cluster.ReplaceVolumes:
+	case step.ReplaceVolumes:
 		i.Wiped = append(i.Wiped, s.Machine)
 		i.PodsReplaced = append(i.PodsReplaced, s.Machine)
 	}
 }
 
-func (i *Impact) upgrade(s cluster.Upgrade) {
+func (i *Impact) upgrade(s step.Upgrade) {
 	i.drain(s.Machine, s.Evacuation)
 
 	if s.From != s.To || !s.Container {
@@ -80,7 +81,7 @@ func (i *Impact) upgrade(s cluster.Upgrade) {
 	}
 }
 
-func (i *Impact) drain(machine string, e cluster.Evacuation) {
+func (i *Impact) drain(machine string, e step.Evacuation) {
 	if e.Drain {
 		i.Drained = append(i.Drained, machine)
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
@@ -17,16 +19,16 @@ import (
 
 // RunningOn is the versions of Kubernetes that run on a node, by component. An image that
 // names no version says nothing about what runs.
-func RunningOn(node cluster.Node) map[cluster.Component]string {
-	running := map[cluster.Component]string{}
+func RunningOn(node kubestate.Node) map[kubenames.Component]string {
+	running := map[kubenames.Component]string{}
 
 	if node.KubeletVersion != "" {
-		running[cluster.Kubelet] = node.KubeletVersion
+		running[kubenames.Kubelet] = node.KubeletVersion
 	}
 
 	for name, pod := range node.StaticPods {
-		if version, ok := kubenames.ImageVersion(pod.Image); ok && cluster.Component(name).StaticPod() {
-			running[cluster.Component(name)] = version
+		if version, ok := kubenames.ImageVersion(pod.Image); ok && kubenames.Component(name).StaticPod() {
+			running[kubenames.Component(name)] = version
 		}
 	}
 
@@ -34,8 +36,8 @@ func RunningOn(node cluster.Node) map[cluster.Component]string {
 }
 
 // runningOtherwise is the versions that run where the images of a machine name others.
-func runningOtherwise(images cluster.Images, running map[cluster.Component]string) map[cluster.Component]string {
-	other := map[cluster.Component]string{}
+func runningOtherwise(images kubenames.Images, running map[kubenames.Component]string) map[kubenames.Component]string {
+	other := map[kubenames.Component]string{}
 
 	for c, version := range running {
 		release, told := kubenames.ReleaseOf(version)
@@ -55,7 +57,7 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	for _, m := range want.Removed {
 		if r.Drift[m.Name].Has(NotOnHost) { // one that stays is made anew, and waits then
 			s := have.Machines[m.Name]
-			s.Access, s.Stage = cluster.Gone, ""
+			s.Access, s.Stage = step.Gone, ""
 			have.Machines[m.Name] = s
 		}
 	}
@@ -85,20 +87,20 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 		images := r.Machines[m.Name].Images
 
 		other := runningOtherwise(images, r.Kubernetes[m.Name])
-		if len(other) == 0 || r.Machines[m.Name].Access != cluster.Member {
+		if len(other) == 0 || r.Machines[m.Name].Access != step.Member {
 			continue
 		}
 
 		node, _ := have.NodeOf(m)
 
-		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.Name })
+		i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == node.Name })
 		if i < 0 {
 			continue
 		}
 
-		have.Kubernetes.Nodes[i].KubeletVersion = cmp.Or(other[cluster.Kubelet], node.KubeletVersion)
+		have.Kubernetes.Nodes[i].KubeletVersion = cmp.Or(other[kubenames.Kubelet], node.KubeletVersion)
 
-		if m.Role == cluster.ControlPlane {
+		if m.Role == step.ControlPlane {
 			have.Kubernetes.Nodes[i].StaticPods = podsOf(images, other)
 		}
 	}
@@ -110,7 +112,7 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 func forgetNode(have *cluster.Snapshot, m cluster.Machine) {
 	node, _ := have.NodeOf(m)
 	have.Kubernetes.Nodes = slices.DeleteFunc(have.Kubernetes.Nodes,
-		func(n cluster.Node) bool { return n.Name == node.Name })
+		func(n kubestate.Node) bool { return n.Name == node.Name })
 
 	state := have.Machines[m.Name]
 	state.NodeMissing = true
@@ -119,11 +121,11 @@ func forgetNode(have *cluster.Snapshot, m cluster.Machine) {
 
 // podsOf is the pods of a control plane that runs with its images, but for those that run in
 // other versions.
-func podsOf(images cluster.Images, other map[cluster.Component]string) map[string]cluster.StaticPod {
-	pods := map[string]cluster.StaticPod{}
+func podsOf(images kubenames.Images, other map[kubenames.Component]string) map[string]kubestate.StaticPod {
+	pods := map[string]kubestate.StaticPod{}
 
-	for _, c := range []cluster.Component{cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler} {
-		pod := cluster.StaticPod{Image: images[c], Ready: true}
+	for _, c := range kubenames.StaticPods() {
+		pod := kubestate.StaticPod{Image: images[c], Ready: true}
 
 		if named, known := kubenames.ImageVersion(images[c]); known && other[c] != "" {
 			pod.Image = kubenames.ImageAt(images[c], named, other[c])
@@ -136,22 +138,22 @@ func podsOf(images cluster.Images, other map[cluster.Component]string) map[strin
 }
 
 // ImagesIn reads the images of Kubernetes from a configuration.
-func ImagesIn(config []byte) (cluster.Images, error) {
+func ImagesIn(config []byte) (kubenames.Images, error) {
 	named, err := machineconfig.Images(config)
 	if err != nil {
 		return nil, err
 	}
 
-	images := cluster.Images{}
+	images := kubenames.Images{}
 	for name, image := range named {
-		images[cluster.Component(name)] = image
+		images[kubenames.Component(name)] = image
 	}
 
 	return images, nil
 }
 
 // WithImages is a configuration with other images of Kubernetes.
-func WithImages(config []byte, images cluster.Images) ([]byte, error) {
+func WithImages(config []byte, images kubenames.Images) ([]byte, error) {
 	named := map[string]string{}
 	for c, image := range images {
 		named[string(c)] = image
@@ -169,7 +171,7 @@ func compareVersions(a, b string) int {
 }
 
 // componentsOf lists the components of a map in the order of their names.
-func componentsOf[M ~map[cluster.Component]string](m M) []cluster.Component {
+func componentsOf[M ~map[kubenames.Component]string](m M) []kubenames.Component {
 	return slices.Sorted(maps.Keys(m))
 }
 
@@ -233,8 +235,8 @@ func ManifestsRunning(want cluster.Spec, have cluster.Snapshot) string {
 	var versions []string
 
 	for _, m := range want.Machines {
-		if version, ok := kubenames.ImageVersion(have.Machines[m.Name].Images[cluster.KubeAPIServer]); ok &&
-			m.Role == cluster.ControlPlane {
+		if version, ok := kubenames.ImageVersion(have.Machines[m.Name].Images[kubenames.KubeAPIServer]); ok &&
+			m.Role == step.ControlPlane {
 			versions = append(versions, version)
 		}
 	}

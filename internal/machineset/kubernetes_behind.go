@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
@@ -14,18 +14,18 @@ import (
 // says of that, and an apply that leaves a kubelet behind.
 
 // awaited is the line about changes that wait for other resources; none where none does.
-func awaited(steps []cluster.Step) []string {
+func awaited(steps []step.Step) []string {
 	var lines []string
 
-	for _, step := range steps {
-		change, ok := step.(cluster.UpgradeComponent)
+	for _, op := range steps {
+		change, ok := op.(step.UpgradeComponent)
 		if !ok || !change.Awaits {
 			continue
 		}
 
 		line := "kubelets change once no API server of the cluster is older, those of other resources included; else in " +
 			"a later apply"
-		if change.Component == cluster.KubeAPIServer {
+		if change.Component == kubenames.KubeAPIServer {
 			line = "API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a " +
 				"later apply"
 		}
@@ -39,7 +39,7 @@ func awaited(steps []cluster.Step) []string {
 }
 
 // WarnOfBehind names what an apply leaves to a later one.
-func WarnOfBehind(behind []cluster.Kept) finding.List {
+func WarnOfBehind(behind []step.Kept) finding.List {
 	if len(behind) == 0 {
 		return nil
 	}
@@ -65,9 +65,9 @@ func WarnOfBehind(behind []cluster.Kept) finding.List {
 }
 
 // componentsBehind are the components that stay behind, in words.
-func componentsBehind(behind []cluster.Kept) string {
-	kubelets := slices.ContainsFunc(behind, func(k cluster.Kept) bool {
-		change, ok := k.Step.(cluster.UpgradeComponent)
+func componentsBehind(behind []step.Kept) string {
+	kubelets := slices.ContainsFunc(behind, func(k step.Kept) bool {
+		change, ok := k.Step.(step.UpgradeComponent)
 
 		return ok && change.Component == kubenames.Kubelet
 	})

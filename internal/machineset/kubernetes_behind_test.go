@@ -5,19 +5,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // A plan says once that kubelets may wait for other resources, and a run names each that does.
 func TestKubeletsBehind_areNamed(t *testing.T) {
 	t.Parallel()
 
-	step := cluster.UpgradeComponent{Machine: "cp-1", Role: cluster.ControlPlane, Component: cluster.Kubelet,
+	op := step.UpgradeComponent{Machine: "cp-1", Role: step.ControlPlane, Component: kubenames.Kubelet,
 		From: "kubelet:v1.35.2", Image: "kubelet:v1.36.0", Awaits: true}
-	other := step
+	other := op
 	other.Machine = "cp-2"
 
-	lines := Set{}.OperationsOf([]cluster.Step{step, other}, nil, nil)
+	lines := Set{}.OperationsOf([]step.Step{op, other}, nil, nil)
 	if want := []string{
 		"kubelets change once no API server of the cluster is older, those of other resources included; else in a later apply",
 		"upgrade kubelet on cp-1: v1.35.2 -> v1.36.0", "upgrade kubelet on cp-2: v1.35.2 -> v1.36.0",
@@ -27,13 +28,13 @@ func TestKubeletsBehind_areNamed(t *testing.T) {
 
 	var f MachineForecast
 
-	f.add(step)
+	f.add(op)
 
 	if want := []Field{FieldImages, FieldKubernetes, FieldKubeletVersion}; !slices.Equal(f.Open, want) {
 		t.Errorf("the plan leaves %v open, want %v", f.Open, want)
 	}
 
-	found := WarnOfBehind([]cluster.Kept{{Step: step, Reason: "kube-apiserver of node cp-2 runs v1.35.2, and no kubelet may be newer"}})
+	found := WarnOfBehind([]step.Kept{{Step: op, Reason: "kube-apiserver of node cp-2 runs v1.35.2, and no kubelet may be newer"}})
 	if len(found) != 1 || !strings.Contains(found[0].Detail, "upgrade kubelet on cp-1: v1.35.2 -> v1.36.0: kube-apiserver of node cp-2 runs v1.35.2") {
 		t.Errorf("the warning is %v", found)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -20,33 +21,33 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 		Drift    []string
 	}{
 		"as recorded": {Recorded: Record{Phase: cluster.Ready,
-			Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}}},
+			Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}}},
 		"changed": {
 			Recorded: Record{Phase: cluster.Ready,
-				Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: was}}}},
+				Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: was}}}},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"told before": {
 			Recorded: Record{
 				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{
-					"w-1": {Images: cluster.Images{cluster.Kubelet: is}}},
-				Drift: map[string]Drift{"w-1": {{Kind: ImageDiffers, Component: cluster.Kubelet, Text: is}}},
+					"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}},
+				Drift: map[string]Drift{"w-1": {{Kind: ImageDiffers, Component: kubenames.Kubelet, Text: is}}},
 			},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 		"after an update that failed": {
 			Recorded: Record{Phase: cluster.Degraded,
-				Machines: map[string]cluster.MachineState{"w-1": {Images: cluster.Images{cluster.Kubelet: is}}}},
+				Machines: map[string]cluster.MachineState{"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}}},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},
 	} {
 		want, have := sightOf()
 		state := have.Machines["w-1"]
-		state.Images = cluster.Images{cluster.Kubelet: is}
+		state.Images = kubenames.Images{kubenames.Kubelet: is}
 		have.Machines["w-1"] = state
 
 		exam := &Examination{Wanted: func() (Rendered, error) {
-			return Rendered{Images: map[string]cluster.Images{"w-1": {cluster.Kubelet: was}}}, nil
+			return Rendered{Images: map[string]kubenames.Images{"w-1": {kubenames.Kubelet: was}}}, nil
 		}}
 		exam.ExpectImages(want.Machines, have, test.Recorded)
 

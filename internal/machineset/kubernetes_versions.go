@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -67,7 +68,7 @@ func (p Set) kubernetesPath(recorded PriorState, files Rendered) (k KubernetesPa
 
 			ok = true
 
-			follows := p.Machines[name].Group.Role == cluster.ControlPlane && follows(files.Images[name][running.component], to)
+			follows := p.Machines[name].Group.Role == step.ControlPlane && follows(files.Images[name][running.component], to)
 			if follows && (!based || version.LT(k.base.Version)) {
 				k.base, based = version, true
 			}
@@ -90,7 +91,7 @@ func follows(image string, version machineconfig.KubernetesVersion) bool {
 
 // runningComponent is a component of Kubernetes on a machine with its version.
 type runningComponent struct {
-	component cluster.Component
+	component kubenames.Component
 	version   machineconfig.KubernetesVersion
 }
 
@@ -98,18 +99,16 @@ type runningComponent struct {
 // configuration leaves one to Talos, what was seen to run. An image that says nothing of the
 // version and stays is the user's business.
 func (r PriorState) kubernetesOn(
-	machine string, wanted cluster.Images, to machineconfig.KubernetesVersion,
+	machine string, wanted kubenames.Images, to machineconfig.KubernetesVersion,
 ) []runningComponent {
 	state := r.Machines[machine]
-	if state.Access != cluster.Member {
+	if state.Access != step.Member {
 		return nil
 	}
 
 	var versions []runningComponent
 
-	for _, c := range []cluster.Component{
-		cluster.KubeAPIServer, cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy, cluster.Kubelet,
-	} {
+	for _, c := range kubenames.Components() {
 		text, known := kubenames.ImageVersion(state.Images[c])
 		if !known {
 			text = r.Kubernetes[machine][c]
@@ -197,7 +196,7 @@ func (p Set) imagesThatStay(path KubernetesPath, recorded PriorState, files Rend
 		state, changing := recorded.Machines[name], map[string]string{}
 
 		for c, image := range files.Images[name] {
-			if state.Access == cluster.Member && image != state.Images[c] {
+			if state.Access == step.Member && image != state.Images[c] {
 				changing[string(c)] = image
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -17,7 +17,7 @@ import (
 // ahead is a component that would be newer than it may be. It is comparable, so that machines
 // with the same one are named together.
 type ahead struct {
-	component             cluster.Component
+	component             kubenames.Component
 	Image, limit, because string
 }
 
@@ -27,8 +27,7 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 	var machines finding.Alike[ahead]
 
 	for _, name := range p.Names() {
-		for _, c := range []cluster.Component{cluster.KubeControllerManager, cluster.KubeScheduler, cluster.KubeProxy,
-			cluster.Kubelet} {
+		for _, c := range kubenames.BehindAPIServer() {
 			image := files.Images[name][c]
 			version, known := kubenames.ImageVersion(image)
 
@@ -54,14 +53,14 @@ func (p Set) refuseAhead(recorded PriorState, files Rendered) finding.List {
 }
 
 // limitOf is the version whose minor version a component may not pass, and why; empty for none.
-func (p Set) limitOf(c cluster.Component, files Rendered) (limit, because string) {
-	if c == cluster.Kubelet {
+func (p Set) limitOf(c kubenames.Component, files Rendered) (limit, because string) {
+	if c == kubenames.Kubelet {
 		limit, because = p.Settings.KubernetesVersion,
 			"a kubelet is never newer than kube-apiserver, and kubernetes_version is "+p.Settings.KubernetesVersion
 	}
 
 	for _, name := range p.Names() {
-		if api, known := kubenames.ImageVersion(files.Images[name][cluster.KubeAPIServer]); known &&
+		if api, known := kubenames.ImageVersion(files.Images[name][kubenames.KubeAPIServer]); known &&
 			(limit == "" || compareVersions(api, limit) < 0) {
 			limit, because = api, fmt.Sprintf("%s is never newer than kube-apiserver, and %s is to run that of %s", c, name, api)
 		}
@@ -80,7 +79,7 @@ func laterMinor(version, other string) bool {
 
 // warnOfKubernetes warns of what an upgrade of Kubernetes does and meets, by what state
 // knows. path is its way and steps are those of the plan.
-func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []cluster.Step) finding.List {
+func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []step.Step) finding.List {
 	diags := p.warnOfUnready(recorded, len(way.hops()) > 0 || touchesKubernetes(steps))
 	diags.Append(warnOfTakenBack(way, steps)...)
 	diags.Append(recorded.warnOfRunning(steps)...)
@@ -90,10 +89,10 @@ func (p Set) warnOfKubernetes(way KubernetesPath, recorded PriorState, steps []c
 }
 
 // touchesKubernetes reports whether any step is one of an upgrade of Kubernetes.
-func touchesKubernetes(steps []cluster.Step) bool {
-	return slices.ContainsFunc(steps, func(s cluster.Step) bool {
+func touchesKubernetes(steps []step.Step) bool {
+	return slices.ContainsFunc(steps, func(s step.Step) bool {
 		switch s.(type) {
-		case cluster.PullImages, cluster.UpgradeComponent, cluster.SyncManifests:
+		case step.PullImages, step.UpgradeComponent, step.SyncManifests:
 			return true
 		default:
 			return false
@@ -123,14 +122,14 @@ func (p Set) warnOfUnready(recorded PriorState, upgrade bool) finding.List {
 }
 
 // warnOfTakenBack names what an apply brings to an older version, and why.
-func warnOfTakenBack(way KubernetesPath, steps []cluster.Step) finding.List {
+func warnOfTakenBack(way KubernetesPath, steps []step.Step) finding.List {
 	var (
 		lines  []string
 		minors bool
 	)
 
-	for _, step := range steps {
-		s, ok := step.(cluster.UpgradeComponent)
+	for _, op := range steps {
+		s, ok := op.(step.UpgradeComponent)
 		from, known := kubenames.ImageVersion(s.From)
 		to, named := kubenames.ImageVersion(s.Image)
 
@@ -160,11 +159,11 @@ func warnOfTakenBack(way KubernetesPath, steps []cluster.Step) finding.List {
 
 // warnOfRunning names components that run in another version than their images have, and
 // that an apply waits for.
-func (r PriorState) warnOfRunning(steps []cluster.Step) finding.List {
+func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
 	var lines []string
 
-	for _, step := range steps {
-		s, ok := step.(cluster.UpgradeComponent)
+	for _, op := range steps {
+		s, ok := op.(step.UpgradeComponent)
 		if running := r.Kubernetes[s.Machine][s.Component]; ok && s.From == s.Image && running != "" {
 			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
 		}

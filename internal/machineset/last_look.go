@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -22,7 +23,7 @@ func LookAt(want cluster.Spec, have cluster.Snapshot) LastLook {
 	look := LastLook{Unseen: []string{}}
 
 	for _, m := range want.Machines {
-		if have.Machines[m.Name].Access != cluster.Member {
+		if have.Machines[m.Name].Access != step.Member {
 			look.Unseen = append(look.Unseen, m.Name)
 		}
 	}
@@ -47,7 +48,7 @@ func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers
 		now := recorded.nameNow(name)
 
 		_, stays := p.Machines[now]
-		if _, listed := prior.Machines[name]; !stays || !listed || state.Access != cluster.Member ||
+		if _, listed := prior.Machines[name]; !stays || !listed || state.Access != step.Member ||
 			slices.Contains(p.LastLook.Unseen, name) {
 			continue
 		}

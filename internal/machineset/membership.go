@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -65,7 +66,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 		if p.addressTaken(m) {
 			// Something else is where it was, so that it cannot take part in its removal.
 			state := r.Machines[m.Name]
-			state.Access, state.Cause = cluster.Foreign, "another machine has its address"
+			state.Access, state.Cause = step.Foreign, "another machine has its address"
 			r.Machines[m.Name] = state
 		}
 	}
@@ -201,7 +202,7 @@ func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
 	m.Container, m.OwnedByOther = r.containers, known.Claimed
 
-	if !m.Container && known.Access == cluster.Maintenance && known.NodeName == "" && r.Members[name] == "" {
+	if !m.Container && known.Access == step.Maintenance && known.NodeName == "" && r.Members[name] == "" {
 		delete(r.Machines, name)
 
 		r.relocated = true
@@ -274,7 +275,7 @@ func (p Set) addressTaken(m cluster.Machine) bool {
 // controlPlanePath is where the control planes are listed.
 func (p Set) controlPlanePath() finding.Path {
 	for _, g := range p.Groups {
-		if g.Role == cluster.ControlPlane {
+		if g.Role == step.ControlPlane {
 			if p.Host != nil {
 				return g.At.AtName("replicas")
 			}

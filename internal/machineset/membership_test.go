@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
@@ -17,8 +18,8 @@ const other = "4c4c4544-0042-3510-8053-000000000000"
 // listing is a pool of workers and control planes (cp-…) by name: an address, and after
 // a blank a UUID.
 func listing(machines map[string]string) Set {
-	planes := &Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
-	workers := &Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
+	planes := &Group{Role: step.ControlPlane, At: finding.Root("control_plane")}
+	workers := &Group{Role: step.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/", Pool: "batch"}
 	p := Set{Groups: []*Group{planes, workers}, Machines: map[string]Machine{}}
 
 	for name, text := range machines {
@@ -42,10 +43,10 @@ func recordOf(p Set) Record {
 		Addresses: map[string]string{}}
 
 	for name, m := range p.Machines {
-		r.Machines[name] = cluster.MachineState{Access: cluster.Member, Role: m.Group.Role, UUID: hardwareOf(name),
+		r.Machines[name] = cluster.MachineState{Access: step.Member, Role: m.Group.Role, UUID: hardwareOf(name),
 			NodeName: "node-" + name}
 
-		if m.Group.Role == cluster.ControlPlane {
+		if m.Group.Role == step.ControlPlane {
 			r.Members[name] = "member-" + name
 		}
 	}
@@ -111,7 +112,7 @@ func TestMembership_whoLeavesMovesOrIsRenamed(t *testing.T) {
 		for _, m := range r.Removed {
 			leave = append(leave, m.Name)
 
-			if m.UUID == "" || m.NodeName == "" || m.Address == "" || (m.MemberID == "") != (m.Role == cluster.Worker) {
+			if m.UUID == "" || m.NodeName == "" || m.Address == "" || (m.MemberID == "") != (m.Role == step.Worker) {
 				t.Errorf("%s: %s leaves without a trace of it: %+v", name, m.Name, m)
 			}
 
@@ -167,7 +168,7 @@ func TestMembership_addressesSeenLast(t *testing.T) {
 		r, _ := NewPriorState(record, test.now, before)
 
 		for _, m := range test.now.Spec(r, Rendered{}).Machines {
-			if m.Role == cluster.Worker && m.PreviousAddress != test.At {
+			if m.Role == step.Worker && m.PreviousAddress != test.At {
 				t.Errorf("%s: %s is looked for at %q, too, want %q", name, m.Name, m.PreviousAddress, test.At)
 			}
 		}
@@ -202,15 +203,15 @@ func TestMembership_removesLeftovers(t *testing.T) {
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
 	record := recordOf(p)
-	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: hardwareOf("w-9"),
+	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: hardwareOf("w-9"),
 		NodeName: "old-worker"}
 	record.Addresses["batch/w-9 (replaced)"] = "10.0.0.19"
-	record.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: cluster.Member, UUID: ours, NodeName: "old"}
+	record.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
 	record.Members["cp-2 (replaced)"], record.Addresses["cp-2 (replaced)"] = "member", "10.0.0.2"
 
 	r, _ := NewPriorState(record, p, p)
 
-	want := cluster.Machine{Name: "cp-2 (replaced)", Role: cluster.ControlPlane, Address: "10.0.0.2", UUID: ours,
+	want := cluster.Machine{Name: "cp-2 (replaced)", Role: step.ControlPlane, Address: "10.0.0.2", UUID: ours,
 		NodeName: "old", MemberID: "member"}
 	// A worker is one of its pool to the end, or it would spend nothing of its budget.
 	if len(r.Removed) != 2 || r.Removed[0].Name != "batch/w-9 (replaced)" || r.Removed[0].Pool != "batch" {
@@ -232,7 +233,7 @@ func TestMembership_destroysLeftovers(t *testing.T) {
 	record := recordOf(p)
 
 	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
-		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: cluster.Member, UUID: ours,
+		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: step.Member, UUID: ours,
 			NodeName: "old"}, address
 	}
 
@@ -251,8 +252,8 @@ func TestMembership_leavesWipedMachinesAlone(t *testing.T) {
 
 	prior := listing(map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
 	record := recordOf(prior)
-	record.Machines["batch/w-1"] = cluster.MachineState{Access: cluster.Maintenance, UUID: ours}
-	record.Machines["batch/w-2"] = cluster.MachineState{Access: cluster.Maintenance, UUID: theirs, NodeName: "still-there"}
+	record.Machines["batch/w-1"] = cluster.MachineState{Access: step.Maintenance, UUID: ours}
+	record.Machines["batch/w-2"] = cluster.MachineState{Access: step.Maintenance, UUID: theirs, NodeName: "still-there"}
 
 	r, _ := NewPriorState(record, listing(map[string]string{"cp-1": "10.0.0.1"}), prior)
 
@@ -299,7 +300,7 @@ func TestMembership_impossibleRemovals(t *testing.T) {
 
 		for _, machine := range test.lost {
 			state := record.Machines[machine]
-			state.Access = cluster.Maintenance
+			state.Access = step.Maintenance
 			record.Machines[machine] = state
 		}
 
@@ -336,7 +337,7 @@ func TestInstaller_ofIntermediateVersions(t *testing.T) {
 			Via: "factory.talos.dev/aws-installer/376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba:v1.12.6"},
 	} {
 		g := test.Group
-		g.Role, g.TalosVersion = cluster.ControlPlane, "v1.13.0"
+		g.Role, g.TalosVersion = step.ControlPlane, "v1.13.0"
 
 		m := Machine{Group: &g, OwnImage: test.Image != ""}
 		m.Config.Install.Image = test.Image
@@ -388,10 +389,10 @@ func TestSet_askedBeforeEtcd(t *testing.T) {
 	}{
 		"its own works": {change: func(*Set, *Record) {}},
 		"its own is silent": {change: func(_ *Set, r *Record) {
-			r.Machines["cp-1"] = cluster.MachineState{Role: cluster.ControlPlane, Access: cluster.Unreachable}
+			r.Machines["cp-1"] = cluster.MachineState{Role: step.ControlPlane, Access: step.Unreachable}
 		}},
 		"its own was wiped": {change: func(_ *Set, r *Record) {
-			r.Machines["cp-1"] = cluster.MachineState{Role: cluster.ControlPlane, Access: cluster.Maintenance}
+			r.Machines["cp-1"] = cluster.MachineState{Role: step.ControlPlane, Access: step.Maintenance}
 		}, asked: true},
 		"it is restored": {change: func(p *Set, _ *Record) { p.Restore.From = "file:a" }, asked: true},
 		"it is new":      {change: func(_ *Set, r *Record) { r.Machines = nil }},

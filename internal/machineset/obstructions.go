@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -61,7 +62,7 @@ func obstructions(p, prior Set, record Record, last cluster.Decision, policy clu
 }
 
 // refusedAlready is what would be refused if the configuration were that of the state.
-func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []cluster.Refusal {
+func refusedAlready(prior Set, record Record, last cluster.Decision, policy cluster.Policy) []step.Refusal {
 	if len(last.Refusals) == 0 || prior.Unknown || prior.Sealed {
 		return nil
 	}
@@ -86,7 +87,7 @@ func refusedAlready(prior Set, record Record, last cluster.Decision, policy clus
 }
 
 // reasonOf is why something is refused, and of which machine.
-func reasonOf(r cluster.Refusal) string {
+func reasonOf(r step.Refusal) string {
 	if r.Machine == "" {
 		return r.Reason
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -21,13 +22,13 @@ func TestObstructions_areReported(t *testing.T) {
 		severity finding.Severity
 	}{
 		"done": {},
-		"held": {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}}},
+		"held": {last: cluster.Decision{Holds: []step.Hold{{Machine: "cp-2", Reason: "is locked"}}},
 			want: "cp-2: is locked"},
-		"refused": {last: cluster.Decision{Refusals: []cluster.Refusal{{Machine: "cp-2", Reason: "is locked"}}},
+		"refused": {last: cluster.Decision{Refusals: []step.Refusal{{Machine: "cp-2", Reason: "is locked"}}},
 			want: "is locked", severity: finding.Error},
-		"refused after a wait": {last: cluster.Decision{Holds: []cluster.Hold{{Machine: "cp-2", Reason: "is locked"}},
-			Refusals: []cluster.Refusal{{Machine: "cp-2", Reason: "is another machine"}}}, want: "is locked", and: "is another machine"},
-		"endless": {last: cluster.Decision{Steps: []cluster.Step{cluster.Uncordon{Machine: "w-1"}}},
+		"refused after a wait": {last: cluster.Decision{Holds: []step.Hold{{Machine: "cp-2", Reason: "is locked"}},
+			Refusals: []step.Refusal{{Machine: "cp-2", Reason: "is another machine"}}}, want: "is locked", and: "is another machine"},
+		"endless": {last: cluster.Decision{Steps: []step.Step{step.Uncordon{Machine: "w-1"}}},
 			want: "does not come to an end"},
 	} {
 		diags := obstructions(Set{}, Set{}, Record{}, test.last, cluster.DefaultPolicy())

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -24,13 +25,13 @@ const (
 
 // OperationsOf lists what a plan does, in order, and what is kept from machines, as far as only the steps, and the
 // machines that leave, are known.
-func (p Set) OperationsOf(steps []cluster.Step, kept []cluster.Kept, leaving []cluster.Machine) []string {
+func (p Set) OperationsOf(steps []step.Step, kept []step.Kept, leaving []cluster.Machine) []string {
 	return append(p.operationsOf(nil, steps, nil, leaving), keptLines(kept, nil)...)
 }
 
 // checksAsked is the line about the health checks that are asked on the way; none where none are.
-func (p Set) checksAsked(steps []cluster.Step) []string {
-	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, cluster.Disruptive) {
+func (p Set) checksAsked(steps []step.Step) []string {
+	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, step.Disruptive) {
 		return nil
 	}
 
@@ -44,11 +45,11 @@ func (p Set) checksAsked(steps []cluster.Step) []string {
 }
 
 // keptLines lists what is not done as long as machines are locked.
-func keptLines(kept []cluster.Kept, changes map[string][]machineconfig.Change) []string {
+func keptLines(kept []step.Kept, changes map[string][]machineconfig.Change) []string {
 	var lines []string
 	for i, k := range kept {
 		follows := i > 0 && kept[i-1].Step.On() == k.Step.On() // an upgrade, whose image the configuration names
-		if _, config := k.Step.(cluster.ApplyConfig); config && follows && onlyImage(changes[k.Step.On()]) {
+		if _, config := k.Step.(step.ApplyConfig); config && follows && onlyImage(changes[k.Step.On()]) {
 			continue
 		}
 
@@ -69,7 +70,7 @@ func onlyImage(changes []machineconfig.Change) bool {
 // changes in the configurations of machines, and leaving those that leave. A node that is uncordoned after its drain
 // takes no line of its own.
 func (p Set) operationsOf(
-	before []string, steps []cluster.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
+	before []string, steps []step.Step, changes map[string][]machineconfig.Change, leaving []cluster.Machine,
 ) []string {
 	lines, first := append(append([]string{}, before...), linesOf(withoutUncordons(steps), changes)...), []string{}
 	if len(lines) >= longRollout {
@@ -102,14 +103,14 @@ func (r PriorState) bookkeeping(p Set) []string {
 const lookAgain = "look at the machines again"
 
 // LinesOf lists steps that were taken.
-func LinesOf(steps []cluster.Step) []string { return linesOf(steps, nil) }
+func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 
 // linesOf lists steps: the images that many machines pull at once take one line.
-func linesOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []string {
+func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []string {
 	lines := make([]string, 0, len(steps))
 
 	for i := 0; i < len(steps); i++ {
-		pull, ok := steps[i].(cluster.PullImages)
+		pull, ok := steps[i].(step.PullImages)
 		if !ok {
 			lines = append(lines, steps[i].String()+placesOf(steps[i], changes))
 
@@ -119,7 +120,7 @@ func linesOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []
 		machines := []string{pull.Machine}
 
 		for ; i+1 < len(steps); i++ {
-			next, alike := steps[i+1].(cluster.PullImages)
+			next, alike := steps[i+1].(step.PullImages)
 			if !alike || next.Version != pull.Version {
 				break
 			}
@@ -135,22 +136,22 @@ func linesOf(steps []cluster.Step, changes map[string][]machineconfig.Change) []
 }
 
 // withoutUncordons leaves out those that end what an earlier step of the plan began.
-func withoutUncordons(steps []cluster.Step) []cluster.Step {
+func withoutUncordons(steps []step.Step) []step.Step {
 	begun := map[string]bool{}
 
-	return slices.DeleteFunc(slices.Clone(steps), func(step cluster.Step) bool {
-		_, uncordons := step.(cluster.Uncordon)
-		left := uncordons && begun[step.On()]
-		begun[step.On()] = true
+	return slices.DeleteFunc(slices.Clone(steps), func(op step.Step) bool {
+		_, uncordons := op.(step.Uncordon)
+		left := uncordons && begun[op.On()]
+		begun[op.On()] = true
 
 		return left
 	})
 }
 
 // placesOf names what a step changes in the configuration of a member; empty when that is not known.
-func placesOf(step cluster.Step, changes map[string][]machineconfig.Change) string {
-	apply, ok := step.(cluster.ApplyConfig)
-	if !ok || apply.Access != cluster.Member {
+func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
+	apply, ok := op.(step.ApplyConfig)
+	if !ok || apply.Access != step.Member {
 		return ""
 	}
 
@@ -171,28 +172,28 @@ func placesOf(step cluster.Step, changes map[string][]machineconfig.Change) stri
 }
 
 // summaryOf says in one line what a long list of steps does.
-func summaryOf(lines int, steps []cluster.Step) string {
+func summaryOf(lines int, steps []step.Step) string {
 	var (
 		machines, joining, leaving []string
 		talos, kubernetes          versions
 		impact                     = ImpactOf(steps, nil)
 	)
 
-	for _, step := range steps {
-		machines = append(machines, step.On())
+	for _, op := range steps {
+		machines = append(machines, op.On())
 
-		switch s := step.(type) {
-		case cluster.ApplyConfig:
-			if s.Access != cluster.Member {
+		switch s := op.(type) {
+		case step.ApplyConfig:
+			if s.Access != step.Member {
 				joining = append(joining, s.Machine)
 			}
-		case cluster.Upgrade:
+		case step.Upgrade:
 			talos.pass(s.From, s.To)
-		case cluster.UpgradeComponent:
+		case step.UpgradeComponent:
 			from, _ := kubenames.ImageVersion(s.From)
 			to, _ := kubenames.ImageVersion(s.Image)
 			kubernetes.pass(from, to)
-		case cluster.Reset:
+		case step.Reset:
 			leaving = append(leaving, s.Machine)
 		}
 	}

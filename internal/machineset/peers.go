@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -19,7 +19,7 @@ func (p Set) WithPeers(peers map[string]netip.Addr) Set {
 	machines := maps.Clone(p.Machines)
 
 	for name, peer := range peers {
-		if m, ok := machines[name]; ok && m.Group.Role == cluster.ControlPlane {
+		if m, ok := machines[name]; ok && m.Group.Role == step.ControlPlane {
 			m.Config.PeerAddress = peer
 			machines[name] = m
 		}
@@ -37,7 +37,7 @@ func (p Set) withEndpoint() Set {
 	var first netip.Addr
 
 	for _, m := range p.Machines {
-		if m.Group.Role == cluster.ControlPlane && m.Ordinal == 0 {
+		if m.Group.Role == step.ControlPlane && m.Ordinal == 0 {
 			first = m.Config.PeerAddress
 		}
 	}
@@ -78,8 +78,8 @@ func (p Set) Unaddressed(recorded Record) []string {
 
 	for _, name := range p.Names() {
 		m := p.Machines[name]
-		if m.Group.Role == cluster.ControlPlane && !m.Config.PeerAddress.IsValid() &&
-			recorded.Machines[name].Access != cluster.Member {
+		if m.Group.Role == step.ControlPlane && !m.Config.PeerAddress.IsValid() &&
+			recorded.Machines[name].Access != step.Member {
 			names = append(names, name)
 		}
 	}

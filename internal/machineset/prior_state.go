@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -21,7 +24,7 @@ type Record struct {
 	Addresses map[string]string
 	Drift     map[string]Drift
 	// Kubernetes is the versions that run, by machine and component.
-	Kubernetes map[string]map[cluster.Component]string
+	Kubernetes map[string]map[kubenames.Component]string
 	// Pods is what the pods of machines in containers were made with.
 	Pods map[string]string
 	// HostnameUnset has machines that were imported without a host name in their configuration.
@@ -34,13 +37,13 @@ type Record struct {
 	RestoredFrom string
 	RestoredAt   time.Time
 	// Unmanaged are the nodes whose machines no resource has, ordered by name.
-	Unmanaged []cluster.Node
+	Unmanaged []kubestate.Node
 }
 
 // HasMembers reports whether a machine is known to run as a member.
 func (r Record) HasMembers() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(r.Machines)),
-		func(m cluster.MachineState) bool { return m.Access == cluster.Member })
+		func(m cluster.MachineState) bool { return m.Access == step.Member })
 }
 
 // carry moves what is known of a machine to another name.

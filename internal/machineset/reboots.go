@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
@@ -87,7 +88,7 @@ func (r PriorState) reconfigured(files Rendered) []string {
 
 	for _, name := range slices.Sorted(maps.Keys(files.Digests)) {
 		state := r.Machines[name]
-		if state.Access == cluster.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
+		if state.Access == step.Member && state.ConfigDigest != "" && state.ConfigDigest != files.Digests[name] {
 			names = append(names, name)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -34,7 +34,7 @@ func refuseContract(p, prior Set, recorded PriorState) finding.List {
 		state := recorded.Machines[name]
 
 		runs, known := machineconfig.ReadTalosVersion(state.TalosVersion)
-		if state.Access == cluster.Member && known && machineconfig.CheckContract(contract, runs) != nil {
+		if state.Access == step.Member && known && machineconfig.CheckContract(contract, runs) != nil {
 			names = append(names, name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -84,7 +85,7 @@ func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) 
 }
 
 // removal is the steps by which the machines of a record all go.
-func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
+func (p Set) removal(record Record, policy cluster.Policy) []step.Step {
 	policy = p.Policy(policy)
 	policy.KeepNodes = p.TakesCluster() && len(p.Others) == 0
 
@@ -107,7 +108,7 @@ func (p Set) removal(record Record, policy cluster.Policy) []cluster.Step {
 }
 
 // warnOfDestroy lists what a destroy does to machines, and names those that stay since they belong to others.
-func warnOfDestroy(p Set, steps []cluster.Step, left []string) finding.List {
+func warnOfDestroy(p Set, steps []step.Step, left []string) finding.List {
 	found := warnOfLeft(left)
 
 	if len(steps) == 0 {
@@ -130,7 +131,7 @@ func warnOfLeft(left []string) finding.List {
 }
 
 // lossOf lists the steps by which machines go.
-func (p Set) lossOf(steps []cluster.Step, left []string) string {
+func (p Set) lossOf(steps []step.Step, left []string) string {
 	var lines []string
 
 	for i, step := range steps {
@@ -155,7 +156,7 @@ func (p Set) lossOf(steps []cluster.Step, left []string) string {
 }
 
 // WarnOfNotReset warns of machines that are out of their cluster and could not be reset.
-func WarnOfNotReset(left []cluster.Hold) finding.List {
+func WarnOfNotReset(left []step.Hold) finding.List {
 	if len(left) == 0 {
 		return nil
 	}
@@ -166,7 +167,7 @@ func WarnOfNotReset(left []cluster.Hold) finding.List {
 }
 
 // WarnOfAway warns of machines that took their reset and did not come back.
-func WarnOfAway(away []cluster.Hold) finding.List {
+func WarnOfAway(away []step.Hold) finding.List {
 	if len(away) == 0 {
 		return nil
 	}
@@ -177,7 +178,7 @@ func WarnOfAway(away []cluster.Hold) finding.List {
 			"wiped: reset it with talosctl reset, or wipe its disks."+listed(away))}
 }
 
-func listed(holds []cluster.Hold) string {
+func listed(holds []step.Hold) string {
 	var list strings.Builder
 
 	for _, hold := range holds {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/utils/lru"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -20,7 +20,7 @@ import (
 type renderedMachine struct {
 	machineconfig.Config
 
-	Images cluster.Images
+	Images kubenames.Images
 	Keys   rotation.Keys
 	Etcd   string
 }

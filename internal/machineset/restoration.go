@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
@@ -69,10 +70,10 @@ func (p Set) refuseForeignSnapshot() finding.List {
 func (r PriorState) remindOfRestore(p Set, last cluster.Decision) finding.List {
 	from := p.Restore.From
 
-	lives := func(m cluster.Machine) bool { return r.Machines[m.Name].Access != cluster.Maintenance }
+	lives := func(m cluster.Machine) bool { return r.Machines[m.Name].Access != step.Maintenance }
 
 	planes := slices.DeleteFunc(p.Spec(r, Rendered{}).Machines,
-		func(m cluster.Machine) bool { return m.Role != cluster.ControlPlane })
+		func(m cluster.Machine) bool { return m.Role != step.ControlPlane })
 	if from == "" || p.Restore.Asked(r.RestoredFrom) != "" || len(last.Refusals) == 0 ||
 		slices.ContainsFunc(planes, lives) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -14,7 +15,7 @@ func TestUnexpected_secureBoot(t *testing.T) {
 	const schematic = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
 
 	own := func(image string) Machine {
-		return Machine{Group: &Group{Role: cluster.Worker}, OwnImage: true,
+		return Machine{Group: &Group{Role: step.Worker}, OwnImage: true,
 			Config: machineconfig.Machine{Install: machineconfig.Install{Image: image}}}
 	}
 
@@ -22,8 +23,8 @@ func TestUnexpected_secureBoot(t *testing.T) {
 		machine Machine
 		off, on string
 	}{
-		"wanted":          {machine: Machine{Group: &Group{Role: cluster.Worker, SecureBoot: true}}, off: "Secure Boot is off"},
-		"not wanted":      {machine: Machine{Group: &Group{Role: cluster.Worker}}, on: "Secure Boot is on"},
+		"wanted":          {machine: Machine{Group: &Group{Role: step.Worker, SecureBoot: true}}, off: "Secure Boot is off"},
+		"not wanted":      {machine: Machine{Group: &Group{Role: step.Worker}}, on: "Secure Boot is on"},
 		"a signed image":  {machine: own("factory.talos.dev/metal-installer-secureboot/" + schematic + ":v1.13.0"), off: "Secure Boot is off"},
 		"a plain image":   {machine: own("factory.talos.dev/metal-installer/" + schematic + ":v1.13.0"), on: "Secure Boot is on"},
 		"an image of one": {machine: own("registry.test/mine:v1.13.0")},
@@ -43,7 +44,7 @@ func TestUnexpected_secureBoot(t *testing.T) {
 			}
 
 			diags := Unexpected(p, want, cluster.Snapshot{Machines: map[string]cluster.MachineState{
-				"w-1": {Access: cluster.Member, SecureBoot: verifies}}})
+				"w-1": {Access: step.Member, SecureBoot: verifies}}})
 			if diags.HasError() || (len(diags) > 0) != (says != "") || says != "" &&
 				(diags[0].Summary != says || !strings.Contains(diags[0].Detail, "w-1")) {
 				t.Errorf("%s, %v: %v, want %q", name, verifies, diags, says)

@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -161,7 +163,7 @@ func (p Set) controlPlanes() []string {
 	return slices.DeleteFunc(p.Names(), func(name string) bool {
 		g := p.Machines[name].Group // those that an import reads have none yet
 
-		return g == nil || g.Role != cluster.ControlPlane
+		return g == nil || g.Role != step.ControlPlane
 	})
 }
 
@@ -220,7 +222,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 			WantedNode:    files.Nodes[name],
 			NodeName:      node, MemberID: lostMember(known, recorded.Members[name]), Joined: recorded.Members[name] != "",
 			Meta: m.Meta.Keyed(), OwnedByOther: known.Claimed,
-			InService: known.Access == cluster.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
+			InService: known.Access == step.Member && p.Host == nil, Pinned: m.Fingerprint != "", Rejoin: m.Rejoin,
 			Locked: m.Locked, Staged: known.StagedDigest != "", Through: m.Through,
 		})
 	}
@@ -233,7 +235,7 @@ func (p Set) budgets() map[string]cluster.Budget {
 	pools := map[string]cluster.Budget{}
 
 	for _, g := range p.Groups {
-		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == cluster.Worker {
+		if budget, ok := ReadBudget(g.MaxUnavailable); ok && g.Role == step.Worker {
 			pools[g.Pool] = budget
 		}
 	}
@@ -262,7 +264,7 @@ func reinstalls(m Machine, known cluster.MachineState) bool {
 // lostMember is the member that etcd still has of a machine which lost its configuration,
 // as far as state knows.
 func lostMember(known cluster.MachineState, member string) string {
-	if known.Access == cluster.Member {
+	if known.Access == step.Member {
 		return ""
 	}
 
@@ -339,7 +341,7 @@ type Rendered struct {
 	Configs map[string][]byte
 	Digests map[string]string
 	// Images are those of Kubernetes in them.
-	Images map[string]cluster.Images
+	Images map[string]kubenames.Images
 	// Keys are those that they carry, and Rotates is whether any of them were turned over at some time.
 	Keys    map[string]rotation.Keys
 	Rotates bool
@@ -354,7 +356,7 @@ type Rendered struct {
 // Render makes the configuration of every machine. The error holds a FieldError
 // for every mistake that belongs to an attribute.
 func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
-	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]cluster.Images{},
+	out := Rendered{Configs: map[string][]byte{}, Digests: map[string]string{}, Images: map[string]kubenames.Images{},
 		Nodes: map[string]string{}, Keys: map[string]rotation.Keys{}, Rotates: bundle.Rotates(), Etcd: map[string]string{},
 		Disks: map[string]machineconfig.InstallDisk{}}
 
@@ -368,7 +370,7 @@ func (p Set) Render(bundle *pki.Bundle) (Rendered, error) {
 // filesOfCreate is the configurations of a create, as far as they say anything of
 // Kubernetes. They need no secrets.
 func (p Set) filesOfCreate() Rendered {
-	files := Rendered{Configs: map[string][]byte{}, Images: map[string]cluster.Images{}}
+	files := Rendered{Configs: map[string][]byte{}, Images: map[string]kubenames.Images{}}
 
 	err := p.renderMachines(nil,
 		func(name string, m renderedMachine) { files.Configs[name], files.Images[name] = m.Bytes, m.Images })

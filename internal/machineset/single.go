@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -42,7 +43,7 @@ func (p Set) RefuseEndpoint() finding.List {
 
 // ControlPlanesAt is a control plane of another resource.
 func ControlPlanesAt(endpoint string) cluster.Machine {
-	return cluster.Machine{Name: "control plane " + endpoint, Role: cluster.ControlPlane, Address: endpoint}
+	return cluster.Machine{Name: "control plane " + endpoint, Role: step.ControlPlane, Address: endpoint}
 }
 
 // OtherControlPlanes are the control planes of other resources that a plan reckons with: those
@@ -96,7 +97,7 @@ func (p Set) Beside() []cluster.Machine {
 // withoutControlPlane reports whether no control plane is known to run, of those that were recorded.
 func (r PriorState) withoutControlPlane() bool {
 	for _, m := range r.Machines {
-		if m.Role == cluster.ControlPlane && m.Access != cluster.Maintenance && m.Access != cluster.Gone {
+		if m.Role == step.ControlPlane && m.Access != step.Maintenance && m.Access != step.Gone {
 			return false
 		}
 	}
@@ -109,7 +110,7 @@ func unlisted(n int) []cluster.Machine {
 	var others []cluster.Machine
 
 	for _, name := range []string{"some other control plane", "yet another control plane"}[:n] {
-		others = append(others, cluster.Machine{Name: name, Role: cluster.ControlPlane, Address: name})
+		others = append(others, cluster.Machine{Name: name, Role: step.ControlPlane, Address: name})
 	}
 
 	return others

@@ -7,12 +7,13 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // WarnOfStrays warns of nodes that an interrupted apply may have left behind: state has nothing of a machine that was
 // configured when the provider was killed, and the machine joins the cluster by itself. recorded are the nodes that no
 // resource had when state was written; nil where state does not tell.
-func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []cluster.Node) finding.List {
+func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []kubestate.Node) finding.List {
 	var diags finding.List
 
 	if own := cluster.Strays(want, have); len(own) > 0 {
@@ -29,8 +30,8 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []cluster.N
 		return diags
 	}
 
-	joined := slices.DeleteFunc(cluster.Unmanaged(want, have), func(n cluster.Node) bool {
-		return slices.ContainsFunc(recorded, func(before cluster.Node) bool { return before.Name == n.Name })
+	joined := slices.DeleteFunc(cluster.Unmanaged(want, have), func(n kubestate.Node) bool {
+		return slices.ContainsFunc(recorded, func(before kubestate.Node) bool { return before.Name == n.Name })
 	})
 	if len(joined) > 0 {
 		diags.Append(finding.Warn("Nodes joined that no resource has",
@@ -44,7 +45,7 @@ func WarnOfStrays(want cluster.Spec, have cluster.Snapshot, recorded []cluster.N
 	return diags
 }
 
-func nodeLines(nodes []cluster.Node) []string {
+func nodeLines(nodes []kubestate.Node) []string {
 	var lines []string
 	for _, n := range nodes {
 		lines = append(lines, fmt.Sprintf("%s (%s, %s)", n.Name, n.Address(), cluster.RoleOf(n)))

@@ -52,7 +52,7 @@ func (p Set) obstacle(m Machine, state cluster.MachineState, kubernetes []runnin
 	from, known := machineconfig.ReadTalosVersion(state.TalosVersion)
 
 	switch wanted := m.schematic(); {
-	case err != nil || !known || state.Access != cluster.Member:
+	case err != nil || !known || state.Access != step.Member:
 		return obstacle{}
 	case from.EQ(to.Version) && (wanted == "" || wanted == state.Schematic):
 		return obstacle{}
@@ -92,7 +92,7 @@ func describeTalos(v machineconfig.TalosVersion, schematic string) string {
 }
 
 func (p Set) downgradeObstacle(
-	from, to machineconfig.TalosVersion, role cluster.Role, kubernetes []runningComponent,
+	from, to machineconfig.TalosVersion, role step.Role, kubernetes []runningComponent,
 ) obstacle {
 	found := fmt.Sprintf("Talos %s, and talos_version is the older %s", from, to)
 
@@ -105,7 +105,7 @@ func (p Set) downgradeObstacle(
 		}
 	}
 
-	if problem := etcdObstacle(from, to, found); role == cluster.ControlPlane && problem != (obstacle{}) {
+	if problem := etcdObstacle(from, to, found); role == step.ControlPlane && problem != (obstacle{}) {
 		return problem
 	}
 

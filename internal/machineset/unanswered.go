@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
@@ -18,7 +19,7 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 		state := have.Machines[m.Name]
 
 		switch state.Access {
-		case cluster.Unreachable, cluster.Unobserved:
+		case step.Unreachable, step.Unobserved:
 			if state.VolumesLost {
 				bereft = append(bereft, m.Name+": "+state.Cause)
 
@@ -27,10 +28,10 @@ func Unanswered(want cluster.Spec, have cluster.Snapshot) (unreachable, foreign,
 
 			unreachable = append(unreachable,
 				fmt.Sprintf("%s (%s): %s", m.Name, m.Address, cmp.Or(state.Cause, "not asked in time")))
-		case cluster.Foreign:
+		case step.Foreign:
 			foreign = append(foreign, fmt.Sprintf("%s (%s): %s", m.Name, m.Address,
 				cmp.Or(state.Cause, "answers with another identity")))
-		case cluster.Member, cluster.Maintenance, cluster.Gone:
+		case step.Member, step.Maintenance, step.Gone:
 		}
 	}
 
@@ -84,7 +85,7 @@ func (r Record) GoneIn(want cluster.Spec, have cluster.Snapshot) []string {
 	var gone []string
 
 	for _, m := range want.Machines {
-		if _, known := r.Machines[m.Name]; known && have.Machines[m.Name].Access == cluster.Gone {
+		if _, known := r.Machines[m.Name]; known && have.Machines[m.Name].Access == step.Gone {
 			gone = append(gone, m.Name)
 		}
 	}
@@ -113,14 +114,14 @@ func WarnOfGone(gone []string, host workload.Identity, next string) finding.List
 // apply repairs.
 func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 	for _, m := range want.Machines {
-		if recorded.Machines[m.Name].Access != cluster.Member {
+		if recorded.Machines[m.Name].Access != step.Member {
 			continue
 		}
 
 		switch state := have.Machines[m.Name]; state.Access {
-		case cluster.Maintenance, cluster.Gone:
+		case step.Maintenance, step.Gone:
 			return true
-		case cluster.Member:
+		case step.Member:
 			if len(missing(m, have)) > 0 {
 				return true
 			}
@@ -137,9 +138,9 @@ func Lost(want cluster.Spec, have cluster.Snapshot, recorded PriorState) bool {
 // StateOf describes a machine as it was last seen.
 func StateOf(s cluster.MachineState) string {
 	switch s.Access {
-	case cluster.Maintenance:
+	case step.Maintenance:
 		return "in maintenance mode"
-	case cluster.Member:
+	case step.Member:
 		state := "in the cluster"
 		if s.Stage != "" {
 			state += ", " + string(s.Stage)
@@ -150,11 +151,11 @@ func StateOf(s cluster.MachineState) string {
 		}
 
 		return state
-	case cluster.Foreign:
+	case step.Foreign:
 		return "answers with another identity"
-	case cluster.Gone:
+	case step.Gone:
 		return "not on the host cluster"
-	case cluster.Unreachable, cluster.Unobserved:
+	case step.Unreachable, step.Unobserved:
 		return "does not answer"
 	default:
 		return string(s.Access)

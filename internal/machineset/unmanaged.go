@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
@@ -40,9 +42,9 @@ func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 }
 
 // upgradeOf is the machine of a node that no resource has, as far as its upgrade has to know it.
-func (p Set) upgradeOf(node cluster.Node) cluster.Machine {
+func (p Set) upgradeOf(node kubestate.Node) cluster.Machine {
 	wanted := p.Groups[0].TalosVersion
-	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: cluster.Worker, Pool: cluster.UnmanagedPool,
+	m := cluster.Machine{Name: cluster.UnmanagedName(node.Name), Role: step.Worker, Pool: cluster.UnmanagedPool,
 		Address: node.Address(), NodeName: node.Name, TalosVersion: wanted, Through: true}
 
 	// What is wrong with either is told of their attributes.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
@@ -201,7 +201,7 @@ func (p Set) validateAddress(name, address string, seen map[string]string) findi
 	}
 
 	// A control plane that joins by itself is one of those that the handle lists.
-	if !p.InHandle || p.Machines[name].Group.Role != cluster.Worker {
+	if !p.InHandle || p.Machines[name].Group.Role != step.Worker {
 		return nil
 	}
 

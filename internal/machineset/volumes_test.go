@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
@@ -42,7 +43,7 @@ func disks(secrets string, planes, workers system.Settings) Set {
 		m.Config = machineconfig.Machine{Role: machineconfig.Role(m.Group.Role), System: planes, TalosVersion: "v1.14.1",
 			Install: machineconfig.Install{Disk: "/dev/sda"}}
 
-		if m.Group.Role == cluster.Worker {
+		if m.Group.Role == step.Worker {
 			m.Config.System = workers
 		}
 

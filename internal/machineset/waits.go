@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -44,7 +45,7 @@ func WithTroubles(
 			now = append(now, Difference{Kind: NotReady, Text: reason})
 		}
 
-		if m.Role == cluster.ControlPlane && etcd != "" {
+		if m.Role == step.ControlPlane && etcd != "" {
 			now = append(now, Difference{Kind: EtcdNotHealthy, Text: etcd})
 		}
 
@@ -107,7 +108,7 @@ func LinesOfTroubles(troubles []health.Trouble) []string {
 
 // waitsFor lists what an apply waits for that has no step of its own: machines that were not ready when they were last
 // seen, and etcd.
-func (r PriorState) waitsFor(p Set, steps []cluster.Step) []string {
+func (r PriorState) waitsFor(p Set, steps []step.Step) []string {
 	var (
 		names []string
 		etcd  string
@@ -128,7 +129,7 @@ func (r PriorState) waitsFor(p Set, steps []cluster.Step) []string {
 }
 
 // Waits is what the plan after a refresh will wait for that sees the same as a snapshot, besides its steps.
-func Waits(want cluster.Spec, have cluster.Snapshot, steps []cluster.Step) []string {
+func Waits(want cluster.Spec, have cluster.Snapshot, steps []step.Step) []string {
 	var (
 		names []string
 		etcd  string
@@ -148,12 +149,12 @@ func Waits(want cluster.Spec, have cluster.Snapshot, steps []cluster.Step) []str
 	return waitLines(names, etcd, steps)
 }
 
-func acts(steps []cluster.Step, machine string) bool {
-	return slices.ContainsFunc(steps, func(s cluster.Step) bool { return s.On() == machine })
+func acts(steps []step.Step, machine string) bool {
+	return slices.ContainsFunc(steps, func(s step.Step) bool { return s.On() == machine })
 }
 
 // waitLines leaves etcd out where a step begins one: the apply does not wait for the one that is lost.
-func waitLines(machines []string, etcd string, steps []cluster.Step) []string {
+func waitLines(machines []string, etcd string, steps []step.Step) []string {
 	var lines []string
 
 	if len(machines) > 0 {
@@ -167,9 +168,9 @@ func waitLines(machines []string, etcd string, steps []cluster.Step) []string {
 	return lines
 }
 
-func beginsEtcd(s cluster.Step) bool {
+func beginsEtcd(s step.Step) bool {
 	switch s.(type) {
-	case cluster.Bootstrap, cluster.Restore:
+	case step.Bootstrap, step.Restore:
 		return true
 	default:
 		return false

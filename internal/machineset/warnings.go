@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -18,7 +18,7 @@ func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 	var open []string
 
 	for _, name := range p.Names() {
-		if p.Machines[name].Rejoin && recorded.Machines[name].Access == cluster.Member {
+		if p.Machines[name].Rejoin && recorded.Machines[name].Access == step.Member {
 			open = append(open, name)
 		}
 	}
@@ -34,7 +34,7 @@ func (p Set) remindOfRejoin(recorded PriorState) finding.List {
 }
 
 // warnOfSteps warns of the steps of a plan that take machines out of service.
-func warnOfSteps(p Set, steps []cluster.Step) finding.List {
+func warnOfSteps(p Set, steps []step.Step) finding.List {
 	var (
 		diags                    finding.List
 		drained, rebooted, wiped []string
@@ -42,23 +42,23 @@ func warnOfSteps(p Set, steps []cluster.Step) finding.List {
 		begun                    string
 	)
 
-	for _, step := range steps {
-		switch s := step.(type) {
-		case cluster.LeaveEtcd:
+	for _, op := range steps {
+		switch s := op.(type) {
+		case step.LeaveEtcd:
 			if s.Drain {
 				emptied = append(emptied, s.Machine)
 			}
-		case cluster.RemoveMember:
+		case step.RemoveMember:
 			expelled = append(expelled, s.Machine)
-		case cluster.Restore:
+		case step.Restore:
 			begun = s.From
-		case cluster.Upgrade:
+		case step.Upgrade:
 			sortInto(s.Machine, s.Drain, &drained, &rebooted)
-		case cluster.ApplyConfig:
-			if s.Access == cluster.Member && s.Reboot != "" {
+		case step.ApplyConfig:
+			if s.Access == step.Member && s.Reboot != "" {
 				sortInto(s.Machine, s.Drain, &drained, &rebooted)
 			}
-		case cluster.Reset:
+		case step.Reset:
 			wiped = append(wiped, s.Machine)
 
 			if s.Drain {
@@ -151,7 +151,7 @@ func (p Set) removalOf(wiped, emptied []string) string {
 // beforeTheirVMs says what machines that leave need when they are virtual ones of the same configuration. Terraform
 // destroys what is taken out of a configuration before it updates what referred to it, unless that is created before it
 // is destroyed; a provider is not told which.
-func (p Set) beforeTheirVMs(wiped []string, steps []cluster.Step) string {
+func (p Set) beforeTheirVMs(wiped []string, steps []step.Step) string {
 	if p.Host != nil {
 		return ""
 	}
@@ -167,16 +167,16 @@ func (p Set) beforeTheirVMs(wiped []string, steps []cluster.Step) string {
 }
 
 // leavesEtcd are the machines whose members leave etcd, and how many members it had before.
-func (p Set) leavesEtcd(steps []cluster.Step) (leaving []string, before int) {
+func (p Set) leavesEtcd(steps []step.Step) (leaving []string, before int) {
 	before = len(p.controlPlanes())
 
-	for _, step := range steps {
-		switch s := step.(type) {
-		case cluster.LeaveEtcd:
+	for _, op := range steps {
+		switch s := op.(type) {
+		case step.LeaveEtcd:
 			leaving = append(leaving, s.Machine)
 			before++
-		case cluster.ApplyConfig:
-			if s.Access == cluster.Maintenance && s.Role == cluster.ControlPlane {
+		case step.ApplyConfig:
+			if s.Access == step.Maintenance && s.Role == step.ControlPlane {
 				before-- // it joins
 			}
 		}

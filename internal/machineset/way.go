@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -27,7 +28,7 @@ func (p Set) validateAccess(name string, m Machine) finding.List {
 	}
 
 	switch {
-	case m.Group.Role == cluster.ControlPlane:
+	case m.Group.Role == step.ControlPlane:
 		return invalid("found "+AccessThroughControlPlane+" on a control plane",
 			"allowed is "+AccessDirect+", the default: control planes pass calls on, and have to be reached for that",
 			"leave access out, or set it on workers")
@@ -54,7 +55,7 @@ func (p Set) reachedThrough(g *Group) bool {
 }
 
 // waysTo says how the machines of steps are reached that are not reached directly.
-func (p Set) waysTo(steps []cluster.Step, leaving []cluster.Machine) []string {
+func (p Set) waysTo(steps []step.Step, leaving []cluster.Machine) []string {
 	if len(steps) == 0 {
 		return nil
 	}
@@ -84,12 +85,12 @@ func (p Set) waysTo(steps []cluster.Step, leaving []cluster.Machine) []string {
 
 // warnOfWaiting warns of machines that nothing leads to while they wait for their configuration, which they have to get
 // by themselves.
-func (p Set) warnOfWaiting(steps []cluster.Step) finding.List {
+func (p Set) warnOfWaiting(steps []step.Step) finding.List {
 	var waiting []string
 
-	for _, step := range steps {
-		apply, ok := step.(cluster.ApplyConfig)
-		if m := p.Machines[step.On()]; ok && apply.Access != cluster.Member && m.Through && m.WaitsAt == "" {
+	for _, op := range steps {
+		apply, ok := op.(step.ApplyConfig)
+		if m := p.Machines[op.On()]; ok && apply.Access != step.Member && m.Through && m.WaitsAt == "" {
 			waiting = append(waiting, apply.Machine)
 		}
 	}

@@ -18,12 +18,12 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/progress"
 )
 
-var bootstrap = cluster.Bootstrap{Machine: "cp-1"}
+var bootstrap = step.Bootstrap{Machine: "cp-1"}
 
 // told is a run: one machine waits in several rounds, and a step fails once.
 func told(follow *progress.Follow) {

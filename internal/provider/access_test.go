@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -210,7 +210,7 @@ func TestAccess_limitsOfKubernetes(t *testing.T) {
 		}
 
 		api, err := providerdata.KubernetesOf(t.Context(), access,
-			machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, bundle, kubernetes.Options{})
+			machineset.Set{Settings: machineconfig.Cluster{Endpoint: s.endpoint}}, bundle, api.Options{})
 		must(t, err)
 		t.Cleanup(api.Close)
 
@@ -236,7 +236,7 @@ func TestAccess_limitsOfKubernetes(t *testing.T) {
 func passes(t *testing.T, access pki.Access, what string, err error, may bool) {
 	t.Helper()
 
-	if errors.Is(err, kubernetes.ErrBeyondLimit) == may {
+	if errors.Is(err, api.ErrBeyondLimit) == may {
 		t.Errorf("%s %s: %v", access.Operation, what, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
@@ -41,13 +42,13 @@ type fakeCluster struct {
 
 func (f *fakeCluster) answer() error {
 	if f.silent {
-		return fmt.Errorf("%w: nobody is at home", kubernetes.ErrNoAnswer)
+		return fmt.Errorf("%w: nobody is at home", api.ErrNoAnswer)
 	}
 
 	return nil
 }
 
-func (f *fakeCluster) objects(spec release.Spec, chart *release.Package) []diff.Object {
+func (f *fakeCluster) objects(spec release.Spec, chart *chart.Package) []diff.Object {
 	encoded, err := json.Marshal(spec.Values)
 	if err != nil {
 		panic(err)
@@ -62,7 +63,7 @@ func (f *fakeCluster) objects(spec release.Spec, chart *release.Package) []diff.
 }
 
 func (f *fakeCluster) Render(
-	_ context.Context, spec release.Spec, chart *release.Package, _ release.Observation,
+	_ context.Context, spec release.Spec, chart *chart.Package, _ release.Observation,
 ) (release.Rendering, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -100,7 +101,7 @@ func (f *fakeCluster) Drift(context.Context, release.Revision, release.DriftOpti
 }
 
 func (f *fakeCluster) Apply(
-	_ context.Context, spec release.Spec, chart *release.Package, intent release.Intent,
+	_ context.Context, spec release.Spec, chart *chart.Package, intent release.Intent,
 ) (release.Outcome, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -87,7 +88,7 @@ func (s *site) byHand(t *testing.T, bundle *pki.Bundle, m *sim.Machine, change f
 
 	config := change(string(m.Config()))
 	if err := fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
-		ApplyConfig(t.Context(), []byte(config), cluster.Member, ""); err != nil {
+		ApplyConfig(t.Context(), []byte(config), step.Member, ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -439,7 +440,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 		t.Fatal(err)
 	}
 
-	meant := images[cluster.Kubelet]
+	meant := images[kubenames.Kubelet]
 	version, _ := kubenames.ImageVersion(meant)
 	other := kubenames.ImageAt(meant, version, version+"-slim")
 	s.byHand(t, bundle, s.workers[0], func(config string) string { return strings.Replace(config, meant, other, 1) })
@@ -451,8 +452,8 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 
 	w.MustRun("apply", "-auto-approve")
 
-	if images, err = machineset.ImagesIn(s.workers[0].Config()); err != nil || images[cluster.Kubelet] != meant {
-		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[cluster.Kubelet], err)
+	if images, err = machineset.ImagesIn(s.workers[0].Config()); err != nil || images[kubenames.Kubelet] != meant {
+		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[kubenames.Kubelet], err)
 	}
 
 	if empty, plan := w.PlanIsEmpty(); !empty {

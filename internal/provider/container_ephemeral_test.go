@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
@@ -75,7 +75,7 @@ func TestContainer_ephemeralIsKnownToThePlanner(t *testing.T) {
 	t.Parallel()
 
 	p := machineset.Set{Host: &machineset.Host{},
-		Machines: map[string]machineset.Machine{"cp-0": {Group: &machineset.Group{Role: cluster.ControlPlane}}}}
+		Machines: map[string]machineset.Machine{"cp-0": {Group: &machineset.Group{Role: step.ControlPlane}}}}
 
 	for _, ephemeral := range []bool{false, true} {
 		m := p.Machines["cp-0"]

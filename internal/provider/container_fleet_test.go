@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -171,7 +172,7 @@ func (m talosMachine) Reboot(context.Context, string) error {
 }
 
 func memberAlways(string) cluster.MachineState {
-	return cluster.MachineState{Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, BootID: "of the kernel"}
+	return cluster.MachineState{Access: step.Member, Stage: cluster.StageRunning, Ready: true, BootID: "of the kernel"}
 }
 
 // containersOn is machines in the pods of a host.
@@ -268,7 +269,7 @@ func TestContainer_restartsTwice(t *testing.T) {
 		return memberAlways("")
 	}, 0, "cp-0")
 
-	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Member {
+	if got := observeOn(t, f, "cp-0"); got.Access != step.Member {
 		t.Fatalf("it is %v", got)
 	}
 
@@ -276,7 +277,7 @@ func TestContainer_restartsTwice(t *testing.T) {
 
 	restarts = true
 
-	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Unreachable ||
+	if got := observeOn(t, f, "cp-0"); got.Access != step.Unreachable ||
 		!strings.Contains(got.Cause, "restarted just now") {
 		t.Errorf("it is %s: %s", got.Access, got.Cause)
 	}
@@ -287,25 +288,25 @@ func TestContainer_isGoneOnlyIfTheHostSaysSo(t *testing.T) {
 	t.Parallel()
 
 	silent := func(string) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Unreachable, Cause: "no answer"}
+		return cluster.MachineState{Access: step.Unreachable, Cause: "no answer"}
 	}
 
 	h := newFakeHost("cp-0", "cp-1")
 	delete(h.pods, "cp-1")
 	f := containersOn(h, silent, 0, "cp-0", "cp-1")
 
-	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Unreachable || got.BootID != "cp-0 run 1" {
+	if got := observeOn(t, f, "cp-0"); got.Access != step.Unreachable || got.BootID != "cp-0 run 1" {
 		t.Errorf("the silent one is %+v", got)
 	}
 
-	if got := observeOn(t, f, "cp-1"); got.Access != cluster.Gone {
+	if got := observeOn(t, f, "cp-1"); got.Access != step.Gone {
 		t.Errorf("the one that is gone is %s", got.Access)
 	}
 
 	h.fails["observe"] = errors.New("connection refused")
 
 	for _, name := range []string{"cp-0", "cp-1"} {
-		if got := observeOn(t, f, name); got.Access != cluster.Unreachable ||
+		if got := observeOn(t, f, name); got.Access != step.Unreachable ||
 			!strings.Contains(got.Cause, "connection refused") {
 			t.Errorf("%s of a silent host is %s: %s", name, got.Access, got.Cause)
 		}
@@ -327,7 +328,7 @@ func TestContainer_podThatDoesNotRun(t *testing.T) {
 		return cluster.MachineState{}
 	}, 0, "cp-0"), "cp-0")
 
-	if got.Access != cluster.Unreachable || got.Cause != "pod dev-cp-0-0: ErrImagePull" || !got.VolumesLost ||
+	if got.Access != step.Unreachable || got.Cause != "pod dev-cp-0-0: ErrImagePull" || !got.VolumesLost ||
 		!got.Stopped {
 		t.Errorf("it is %+v", got)
 	}
@@ -374,7 +375,7 @@ func TestContainer_cancelledObservation(t *testing.T) {
 	h.observing = cancel // called while the first caller looks
 	f.Machine(cluster.Machine{Name: "cp-0"}).Observe(ctx)
 
-	if got := observeOn(t, f, "cp-0"); got.Access != cluster.Member {
+	if got := observeOn(t, f, "cp-0"); got.Access != step.Member {
 		t.Errorf("it is %+v", got)
 	}
 
@@ -452,7 +453,7 @@ func TestContainer_ofAnotherResource(t *testing.T) {
 	t.Parallel()
 
 	h := newFakeHost()
-	if got := observeOn(t, containersOn(h, memberAlways, 0, "cp-0"), "10.1.2.3"); got.Access != cluster.Member ||
+	if got := observeOn(t, containersOn(h, memberAlways, 0, "cp-0"), "10.1.2.3"); got.Access != step.Member ||
 		len(h.calls) > 0 {
 		t.Errorf("it is %s, and the host was asked %v", got.Access, h.calls)
 	}
@@ -472,7 +473,7 @@ func TestHost_connectionIsShared(t *testing.T) {
 	}
 
 	of := func(context string) hostcluster.Options {
-		return hostcluster.Options{Kubeconfig: kubernetes.Kubeconfig{Path: "kubeconfig", Context: context}}
+		return hostcluster.Options{Kubeconfig: api.Kubeconfig{Path: "kubeconfig", Context: context}}
 	}
 
 	var leave []func()

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -140,12 +141,12 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	t.Parallel()
 
-	planes, workers := &machineset.Group{Role: cluster.ControlPlane}, &machineset.Group{Role: cluster.Worker}
+	planes, workers := &machineset.Group{Role: step.ControlPlane}, &machineset.Group{Role: step.Worker}
 	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes},
 		"cp-2": {Group: planes}, "cp-3": {Group: planes}, "worker-0": {Group: workers}}}
 	recorded := machineset.Record{
 		Machines: map[string]cluster.MachineState{
-			"cp-0": {Access: cluster.Member}, "cp-1": {Access: cluster.Maintenance}, "cp-3": {Access: cluster.Member},
+			"cp-0": {Access: step.Member}, "cp-1": {Access: step.Maintenance}, "cp-3": {Access: step.Member},
 		},
 		Peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
 	}
@@ -167,7 +168,7 @@ func TestPeerAddress_isRecorded(t *testing.T) {
 	t.Parallel()
 
 	machine := func(stage, peer string) attr.Value {
-		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
+		record := machines.ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
 			"x")
 
 		return machines.WithValue(record, "peer_address", tf.TextOrNull(peer))
@@ -187,7 +188,7 @@ func TestPeerAddress_isRecorded(t *testing.T) {
 	maps.Copy(values, prior)
 
 	// A machine that is gone has no address, whatever it had.
-	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: cluster.Gone},
+	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: step.Gone},
 		cluster.Snapshot{}, prior["gone"])
 	values["back"], values["moved"] = machine("maintenance", ""), machine("maintenance", "10.96.0.1")
 
@@ -211,12 +212,12 @@ func TestPeerAddress_ofMachinesThatAreGone(t *testing.T) {
 	records := map[string]attr.Value{}
 
 	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machineset.StageGone} {
-		record := machines.ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
+		record := machines.ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
 			"x")
 		records[name] = machines.WithValue(record, "peer_address", tf.TextOrNull("10.96.0.1"))
 	}
 
-	planes := &machineset.Group{Role: cluster.ControlPlane}
+	planes := &machineset.Group{Role: step.ControlPlane}
 	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
 	recorded, diags := machines.CommonModel{
@@ -255,7 +256,7 @@ func TestPeerAddress_inNetworksOfTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := machineset.Set{Settings: test.Settings}.RefuseInnerPeers(
+			err := machineset.Set{Settings: test.Settings, Host: &machineset.Host{}}.RefuseInnerPeers(
 				map[string]netip.Addr{"cp-1": netip.MustParseAddr(test.peer)})
 			if (err != nil) != (len(test.says) > 0) || err != nil && !wait.IsPermanent(err) {
 				t.Fatal(err)

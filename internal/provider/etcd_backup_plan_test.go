@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/timetable"
 )
@@ -348,14 +350,14 @@ func TestSources_followersFirst(t *testing.T) {
 	t.Parallel()
 
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "10.0.0.11", Role: cluster.ControlPlane, Address: "10.0.0.11"},
-		{Name: "10.0.0.12", Role: cluster.ControlPlane, Address: "10.0.0.12"},
+		{Name: "10.0.0.11", Role: step.ControlPlane, Address: "10.0.0.11"},
+		{Name: "10.0.0.12", Role: step.ControlPlane, Address: "10.0.0.12"},
 	}}
-	view := func(id string, alarms ...string) cluster.EtcdView {
-		return cluster.EtcdView{Member: id, Leader: "1", Members: []string{"1", "2", "3", "4", "5"}, Alarms: alarms}
+	view := func(id string, alarms ...string) etcdstate.View {
+		return etcdstate.View{Member: id, Leader: "1", Members: []string{"1", "2", "3", "4", "5"}, Alarms: alarms}
 	}
-	member := func(id, name string) cluster.EtcdMember {
-		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://10.0.1.1" + id + ":2380"}}
+	member := func(id, name string) etcdstate.Member {
+		return etcdstate.Member{ID: id, Name: name, PeerURLs: []string{"https://10.0.1.1" + id + ":2380"}}
 	}
 	learner := member("5", "cp-5")
 	learner.Learner = true
@@ -363,14 +365,14 @@ func TestSources_followersFirst(t *testing.T) {
 	have := cluster.Snapshot{
 		Time: time.Now(),
 		Machines: map[string]cluster.MachineState{
-			"10.0.0.11": {Access: cluster.Member, MemberID: "1", TalosVersion: "v1.13.0"},
-			"10.0.0.12": {Access: cluster.Member, MemberID: "2", TalosVersion: "v1.13.1"},
+			"10.0.0.11": {Access: step.Member, MemberID: "1", TalosVersion: "v1.13.0"},
+			"10.0.0.12": {Access: step.Member, MemberID: "2", TalosVersion: "v1.13.1"},
 		},
-		Peers: map[string]cluster.MachineState{"3": {Access: cluster.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
-		Etcd: cluster.EtcdState{
-			Known: true, Members: []cluster.EtcdMember{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"),
+		Peers: map[string]cluster.MachineState{"3": {Access: step.Member, MemberID: "3", TalosVersion: "v1.13.2"}},
+		Etcd: etcdstate.State{
+			Known: true, Members: []etcdstate.Member{member("1", "cp-1"), member("2", "cp-2"), member("3", "cp-3"),
 				member("4", "cp-4"), learner},
-			Views: map[string]cluster.EtcdView{"1": view("1", "NOSPACE on 4"), "2": view("2"), "3": view("3"),
+			Views: map[string]etcdstate.View{"1": view("1", "NOSPACE on 4"), "2": view("2"), "3": view("3"),
 				"4": view("4", "NOSPACE on 4"), "5": view("5")},
 		},
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -338,7 +338,7 @@ func (s *scheduleSite) testSilence(t *testing.T) {
 
 	d.state = was
 
-	for _, o := range []kubernetes.Reference{
+	for _, o := range []objects.Reference{
 		{APIVersion: "batch/v1", Kind: "cronjobs", Name: "weekly"}, {APIVersion: "v1", Kind: "secrets", Name: "weekly-s3"},
 		{APIVersion: schedule.TalosAPI, Kind: "serviceaccounts", Name: "weekly-talos"},
 	} {

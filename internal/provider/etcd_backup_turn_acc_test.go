@@ -13,7 +13,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -35,18 +36,18 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 
 	p := b.Pool()
 
-	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle,
-		kubernetes.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
+	a, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle,
+		api.Options{Connect: time.Second, Attempt: time.Second, Call: time.Second})
 	must(t, err)
-	t.Cleanup(api.Close)
+	t.Cleanup(a.Close)
 
 	// The other run has the time of a busy machine.
-	others, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, kubernetes.Options{})
+	others, err := providerdata.KubernetesOf(t.Context(), pki.Changing, p, bundle, api.Options{})
 	must(t, err)
 	t.Cleanup(others.Close)
 
 	_, release, err := others.Lock(
-		kubernetes.LockOptions{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(
+		lock.Options{Cluster: "on another computer", Lease: etcdbackup.BackupLease, Name: "the other"}).Acquire(
 		t.Context(), nil)
 	must(t, err)
 	t.Cleanup(release)
@@ -65,7 +66,7 @@ func TestAccEtcdBackup_apiGoesAwayWhileItWaits(t *testing.T) {
 
 	alone, leave, err := etcdbackup.TakeTurn(tflogtest.RootLogger(ctx, once{"another run stores a backup", off}), m,
 		&etcdbackup.Taking{
-			Archive: b.Archive(t, ""), Bundle: bundle, API: api,
+			Archive: b.Archive(t, ""), Bundle: bundle, API: a,
 		})
 	if err != nil || alone {
 		t.Fatalf("the turn is one alone: %v (%v)", alone, err)

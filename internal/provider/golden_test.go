@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"golang.org/x/tools/txtar"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
 )
 
@@ -89,7 +89,7 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 }
 
 // textsBy is texts by component as a configuration has them.
-func textsBy(texts map[cluster.Component]string) configuration {
+func textsBy(texts map[kubenames.Component]string) configuration {
 	out := configuration{}
 	for c, text := range texts {
 		out[string(c)] = text

@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -72,7 +73,7 @@ func kubernetesAt(t *testing.T, endpoint string, secrets *pki.Bundle) *kubernete
 	t.Helper()
 
 	api, err := providerdata.KubernetesOf(t.Context(), pki.Changing,
-		machineset.Set{Settings: machineconfig.Cluster{Endpoint: endpoint}}, secrets, kubernetes.Options{})
+		machineset.Set{Settings: machineconfig.Cluster{Endpoint: endpoint}}, secrets, api.Options{})
 	must(t, err)
 
 	return api

@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -327,7 +328,7 @@ func (s *site) boot(t *testing.T, bundle *pki.Bundle, config string) {
 	defer fleet.Close()
 
 	must(t, fleet.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
-		ApplyConfig(t.Context(), []byte(config), cluster.Maintenance, ""))
+		ApplyConfig(t.Context(), []byte(config), step.Maintenance, ""))
 	must(t, m.AwaitReady(t.Context()))
 
 	text, err := bundle.YAML()

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 )
@@ -353,7 +353,7 @@ func TestMachine_importIDs(t *testing.T) {
 		}
 	}
 
-	for address, role := range map[string]cluster.Role{"fd00::11": cluster.ControlPlane, "fd00::21": cluster.Worker} {
+	for address, role := range map[string]step.Role{"fd00::11": step.ControlPlane, "fd00::21": step.Worker} {
 		request := clusterimport.Request{ControlPlane: map[string]string{"cp-1": "FD00:0::11"},
 			Machines: map[string]string{"m": address}}
 		if got := request.RoleOfMachine(); got != role {

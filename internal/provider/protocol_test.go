@@ -12,12 +12,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/preflight"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
@@ -43,10 +43,10 @@ func configured() (tfprotov6.ProviderServer, error) {
 		}
 
 		return providerdata.Impediments{
-			Obstacles: kubernetes.Obstacles{Settings: []kubernetes.RemovedSetting{
+			Obstacles: upgrade.Obstacles{Settings: []upgrade.RemovedSetting{
 				{Kind: "flag", Name: "--a-flag", Component: "kube-apiserver", Nodes: []string{"cp-1"}, RemovedIn: "1.36"},
 			}},
-			Behind: []cluster.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
+			Behind: []kubestate.Node{{Name: "elsewhere", KubeletVersion: "v1.32.1"}},
 		}, errors.New("a worker did not answer")
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -379,9 +379,9 @@ func inPods(config configuration) bool {
 func replicasIn(config configuration, prefix string, block configuration) []string {
 	count, _ := block["replicas"].(int)
 
-	g := &machineset.Group{Role: cluster.ControlPlane, Prefix: prefix}
+	g := &machineset.Group{Role: step.ControlPlane, Prefix: prefix}
 	if config["cluster"] != nil {
-		g = &machineset.Group{Role: cluster.Worker, Pool: machinespkg.DefaultPoolName}
+		g = &machineset.Group{Role: step.Worker, Pool: machinespkg.DefaultPoolName}
 		if name, ok := config["name"].(string); ok {
 			g.Pool = name
 		}

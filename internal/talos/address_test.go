@@ -8,6 +8,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -33,7 +34,7 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 		t.Errorf("state %+v", seen)
 	}
 
-	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), step.Member, m.UUID()))
 	runsWith(t, api, withSysctl(t, config))
 	must(t, api.Reboot(t.Context(), m.UUID()))
 
@@ -45,7 +46,7 @@ func TestObserve_atAFormerAddress(t *testing.T) {
 	// Once nobody is there any more, both places are told.
 	m.PowerOff()
 
-	if got := api.Observe(t.Context()); got.Access != cluster.Unreachable ||
+	if got := api.Observe(t.Context()); got.Access != step.Unreachable ||
 		!strings.Contains(got.Cause, m.Address().String()) {
 		t.Errorf("gone from both: %+v", got)
 	}
@@ -66,17 +67,17 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 
 	tests := map[string]struct {
 		machine cluster.Machine
-		want    cluster.Access
+		want    step.Access
 		uuid    string
 	}{
-		"no UUID is known":               {machine: at(nobody, ours, ""), want: cluster.Unreachable},
-		"another machine of the cluster": {machine: at(nobody, ours, known), want: cluster.Unreachable},
-		"a machine without a cluster":    {machine: at(nobody, fresh, known), want: cluster.Unreachable},
-		"a machine of another cluster":   {machine: at(nobody, foreign, known), want: cluster.Unreachable},
-		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: cluster.Maintenance,
+		"no UUID is known":               {machine: at(nobody, ours, ""), want: step.Unreachable},
+		"another machine of the cluster": {machine: at(nobody, ours, known), want: step.Unreachable},
+		"a machine without a cluster":    {machine: at(nobody, fresh, known), want: step.Unreachable},
+		"a machine of another cluster":   {machine: at(nobody, foreign, known), want: step.Unreachable},
+		"another one at the new address": {machine: at(fresh, ours, ours.UUID()), want: step.Maintenance,
 			uuid: fresh.UUID()},
-		"a foreign one at the new": {machine: at(foreign, ours, ours.UUID()), want: cluster.Foreign},
-		"a member at the new":      {machine: at(ours, fresh, known), want: cluster.Member, uuid: ours.UUID()},
+		"a foreign one at the new": {machine: at(foreign, ours, ours.UUID()), want: step.Foreign},
+		"a member at the new":      {machine: at(ours, fresh, known), want: step.Member, uuid: ours.UUID()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestObserve_atAFormerAddressOfAnother(t *testing.T) {
 				t.Errorf("state %+v, want %s with the UUID %q", got, test.want, test.uuid)
 			}
 
-			if err := api.ApplyConfig(t.Context(), config, cluster.Member, known); err == nil {
+			if err := api.ApplyConfig(t.Context(), config, step.Member, known); err == nil {
 				t.Error("a configuration was sent")
 			}
 

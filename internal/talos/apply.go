@@ -8,6 +8,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -20,8 +21,8 @@ import (
 // ErrRejected. Mode REBOOT, the zero value of the API, is never used: it reboots even
 // when nothing changed (Talos 1.13). ErrRejected, ErrUnsupported and, on a member,
 // ErrNotAuthorised are permanent.
-func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster.Access, uuid string) error {
-	if access != cluster.Maintenance && access != cluster.Member {
+func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access step.Access, uuid string) error {
+	if access != step.Maintenance && access != step.Member {
 		return wait.Permanent(fmt.Errorf("apply configuration to %s: a machine that is %s cannot be given one", m.address,
 			access))
 	}
@@ -31,7 +32,7 @@ func (m *Machine) ApplyConfig(ctx context.Context, config []byte, access cluster
 		return fmt.Errorf("apply configuration to %s: %w", m.address, err)
 	}
 
-	if access == cluster.Member {
+	if access == step.Member {
 		err = m.applyMember(ctx, s, config)
 	} else {
 		err = m.applyMaintenance(ctx, s, config)
@@ -100,7 +101,7 @@ func (m *Machine) apply(ctx context.Context, s *session, request *machineapi.App
 // takes asks Options.Takes about a member's configuration and another one.
 func (m *Machine) takes(ctx context.Context, s *session, config []byte) error {
 	takes := m.fleet.options.Takes
-	if takes == nil || s.peer.access != cluster.Member {
+	if takes == nil || s.peer.access != step.Member {
 		return nil
 	}
 
@@ -126,7 +127,7 @@ func (m *Machine) leftMaintenance(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case s.peer.access != cluster.Maintenance:
+	case s.peer.access != step.Maintenance:
 		return nil
 	}
 

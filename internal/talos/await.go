@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -29,7 +30,7 @@ func (m *Machine) Await(ctx context.Context, said cluster.MachineState) error {
 		return errNotAwaited
 	case said.Answers():
 		return m.awaitStatus(ctx, said)
-	case said.Access == cluster.Unreachable:
+	case said.Access == step.Unreachable:
 		return m.awaitPort(ctx)
 	default:
 		return errNotAwaited

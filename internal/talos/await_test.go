@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -37,13 +38,13 @@ func TestAwait_untilTheMachineIsAnotherWay(t *testing.T) {
 	m.PowerOff()
 	must(t, <-goes)
 
-	gone := observed(t, api, "is gone", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+	gone := observed(t, api, "is gone", func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
 	returns := awaiting(t, api, gone)
 
 	m.PowerOn()
 	must(t, <-returns)
 
-	boots := observed(t, api, "answers", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+	boots := observed(t, api, "answers", func(s cluster.MachineState) bool { return s.Access == step.Member })
 
 	boots.Stage = cluster.StageShuttingDown // as if it had said that before
 	must(t, <-awaiting(t, api, boots))
@@ -59,7 +60,7 @@ func TestAwait_isCutOff(t *testing.T) {
 	said := api.Observe(t.Context())
 
 	for name, state := range map[string]cluster.MachineState{
-		"a member": said, "one that is silent": {Access: cluster.Unreachable},
+		"a member": said, "one that is silent": {Access: step.Unreachable},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -75,7 +76,7 @@ func TestAwait_isCutOff(t *testing.T) {
 	for name, api := range map[string]func() error{
 		"behind a control plane": func() error { return o.fleet(t, nil).Machine(behind).Await(t.Context(), said) },
 		"another cluster's": func() error {
-			return api.Await(t.Context(), cluster.MachineState{Access: cluster.Foreign})
+			return api.Await(t.Context(), cluster.MachineState{Access: step.Foreign})
 		},
 	} {
 		if err := api(); err == nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -29,7 +30,7 @@ func (m *Machine) Bootstrap(ctx context.Context) error {
 }
 
 func (m *Machine) beginEtcd(ctx context.Context) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (m *Machine) withoutEtcd(ctx context.Context, s *session) error {
 		return err
 	}
 
-	if section.role() != cluster.ControlPlane {
+	if section.role() != step.ControlPlane {
 		return wait.Permanent(fmt.Errorf("%w: it is a %s", ErrUnsupported, section.role()))
 	}
 

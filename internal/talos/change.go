@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // changing opens a new session for a call that changes the machine, checks that the
 // machine answers in the expected way and that its hardware UUID is the one that is
 // known. Whatever follows on the session reaches this very machine.
-func (m *Machine) changing(ctx context.Context, access cluster.Access, uuid string) (*session, error) {
+func (m *Machine) changing(ctx context.Context, access step.Access, uuid string) (*session, error) {
 	s, err := m.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (m *Machine) orSettled(
 			return err
 		}
 
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 

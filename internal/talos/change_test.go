@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -30,12 +31,12 @@ func TestApplyConfig_returnsWhenMaintenanceIsOver(t *testing.T) {
 			o := newOwner(t, simulator)
 			m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 
-			if got := api.Observe(t.Context()); got.Access == cluster.Maintenance {
+			if got := api.Observe(t.Context()); got.Access == step.Maintenance {
 				t.Errorf("right after: %+v", got)
 			}
 
 			// A second run that believes the machine still waits sends nothing.
-			err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID())
+			err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID())
 			if err == nil || wait.IsPermanent(err) || len(simulator.CallsTo("ApplyConfiguration")) != 1 {
 				t.Errorf("again: %v with %d calls", err, len(simulator.CallsTo("ApplyConfiguration")))
 			}
@@ -54,7 +55,7 @@ func TestApplyConfig_afterALostAnswer(t *testing.T) {
 	// Lost before it was served: the machine still waits, and that is the reason.
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
 
-	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID())
+	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID())
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
 		!strings.Contains(err.Error(), "still in maintenance mode") {
 		t.Errorf("lost request: %v", err)
@@ -64,7 +65,7 @@ func TestApplyConfig_afterALostAnswer(t *testing.T) {
 	m.ClearFaults()
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
-	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID()))
+	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID()))
 
 	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 2 {
 		t.Errorf("%d calls, want one for each of two applies", n)
@@ -78,7 +79,7 @@ func TestApplyConfig_errors(t *testing.T) {
 		fault     sim.Fault
 		config    func(*testing.T, []byte) []byte
 		uuid      string
-		access    cluster.Access
+		access    step.Access
 		class     error
 		permanent bool
 		text      string
@@ -105,8 +106,8 @@ func TestApplyConfig_errors(t *testing.T) {
 			},
 			class: talos.ErrRejected, permanent: true, text: "unknown keys",
 		},
-		"a member expected": {access: cluster.Member, class: talos.ErrMaintenance},
-		"a foreign machine": {access: cluster.Foreign, permanent: true, text: "foreign"},
+		"a member expected": {access: step.Member, class: talos.ErrMaintenance},
+		"a foreign machine": {access: step.Foreign, permanent: true, text: "foreign"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestApplyConfig_errors(t *testing.T) {
 			}
 
 			if test.access == "" {
-				test.access = cluster.Maintenance
+				test.access = step.Maintenance
 			}
 
 			err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, test.access, test.uuid)
@@ -167,10 +168,10 @@ func TestApplyConfig_thatAMemberDoesNotTake(t *testing.T) {
 		}
 	}).Machine(wanted(m))
 
-	must(t, api.ApplyConfig(t.Context(), config, cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), config, step.Member, m.UUID()))
 
 	for how, err := range map[string]error{
-		"apply": api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, m.UUID()),
+		"apply": api.ApplyConfig(t.Context(), withSysctl(t, config), step.Member, m.UUID()),
 		"stage": api.StageConfig(t.Context(), withSysctl(t, config), m.UUID()),
 		"try":   api.TryConfig(t.Context(), withSysctl(t, config), m.UUID(), time.Minute),
 	} {
@@ -195,7 +196,7 @@ func TestApplyConfig_toAMember(t *testing.T) {
 
 	configuration := replaced(t, o.config(t, machinetype.TypeControlPlane), "machine:\n",
 		"machine:\n    sysctls:\n        vm.swappiness: \"10\"\n")
-	must(t, api.ApplyConfig(t.Context(), configuration, cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), configuration, step.Member, m.UUID()))
 
 	if after := api.Observe(t.Context()); after.ConfigDigest == before.ConfigDigest || m.Boots() != boots {
 		t.Errorf("digest %s -> %s, %d boots", before.ConfigDigest, after.ConfigDigest, m.Boots()-boots)
@@ -204,7 +205,7 @@ func TestApplyConfig_toAMember(t *testing.T) {
 	// The token takes a reboot, and Talos explains that with a diff in clear text.
 	token := o.bundle.TrustdInfo.Token
 
-	err := api.ApplyConfig(t.Context(), replaced(t, configuration, token, "abcdef.0123456789abcdef"), cluster.Member,
+	err := api.ApplyConfig(t.Context(), replaced(t, configuration, token, "abcdef.0123456789abcdef"), step.Member,
 		m.UUID())
 	if !errors.Is(err, talos.ErrRejected) || !wait.IsPermanent(err) || strings.Contains(err.Error(), token) ||
 		strings.Contains(err.Error(), "abcdef.") || !strings.Contains(err.Error(), "immediate mode") || m.Boots() != boots {
@@ -261,7 +262,7 @@ func TestBootstrap_once(t *testing.T) {
 
 			m.ClearFaults()
 			observed(t, api, "came back", func(s cluster.MachineState) bool {
-				return s.Access == cluster.Member && (s.EtcdService != "" || settled(s))
+				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
 			// Whatever happened, further attempts are harmless.
@@ -344,7 +345,7 @@ func TestBootstrap_ofAWorker(t *testing.T) {
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
 	_, worker := member(t, simulator, o, f, machinetype.TypeWorker)
-	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
+	observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == step.Member })
 
 	// The API restarts for a moment when the worker learns its name.
 	err := retried(t, worker.Bootstrap)
@@ -398,7 +399,7 @@ func TestReset_withFaults(t *testing.T) {
 			}
 
 			observed(t, api, "waited in maintenance mode",
-				func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+				func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
 
 			if n := len(simulator.CallsTo("Reset")); n != test.calls || !m.Installed() || m.Configured() {
 				t.Errorf("%d calls, want %d; installed %t, configured %t", n, test.calls, m.Installed(), m.Configured())
@@ -424,7 +425,7 @@ func TestReset_whenTheLastUpgradeIsNotProved(t *testing.T) {
 	}
 
 	observed(t, api, "waited in maintenance mode",
-		func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+		func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
 }
 
 func TestReset_refuses(t *testing.T) {
@@ -439,7 +440,7 @@ func TestReset_refuses(t *testing.T) {
 		t.Errorf("in maintenance mode: %v", err)
 	}
 
-	must(t, f.Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+	must(t, f.Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance,
 		""))
 	observed(t, f.Machine(wanted(m)), "waited for its bootstrap", waitsForBootstrap)
 
@@ -470,7 +471,7 @@ func TestReset_asksAMachineWithoutAUUIDAgain(t *testing.T) {
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
-	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+	err := api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance,
 		"11111111-2222-3333-4444-555555555555")
 	if !errors.Is(err, talos.ErrInProgress) || wait.IsPermanent(err) ||
 		!strings.Contains(err.Error(), "reports no hardware UUID") {
@@ -489,7 +490,7 @@ func TestReset_ofAContainer(t *testing.T) {
 	api := waitingContainer(t)
 
 	must(t, api.Reset(t.Context(), false))
-	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+	observed(t, api, "ended", func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
 }
 
 func TestChanges_endWithTheirContext(t *testing.T) {
@@ -511,7 +512,7 @@ func TestChanges_endWithTheirContext(t *testing.T) {
 
 	endless := o.fleet(t, func(o *talos.Options) { o.Timeouts.Change, o.Timeouts.Settle = time.Hour, time.Hour })
 
-	err := endless.Machine(wanted(m)).ApplyConfig(ctx, o.config(t, machinetype.TypeWorker), cluster.Maintenance, m.UUID())
+	err := endless.Machine(wanted(m)).ApplyConfig(ctx, o.config(t, machinetype.TypeWorker), step.Maintenance, m.UUID())
 	if err == nil || wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
 	}
@@ -539,20 +540,20 @@ func TestReset_wipesVolumesOfTheirOwn(t *testing.T) {
 			api := o.fleet(t, nil).Machine(wanted(m))
 			config := append(o.config(t, machinetype.TypeControlPlane), test.volumes...)
 
-			must(t, api.ApplyConfig(t.Context(), config, cluster.Maintenance, m.UUID()))
+			must(t, api.ApplyConfig(t.Context(), config, step.Maintenance, m.UUID()))
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 			must(t, api.Bootstrap(t.Context()))
 			observed(t, api, "became ready", settled)
 			must(t, api.Reset(t.Context(), false))
 			observed(t, api, "waited in maintenance mode",
-				func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+				func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
 
 			if calls := simulator.CallsTo("Reset"); len(calls) != 1 || calls[0].Detail != test.wiped {
 				t.Errorf("wiped %v, want %s", calls, test.wiped)
 			}
 
 			// With the data of its member it could not be bootstrapped.
-			must(t, api.ApplyConfig(t.Context(), config, cluster.Maintenance, m.UUID()))
+			must(t, api.ApplyConfig(t.Context(), config, step.Maintenance, m.UUID()))
 			observed(t, api, "waited for its bootstrap again", waitsForBootstrap)
 			must(t, api.Bootstrap(t.Context()))
 			observed(t, api, "became ready again", settled)

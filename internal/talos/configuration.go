@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // Configuration reads the active configuration of a machine that is a member of
@@ -15,7 +15,7 @@ func (m *Machine) Configuration(ctx context.Context) ([]byte, error) {
 	var configuration []byte
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if s.peer.access == cluster.Maintenance {
+		if s.peer.access == step.Maintenance {
 			return fmt.Errorf("%w: it has no configuration", ErrMaintenance)
 		}
 

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // etcdServiceID is the id of etcd in Talos's service list and events.
@@ -25,11 +27,11 @@ const etcdServiceID = "etcd"
 // EtcdMembers lists the members as this machine sees them. The answer needs an
 // etcd with a leader: without one the call ends with its deadline. On a worker it
 // is ErrUnsupported. Where the machine's own etcd service failed, the error says why.
-func (m *Machine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
-	var members []cluster.EtcdMember
+func (m *Machine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
+	var members []etcdstate.Member
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 
@@ -51,26 +53,26 @@ func (m *Machine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error)
 }
 
 // etcdMembers asks whichever control plane's etcd the machine picks.
-func (s *session) etcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
+func (s *session) etcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return s.listEtcdMembers(ctx, false)
 }
 
 // ownEtcdMembers asks the machine's own etcd.
-func (s *session) ownEtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
+func (s *session) ownEtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return s.listEtcdMembers(ctx, true)
 }
 
-func (s *session) listEtcdMembers(ctx context.Context, own bool) ([]cluster.EtcdMember, error) {
+func (s *session) listEtcdMembers(ctx context.Context, own bool) ([]etcdstate.Member, error) {
 	answer, err := s.machine.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{QueryLocal: own})
 	if err != nil {
 		return nil, s.failed(err)
 	}
 
-	var out []cluster.EtcdMember
+	var out []etcdstate.Member
 
 	for _, message := range answer.GetMessages() {
 		for _, member := range message.GetMembers() {
-			out = append(out, cluster.EtcdMember{
+			out = append(out, etcdstate.Member{
 				ID:       etcd.FormatMemberID(member.GetId()),
 				Name:     member.GetHostname(),
 				Learner:  member.GetIsLearner(),

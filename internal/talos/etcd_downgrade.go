@@ -9,7 +9,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -34,7 +34,7 @@ func (m *Machine) DowngradeEtcd(ctx context.Context, to string) error {
 }
 
 func (m *Machine) downgradeEtcd(ctx context.Context, to string) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (m *Machine) etcdDataIs(version string) func(context.Context, *session) err
 // CancelEtcdDowngrade takes a DowngradeEtcd back: members that are all newer bring the data up again by themselves.
 // Where etcd was not told to go back it does nothing. The errors are those of DowngradeEtcd.
 func (m *Machine) CancelEtcdDowngrade(ctx context.Context) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return fmt.Errorf("cancel the downgrade of etcd through %s: %w", m.address, err)
 	}

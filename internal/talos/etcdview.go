@@ -10,7 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -19,11 +20,11 @@ import (
 // member has to answer for itself. One that knows no leader cannot list members or
 // alarms; the view then has none, and says why in its errors. On a worker it is
 // ErrUnsupported.
-func (m *Machine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
-	var view cluster.EtcdView
+func (m *Machine) EtcdView(ctx context.Context) (etcdstate.View, error) {
+	var view etcdstate.View
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 
@@ -32,17 +33,17 @@ func (m *Machine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
 		return err
 	})
 	if err != nil {
-		return cluster.EtcdView{}, fmt.Errorf("view etcd: %w", err)
+		return etcdstate.View{}, fmt.Errorf("view etcd: %w", err)
 	}
 
 	return view, nil
 }
 
-func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, error) {
+func (m *Machine) etcdView(ctx context.Context, s *session) (etcdstate.View, error) {
 	var (
 		calls               panics.Group
 		own                 *machineapi.EtcdMemberStatus
-		members             []cluster.EtcdMember
+		members             []etcdstate.Member
 		alarms              []string
 		unlisted, unalarmed error
 	)
@@ -64,11 +65,11 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 	})
 
 	if err := calls.Wait(); err != nil {
-		return cluster.EtcdView{}, err
+		return etcdstate.View{}, err
 	}
 
 	versions, unversioned := m.etcdVersions(ctx, s, own)
-	view := cluster.EtcdView{Versions: versions, Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms,
+	view := etcdstate.View{Versions: versions, Member: etcd.FormatMemberID(own.GetMemberId()), Alarms: alarms,
 		Errors: beyondAlarms(own.GetErrors())}
 	if own.GetLeader() != 0 {
 		view.Leader = etcd.FormatMemberID(own.GetLeader())
@@ -84,7 +85,7 @@ func (m *Machine) etcdView(ctx context.Context, s *session) (cluster.EtcdView, e
 		switch {
 		case err == nil:
 		case view.Leader != "" || !s.alive():
-			return cluster.EtcdView{}, err
+			return etcdstate.View{}, err
 		default:
 			view.Errors = append(view.Errors, err.Error())
 		}

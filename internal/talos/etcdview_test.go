@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -50,7 +50,7 @@ func TestEtcdView_ofPartialAnswers(t *testing.T) {
 	t.Parallel()
 
 	leaderless := errors.New("etcdserver: no leader")
-	whole := cluster.EtcdView{
+	whole := etcdstate.View{
 		Member: "000000000000000a", Leader: "000000000000000b",
 		Members: []string{"000000000000000a", "000000000000000b", "00000000000000a0"},
 		Alarms:  []string{"CORRUPT on 000000000000000a", "NOSPACE on 000000000000000b"},
@@ -59,7 +59,7 @@ func TestEtcdView_ofPartialAnswers(t *testing.T) {
 
 	tests := map[string]struct {
 		api   *etcdAPI
-		want  cluster.EtcdView
+		want  etcdstate.View
 		class error
 	}{
 		"whole": {
@@ -69,7 +69,7 @@ func TestEtcdView_ofPartialAnswers(t *testing.T) {
 		},
 		"without a leader": {
 			api: &etcdAPI{status: &machineapi.EtcdMemberStatus{MemberId: 0xa}, unlisted: leaderless, unalarmed: leaderless},
-			want: cluster.EtcdView{
+			want: etcdstate.View{
 				Member: "000000000000000a", Errors: []string{"etcdserver: no leader",
 					"list the alarms of etcd: etcdserver: no leader"},
 			},

@@ -13,6 +13,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -36,7 +38,7 @@ type Options struct {
 	Digest func(config []byte) (string, error)
 	// Images reads the images of Kubernetes from a machine configuration. Without it
 	// [cluster.MachineState] has no Images.
-	Images func(config []byte) (cluster.Images, error)
+	Images func(config []byte) (kubenames.Images, error)
 	// Keys reads which keys a machine configuration carries. Without it [cluster.MachineState] has no Keys.
 	Keys func(config []byte) (rotation.Keys, error)
 	// RebootFor lists the fields for which a machine, given by its name and the version of
@@ -303,7 +305,7 @@ func (m *Machine) openWaiting(ctx context.Context, address, known string) (*sess
 		return nil, err
 	}
 
-	if s.peer.access != cluster.Maintenance {
+	if s.peer.access != step.Maintenance {
 		s.close()
 
 		return nil, errors.New("the machine there is configured")

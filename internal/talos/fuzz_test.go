@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
@@ -85,7 +86,7 @@ func (s *answerOnce) RecvMsg(into any) error {
 }
 
 // sessionOf is a session with somebody who answers, on a connection that nobody uses.
-func sessionOf(idle *session, a answering, access cluster.Access) *session {
+func sessionOf(idle *session, a answering, access step.Access) *session {
 	resources := cosi.NewStateClient(a)
 
 	return &session{
@@ -225,9 +226,9 @@ func FuzzObserve(f *testing.F) {
 			}
 		})
 
-		access := cluster.Maintenance
+		access := step.Maintenance
 		if member {
-			access = cluster.Member
+			access = step.Member
 		}
 
 		m := &Machine{fleet: fleet, name: "cp-1", address: "10.0.0.1",
@@ -243,7 +244,7 @@ func FuzzObserve(f *testing.F) {
 }
 
 // checkObserved checks what is decided by: the identity and the stage of a machine.
-func checkObserved(t *testing.T, out cluster.MachineState, err error, access cluster.Access, mayQuote bool) {
+func checkObserved(t *testing.T, out cluster.MachineState, err error, access step.Access, mayQuote bool) {
 	t.Helper()
 
 	if err != nil {
@@ -258,7 +259,7 @@ func checkObserved(t *testing.T, out cluster.MachineState, err error, access clu
 		t.Errorf("it is %s with the UUID %q", out.Access, out.UUID)
 	}
 
-	if access == cluster.Maintenance && (out.Stage != cluster.StageMaintenance || out.Role != "" || out.BootID != "") {
+	if access == step.Maintenance && (out.Stage != cluster.StageMaintenance || out.Role != "" || out.BootID != "") {
 		t.Errorf("in maintenance mode it is %+v", out)
 	}
 }
@@ -267,7 +268,7 @@ func checkObserved(t *testing.T, out cluster.MachineState, err error, access clu
 func asked(ctx context.Context, m *Machine, s *session) {
 	_ = s.inspect(ctx, &Info{})
 
-	out := cluster.MachineState{Role: cluster.ControlPlane, EtcdService: cluster.ServiceFailed}
+	out := cluster.MachineState{Role: step.ControlPlane, EtcdService: cluster.ServiceFailed}
 	_ = m.observeNodeName(ctx, s, &machineSection{}, &out)
 	_ = m.observeStaticPods(ctx, s, &out)
 	_ = m.observeEtcd(ctx, s, &out)

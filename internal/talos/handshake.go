@@ -15,13 +15,14 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // peer is what the handshake told about the machine at the other end.
 type peer struct {
-	access cluster.Access
+	access step.Access
 	// fingerprint is the base64 SHA-256 of the certificate's public key, as
 	// Talos prints it on the console in maintenance mode.
 	fingerprint string
@@ -29,7 +30,7 @@ type peer struct {
 	// certificate (members only; whoever belongs to another cluster says so without a proof).
 	fqdn string
 	// certificate is that of a member.
-	certificate cluster.Certificate
+	certificate kubestate.Certificate
 }
 
 // nodeName is the name of the machine's Kubernetes node; empty when the certificate names no host. With
@@ -116,7 +117,7 @@ func (g *gatekeeper) verify(state tls.ConnectionState) error {
 
 	// That authority is called so in every cluster (machinery 1.14, config/generate/secrets/ca.go, NewTalosCA).
 	if slices.Contains(leaf.Issuer.Organization, "talos") {
-		g.peer.access, g.peer.fqdn = cluster.Foreign, leaf.Subject.CommonName
+		g.peer.access, g.peer.fqdn = step.Foreign, leaf.Subject.CommonName
 	}
 
 	if g.identity.roots == nil {
@@ -161,13 +162,13 @@ func isExpired(err error) bool {
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-func validity(cert *x509.Certificate) cluster.Certificate {
-	return cluster.Certificate{NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC()}
+func validity(cert *x509.Certificate) kubestate.Certificate {
+	return kubestate.Certificate{NotBefore: cert.NotBefore.UTC(), NotAfter: cert.NotAfter.UTC()}
 }
 
 // certificateError is that a machine of the cluster shows a certificate that is not valid now.
 type certificateError struct {
-	certificate cluster.Certificate
+	certificate kubestate.Certificate
 	now         time.Time
 }
 
@@ -201,7 +202,7 @@ func (g *gatekeeper) admitMember(leaf *x509.Certificate) error {
 			g.host, err)
 	}
 
-	g.peer.access = cluster.Member
+	g.peer.access = step.Member
 	g.peer.fqdn, g.peer.certificate = leaf.Subject.CommonName, validity(leaf)
 
 	return nil
@@ -214,7 +215,7 @@ func (g *gatekeeper) admitMaintenance() error {
 			g.peer.fingerprint, strings.Join(g.fingerprints, " or "))
 	}
 
-	g.peer.access = cluster.Maintenance
+	g.peer.access = step.Maintenance
 
 	return nil
 }
@@ -222,7 +223,7 @@ func (g *gatekeeper) admitMaintenance() error {
 // clientCertificate answers a server that asks for a certificate. Maintenance mode
 // never asks (NoClientCert, Talos 1.13), so one that does only pretends to be it.
 func (g *gatekeeper) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if g.peer.access != cluster.Member {
+	if g.peer.access != step.Member {
 		return nil, foreignError("it has the certificate of maintenance mode and asks for a client certificate")
 	}
 

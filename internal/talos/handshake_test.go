@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
@@ -37,19 +38,19 @@ func TestHandshake_tellsWhoAnswers(t *testing.T) {
 		server       *tls.Config
 		credentials  Credentials
 		fingerprints []string
-		access       cluster.Access
+		access       step.Access
 		class        error
 		text         string
 	}{
 		"a member": {server: ours.member(t, nil), credentials: ours.credentials(t),
-			access: cluster.Member},
-		"maintenance mode":             {server: waiting, credentials: ours.credentials(t), access: cluster.Maintenance},
-		"maintenance mode, no secrets": {server: waiting, access: cluster.Maintenance},
+			access: step.Member},
+		"maintenance mode":             {server: waiting, credentials: ours.credentials(t), access: step.Maintenance},
+		"maintenance mode, no secrets": {server: waiting, access: step.Maintenance},
 		"maintenance mode, clock behind": {server: maintenance(t, expired), credentials: ours.credentials(t),
-			access: cluster.Maintenance},
+			access: step.Maintenance},
 		"the expected fingerprint": {
 			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"other", pinned},
-			access: cluster.Maintenance,
+			access: step.Maintenance,
 		},
 		"another fingerprint": {
 			server: waiting, credentials: ours.credentials(t), fingerprints: []string{"expected"},

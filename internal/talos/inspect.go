@@ -13,15 +13,16 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Info is what a machine tells about itself, in maintenance mode or as a member.
 type Info struct {
 	// Access is Maintenance or Member.
-	Access cluster.Access
+	Access step.Access
 	// Role is empty in maintenance mode.
-	Role  cluster.Role
+	Role  step.Role
 	Stage cluster.Stage
 	Ready bool
 	// TalosVersion such as v1.13.0; empty in maintenance mode before Talos 1.13.
@@ -93,7 +94,7 @@ func Inspect(ctx context.Context, address string, o Options) (Info, error) {
 	if err != nil {
 		err = fmt.Errorf("inspect the machine at %s: %w", address, err)
 
-		if p.access == cluster.Foreign {
+		if p.access == step.Foreign {
 			return Info{Access: p.access, Hostname: p.fqdn, Fingerprint: p.fingerprint}, err
 		}
 
@@ -120,7 +121,7 @@ func (s *session) inspect(ctx context.Context, info *Info) error {
 		return err
 	})
 	calls.Go(func() (err error) {
-		if s.peer.access == cluster.Member {
+		if s.peer.access == step.Member {
 			info.Role, err = s.machineType(ctx)
 		}
 

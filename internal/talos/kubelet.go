@@ -8,7 +8,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -32,7 +32,7 @@ func (m *Machine) AwaitKubelet(ctx context.Context, image string) error {
 	// A check that has begun is not cut short, as in settle.
 	err := wait.Until(waiting, m.fleet.options.Timeouts.Poll, func(context.Context) error {
 		return m.read(ctx, func(ctx context.Context, s *session) error {
-			if err := s.expect(cluster.Member); err != nil {
+			if err := s.expect(step.Member); err != nil {
 				return err
 			}
 

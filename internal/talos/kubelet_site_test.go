@@ -11,7 +11,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -57,7 +57,7 @@ func TestAwaitKubelet_ofTheSameVersion(t *testing.T) {
 			must(t, api.AwaitKubelet(t.Context(), kubeletBefore))
 
 			before := started(t, api)
-			must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, kubeletSlim), cluster.Member, m.UUID()))
+			must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, kubeletSlim), step.Member, m.UUID()))
 			must(t, api.AwaitKubelet(t.Context(), kubeletSlim))
 
 			if after := started(t, api); !after.After(before) {
@@ -85,7 +85,7 @@ func TestAwaitKubelet_thatDoesNotStart(t *testing.T) {
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)
 	must(t, simulator.SetImage(noKubelet, images.Image{Missing: true}))
-	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), replaced(t, config, kubeletBefore, noKubelet), step.Member, m.UUID()))
 
 	// It takes a while to fail.
 	must(t, retried(t, func(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -50,7 +50,7 @@ func TestManifests_followTheConfiguration(t *testing.T) {
 		t.Errorf("before it is applied: %v", err)
 	}
 
-	must(t, api.ApplyConfig(ctx, replaced(t, config, before, after), cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(ctx, replaced(t, config, before, after), step.Member, m.UUID()))
 	rendered(after)
 
 	if _, err := api.Manifests(ctx, before, nil); !errors.Is(err, talos.ErrInProgress) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // liar answers what it wants.
@@ -99,7 +100,7 @@ func TestLimits_answersOfAnybody(t *testing.T) {
 			defer f.Close()
 
 			seen := f.Machine(cluster.Machine{Name: "cp-1", Address: "127.0.0.1"}).Observe(t.Context())
-			if seen.Access == cluster.Member {
+			if seen.Access == step.Member {
 				t.Errorf("a liar is %+v", seen)
 			}
 

@@ -14,7 +14,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	configured "github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
 )
 
@@ -34,7 +35,7 @@ func (m *Machine) Manifests(ctx context.Context, kubeProxy string, configuration
 	var objects []map[string]any
 
 	err := m.read(ctx, func(ctx context.Context, s *session) (err error) {
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 
@@ -265,7 +266,7 @@ func proxyImages(object map[string]any) ([]string, error) {
 		return nil, fmt.Errorf("read a DaemonSet: %w", err)
 	}
 
-	if daemonSet.Metadata.Name != string(cluster.KubeProxy) || daemonSet.Metadata.Namespace != "kube-system" {
+	if daemonSet.Metadata.Name != string(kubenames.KubeProxy) || daemonSet.Metadata.Namespace != "kube-system" {
 		return nil, nil
 	}
 

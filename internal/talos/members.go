@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -32,7 +33,7 @@ func (m *Machine) ForfeitLeadership(ctx context.Context) error {
 }
 
 func (m *Machine) forfeitLeadership(ctx context.Context) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (m *Machine) LeaveEtcd(ctx context.Context, uuid string) error {
 }
 
 func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
-	s, err := m.changing(ctx, cluster.Member, uuid)
+	s, err := m.changing(ctx, step.Member, uuid)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (m *Machine) leaveEtcd(ctx context.Context, uuid string) error {
 		return etcdRefused(err)
 	}
 
-	own := slices.IndexFunc(members, func(e cluster.EtcdMember) bool { return e.Name == name })
+	own := slices.IndexFunc(members, func(e etcdstate.Member) bool { return e.Name == name })
 	if own < 0 {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (m *Machine) removeMember(ctx context.Context, member string) error {
 		return wait.Permanent(fmt.Errorf("%w: it is no ID: %w", ErrRejected, err))
 	}
 
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (m *Machine) memberGone(id string) func(context.Context, *session) error {
 			return err
 		}
 
-		if slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.ID == id }) {
+		if slices.ContainsFunc(members, func(e etcdstate.Member) bool { return e.ID == id }) {
 			return errors.New("it is still in the member list")
 		}
 

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -29,7 +31,7 @@ func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machin
 	for i := range n {
 		machines[i] = add(t, simulator, sim.MachineOptions{Hostname: fmt.Sprintf("cp-%d", i+1)})
 		apis[i] = f.Machine(wanted(machines[i]))
-		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance,
+		must(t, apis[i].ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance,
 			machines[i].UUID()))
 	}
 
@@ -41,7 +43,7 @@ func controlPlanes(t *testing.T, simulator *sim.Simulator, n int) ([]*sim.Machin
 			members, err := api.EtcdMembers(t.Context())
 
 			return settled(s) && err == nil && len(members) == n &&
-				!slices.ContainsFunc(members, func(e cluster.EtcdMember) bool { return e.Learner })
+				!slices.ContainsFunc(members, func(e etcdstate.Member) bool { return e.Learner })
 		})
 	}
 
@@ -78,7 +80,7 @@ func answeredOrNot(t *testing.T, method string, test func(*testing.T, threePlane
 	}
 }
 
-func viewOf(t *testing.T, api *talos.Machine) cluster.EtcdView {
+func viewOf(t *testing.T, api *talos.Machine) etcdstate.View {
 	t.Helper()
 
 	view, err := api.EtcdView(t.Context())

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -36,7 +37,7 @@ func (m *Machine) WriteMeta(ctx context.Context, values map[uint8]string) error 
 }
 
 func (m *Machine) writeMeta(ctx context.Context, values map[uint8]string) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}

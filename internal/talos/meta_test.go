@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -117,7 +118,7 @@ func TestWriteMeta_errors(t *testing.T) {
 			api := f.Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
 			must(t, o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()}).
-				ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+				ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 			if test.fault.Code != codes.OK || test.fault.DropResponse {
@@ -228,7 +229,7 @@ func TestTrustNodeNames_savesCalls(t *testing.T) {
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{Hostname: "cp-one"})
 	api := o.fleet(t, nil).Machine(wanted(m))
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID()))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Bootstrap(t.Context()))
 	observed(t, api, "became ready", settled)

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
@@ -50,10 +52,10 @@ func (m *Machine) Observe(ctx context.Context) cluster.MachineState {
 	}
 
 	if errors.Is(err, ErrForeign) {
-		return cluster.MachineState{Access: cluster.Foreign, Cause: cause(err, ErrForeign)}
+		return cluster.MachineState{Access: step.Foreign, Cause: cause(err, ErrForeign)}
 	}
 
-	out := cluster.MachineState{Access: cluster.Unreachable, Cause: cause(err, ErrUnreachable), Refuses: refuses(err)}
+	out := cluster.MachineState{Access: step.Unreachable, Cause: cause(err, ErrUnreachable), Refuses: refuses(err)}
 
 	if invalid := (certificateError{}); errors.As(err, &invalid) {
 		out.Certificate = invalid.certificate
@@ -85,7 +87,7 @@ func cause(err, class error) string {
 }
 
 func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState, error) {
-	if s.peer.access == cluster.Maintenance {
+	if s.peer.access == step.Maintenance {
 		return m.observeMaintenance(ctx, s)
 	}
 
@@ -98,7 +100,7 @@ func (m *Machine) observe(ctx context.Context, s *session) (cluster.MachineState
 // accepted a configuration; the stage is booting then, and the machine cannot be
 // given one. That counts as unreachable, because it passes.
 func (m *Machine) observeMaintenance(ctx context.Context, s *session) (cluster.MachineState, error) {
-	out := cluster.MachineState{Access: cluster.Maintenance}
+	out := cluster.MachineState{Access: step.Maintenance}
 
 	calls, ctx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
@@ -150,7 +152,7 @@ func (m *Machine) diskProblem(ctx context.Context, s *session) (string, error) {
 }
 
 func (m *Machine) observeMember(ctx context.Context, s *session) (cluster.MachineState, error) {
-	out := cluster.MachineState{Access: cluster.Member, Certificate: s.peer.certificate}
+	out := cluster.MachineState{Access: step.Member, Certificate: s.peer.certificate}
 
 	var (
 		section *machineSection
@@ -276,7 +278,7 @@ func settled(have *cluster.MachineState) bool {
 // observeEtcd asks a control plane that is on its way how far its etcd is, and where that is
 // wanted what it began as: in this order, because a member that runs has its first snapshot.
 func (m *Machine) observeEtcd(ctx context.Context, s *session, out *cluster.MachineState) (err error) {
-	if out.Role != cluster.ControlPlane {
+	if out.Role != step.ControlPlane {
 		return nil
 	}
 
@@ -462,7 +464,7 @@ func (m *Machine) readConfig(
 
 	defer own.close()
 
-	if err := own.expect(cluster.Member); err != nil {
+	if err := own.expect(step.Member); err != nil {
 		return nil, fmt.Errorf("read the machine configuration: %w", err)
 	}
 
@@ -479,7 +481,7 @@ func (m *Machine) readConfig(
 type parsedConfig struct {
 	sum     [sha256.Size]byte
 	section machineSection
-	images  cluster.Images
+	images  kubenames.Images
 	keys    rotation.Keys
 	digest  string
 }
@@ -549,7 +551,7 @@ func (s *session) version(ctx context.Context) (*machineapi.Version, error) {
 func (s *session) askVersion(ctx context.Context) (*machineapi.Version, error) {
 	answer, err := s.machine.Version(ctx, &emptypb.Empty{})
 	if err = s.failed(err); err != nil {
-		if s.peer.access == cluster.Maintenance && errors.Is(err, ErrUnsupported) {
+		if s.peer.access == step.Maintenance && errors.Is(err, ErrUnsupported) {
 			return nil, nil
 		}
 

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -41,7 +43,7 @@ func TestObserve_maintenance(t *testing.T) {
 			m := add(t, simulator, test.options)
 
 			got := newOwner(t, simulator).fleet(t, nil).Machine(wanted(m)).Observe(t.Context())
-			if got.Access != cluster.Maintenance || got.Stage != cluster.StageMaintenance || got.TalosVersion != test.version {
+			if got.Access != step.Maintenance || got.Stage != cluster.StageMaintenance || got.TalosVersion != test.version {
 				t.Errorf("state %+v", got)
 			}
 
@@ -65,7 +67,7 @@ func TestObserve_followsAMachine(t *testing.T) {
 	api := o.fleet(t, nil).Machine(wanted(m))
 	configuration := o.config(t, machinetype.TypeControlPlane)
 
-	must(t, api.ApplyConfig(t.Context(), configuration, cluster.Maintenance, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID()))
 
 	waiting := observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	if waiting.Stage != cluster.StageBooting || waiting.Ready || len(waiting.Unmet) == 0 || waiting.BootstrapRequested {
@@ -80,8 +82,8 @@ func TestObserve_followsAMachine(t *testing.T) {
 	must(t, err)
 
 	want := cluster.MachineState{
-		Access: cluster.Member, Stage: cluster.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
-		Schematic: "376567988ad3", Platform: "metal", Role: cluster.ControlPlane, NodeName: "cp-one", ConfigDigest: digest,
+		Access: step.Member, Stage: cluster.StageRunning, Ready: true, UUID: m.UUID(), TalosVersion: "v1.13.0",
+		Schematic: "376567988ad3", Platform: "metal", Role: step.ControlPlane, NodeName: "cp-one", ConfigDigest: digest,
 	}
 	if got.ConfigDigest != want.ConfigDigest || got.NodeName != want.NodeName || got.Role != want.Role ||
 		got.UUID != want.UUID ||
@@ -145,16 +147,16 @@ func TestObserve_images(t *testing.T) {
 		t.Errorf("images %v, and nobody asked", got.Images)
 	}
 
-	images := func(read func([]byte) (cluster.Images, error)) *talos.Machine {
+	images := func(read func([]byte) (kubenames.Images, error)) *talos.Machine {
 		return o.fleet(t, func(o *talos.Options) { o.Digest, o.Images = nil, read }).Machine(wanted(m))
 	}
 
 	simulator.ForgetCalls()
 
-	got := images(func(active []byte) (cluster.Images, error) {
-		return cluster.Images{cluster.Kubelet: string(active)}, nil
+	got := images(func(active []byte) (kubenames.Images, error) {
+		return kubenames.Images{kubenames.Kubelet: string(active)}, nil
 	}).Observe(t.Context())
-	if got.Images[cluster.Kubelet] != string(config) {
+	if got.Images[kubenames.Kubelet] != string(config) {
 		t.Errorf("images %v", got.Images)
 	}
 
@@ -170,9 +172,9 @@ func TestObserve_images(t *testing.T) {
 		t.Errorf("%d reads of the configuration, want 1", reads)
 	}
 
-	got = images(func([]byte) (cluster.Images, error) { return nil, errors.New("a document of the future") }).Observe(
+	got = images(func([]byte) (kubenames.Images, error) { return nil, errors.New("a document of the future") }).Observe(
 		t.Context())
-	if got.Access != cluster.Unreachable ||
+	if got.Access != step.Unreachable ||
 		!strings.Contains(got.Cause, "images of Kubernetes in the machine configuration: a document of the future") {
 		t.Errorf("images that cannot be read: %+v", got)
 	}
@@ -188,7 +190,7 @@ func TestObserve_worker(t *testing.T) {
 
 	// Without a control plane a worker gets no certificate and its API is closed.
 	closed := observed(t, worker, "closed its API",
-		func(s cluster.MachineState) bool { return s.Access == cluster.Unreachable })
+		func(s cluster.MachineState) bool { return s.Access == step.Unreachable })
 	if closed.Cause == "" || closed.Stage != "" {
 		t.Errorf("state %+v, want a cause and nothing else", closed)
 	}
@@ -196,8 +198,8 @@ func TestObserve_worker(t *testing.T) {
 	_, first := member(t, simulator, o, f, machinetype.TypeControlPlane)
 	observed(t, first, "waited for its bootstrap", waitsForBootstrap)
 
-	joined := observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == cluster.Member })
-	if joined.Role != cluster.Worker || joined.EtcdService != "" || joined.BootstrapRequested {
+	joined := observed(t, worker, "joined", func(s cluster.MachineState) bool { return s.Access == step.Member })
+	if joined.Role != step.Worker || joined.EtcdService != "" || joined.BootstrapRequested {
 		t.Errorf("state %+v", joined)
 	}
 
@@ -216,15 +218,15 @@ func TestObserve_foreign(t *testing.T) {
 	simulator.ForgetCalls()
 
 	foreign := ours.fleet(t, nil).Machine(wanted(m))
-	if got := foreign.Observe(t.Context()); got.Access != cluster.Foreign ||
+	if got := foreign.Observe(t.Context()); got.Access != step.Foreign ||
 		!strings.Contains(got.Cause, "not signed by the Talos CA of this cluster") {
 		t.Errorf("state %+v", got)
 	}
 
 	configuration := ours.config(t, machinetype.TypeControlPlane)
 	for what, err := range map[string]error{
-		"apply as to a new machine": foreign.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""),
-		"apply as to a member":      foreign.ApplyConfig(t.Context(), configuration, cluster.Member, ""),
+		"apply as to a new machine": foreign.ApplyConfig(t.Context(), configuration, step.Maintenance, ""),
+		"apply as to a member":      foreign.ApplyConfig(t.Context(), configuration, step.Member, ""),
 		"bootstrap":                 foreign.Bootstrap(t.Context()),
 		"reset":                     foreign.Reset(t.Context(), false),
 	} {
@@ -234,7 +236,7 @@ func TestObserve_foreign(t *testing.T) {
 	}
 
 	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
-	if !errors.Is(err, talos.ErrForeign) || info.Access != cluster.Foreign || info.Hostname == "" ||
+	if !errors.Is(err, talos.ErrForeign) || info.Access != step.Foreign || info.Hostname == "" ||
 		info.Fingerprint == "" {
 		t.Errorf("inspect without credentials: %+v %v", info, err)
 	}
@@ -259,11 +261,11 @@ func TestFingerprint_mustMatch(t *testing.T) {
 	wrong := o.fleet(t, func(o *talos.Options) {
 		o.Fingerprints = map[string][]string{m.Name(): {"bm90IHRoaXMgb25l"}}
 	}).Machine(wanted(m))
-	if got := wrong.Observe(t.Context()); got.Access != cluster.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
+	if got := wrong.Observe(t.Context()); got.Access != step.Foreign || !strings.Contains(got.Cause, info.Fingerprint) {
 		t.Errorf("state %+v, want the fingerprint that was shown", got)
 	}
 
-	if err := wrong.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""); !errors.Is(err, talos.ErrForeign) {
+	if err := wrong.ApplyConfig(t.Context(), configuration, step.Maintenance, ""); !errors.Is(err, talos.ErrForeign) {
 		t.Errorf("apply: %v", err)
 	}
 
@@ -274,7 +276,7 @@ func TestFingerprint_mustMatch(t *testing.T) {
 	right := o.fleet(t, func(o *talos.Options) {
 		o.Fingerprints = map[string][]string{m.Name(): {info.Fingerprint}}
 	}).Machine(wanted(m))
-	must(t, right.ApplyConfig(t.Context(), configuration, cluster.Maintenance, ""))
+	must(t, right.ApplyConfig(t.Context(), configuration, step.Maintenance, ""))
 }
 
 func TestObserve_afterReboot(t *testing.T) {
@@ -288,7 +290,7 @@ func TestObserve_afterReboot(t *testing.T) {
 	for range 3 {
 		m.PowerOff()
 
-		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable ||
+		if got := api.Observe(t.Context()); got.Access != step.Unreachable ||
 			!strings.Contains(got.Cause, "connection refused") {
 			t.Errorf("switched off: %+v", got)
 		}
@@ -312,14 +314,14 @@ func TestObserve_unavailable(t *testing.T) {
 	} {
 		m.SetFault(fault)
 
-		if got := api.Observe(t.Context()); got.Access != cluster.Unreachable || got.Cause == "" ||
+		if got := api.Observe(t.Context()); got.Access != step.Unreachable || got.Cause == "" ||
 			fault.Message != "" && !strings.Contains(got.Cause, fault.Message) {
 			t.Errorf("%s: %+v", name, got)
 		}
 
 		m.ClearFaults()
 
-		if got := api.Observe(t.Context()); got.Access != cluster.Member {
+		if got := api.Observe(t.Context()); got.Access != step.Member {
 			t.Errorf("after %s: %+v", name, got)
 		}
 	}
@@ -327,7 +329,7 @@ func TestObserve_unavailable(t *testing.T) {
 	// One call that fails is made good by a second attempt on another connection.
 	m.SetFault(sim.Fault{Method: "Get", Cut: true})
 
-	if got := api.Observe(t.Context()); got.Access != cluster.Member {
+	if got := api.Observe(t.Context()); got.Access != step.Member {
 		t.Errorf("after one lost call: %+v", got)
 	}
 }
@@ -350,14 +352,14 @@ func TestObserve_certificate(t *testing.T) {
 	}
 
 	// Who is connected goes on.
-	if got := api.Observe(t.Context()); got.Access != cluster.Member {
+	if got := api.Observe(t.Context()); got.Access != step.Member {
 		t.Errorf("on a connection that was there: %+v", got)
 	}
 
 	ended := o.fleet(t, nil).Machine(cluster.Machine{Name: "later", Address: m.Address().String()})
 
 	got = ended.Observe(t.Context())
-	if got.Access != cluster.Unreachable || !got.Certificate.Known() || got.Certificate.NotAfter.After(time.Now()) ||
+	if got.Access != step.Unreachable || !got.Certificate.Known() || got.Certificate.NotAfter.After(time.Now()) ||
 		!strings.HasPrefix(got.Cause, "its certificate is not valid after "+got.Certificate.NotAfter.Format(time.RFC3339)) {
 		t.Errorf("with a certificate that has ended: %+v", got)
 	}
@@ -366,7 +368,7 @@ func TestObserve_certificate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := ended.Observe(t.Context()); got.Access != cluster.Member || got.Certificate.NotAfter.Before(time.Now()) {
+	if got := ended.Observe(t.Context()); got.Access != step.Member || got.Certificate.NotAfter.Before(time.Now()) {
 		t.Errorf("with a new certificate: %+v", got)
 	}
 }
@@ -382,7 +384,7 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	slow := o.fleet(t, func(o *talos.Options) {
 		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond
 	})
-	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != cluster.Unreachable ||
+	if got := slow.Machine(wanted(m)).Observe(t.Context()); got.Access != step.Unreachable ||
 		!strings.Contains(got.Cause, "answer") {
 		t.Errorf("with a call that hangs: %+v", got)
 	}
@@ -391,7 +393,7 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	defer cancel()
 
 	endless := o.fleet(t, func(o *talos.Options) { o.Timeouts.Call, o.Timeouts.Observe = time.Hour, time.Hour })
-	if got := endless.Machine(wanted(m)).Observe(ctx); got.Access != cluster.Unreachable {
+	if got := endless.Machine(wanted(m)).Observe(ctx); got.Access != step.Unreachable {
 		t.Errorf("cancelled: %+v", got)
 	}
 }
@@ -406,10 +408,10 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 		Disks: []machined.Disk{{Path: "/dev/nvme0n1", Size: 64 << 30, Model: "FAST", Serial: "S1", Transport: "nvme"}},
 	})
 
-	check := func(info talos.Info, access cluster.Access) {
+	check := func(info talos.Info, access step.Access) {
 		t.Helper()
 
-		role := map[cluster.Access]cluster.Role{cluster.Member: cluster.ControlPlane}[access]
+		role := map[step.Access]step.Role{step.Member: step.ControlPlane}[access]
 		if info.Access != access || info.Role != role || info.UUID != m.UUID() || info.Hostname != "rack-7" || info.Schematic != "376567988ad3" ||
 			info.TalosVersion != "v1.13.0" || info.Platform != "metal" || info.Fingerprint == "" {
 			t.Errorf("info %+v", info)
@@ -427,17 +429,17 @@ func TestInspect_maintenanceAndMember(t *testing.T) {
 
 	info, err := talos.Inspect(t.Context(), m.Address().String(), talos.Options{Timeouts: patiently})
 	must(t, err)
-	check(info, cluster.Maintenance)
+	check(info, step.Maintenance)
 
 	api := o.fleet(t, nil).Machine(wanted(m))
 	must(t, api.ApplyConfig(t.Context(),
-		replaced(t, o.config(t, machinetype.TypeControlPlane), "/dev/sda", "/dev/nvme0n1"), cluster.Maintenance, ""))
+		replaced(t, o.config(t, machinetype.TypeControlPlane), "/dev/sda", "/dev/nvme0n1"), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	info, err = talos.Inspect(t.Context(), m.Address().String(),
 		talos.Options{Credentials: o.credentials(t), Timeouts: patiently})
 	must(t, err)
-	check(info, cluster.Member)
+	check(info, step.Member)
 
 	m.PowerOff()
 
@@ -473,11 +475,11 @@ func TestObserve_disks(t *testing.T) {
 	}
 
 	// A reset leaves Talos on its disk.
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID()))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	must(t, api.Reset(t.Context(), false))
 
-	again := observed(t, api, "waited again", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
+	again := observed(t, api, "waited again", func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
 	if again.DiskProblem != "" {
 		t.Errorf("with Talos on its disk it says %q", again.DiskProblem)
 	}

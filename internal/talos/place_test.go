@@ -11,6 +11,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -27,10 +28,10 @@ func TestMachine_atAnEndpoint(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		behind *sim.Machine
-		want   cluster.Access
+		want   step.Access
 	}{
-		"the machine":    {m, cluster.Member},
-		"another member": {other, cluster.Unreachable},
+		"the machine":    {m, step.Member},
+		"another member": {other, step.Unreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var (
@@ -51,7 +52,7 @@ func TestMachine_atAnEndpoint(t *testing.T) {
 			}).Machine(wanted(m))
 
 			seen := api.Observe(t.Context())
-			if seen.Access != test.want || test.want == cluster.Unreachable &&
+			if seen.Access != test.want || test.want == step.Unreachable &&
 				!strings.Contains(seen.Cause, "certificate is not valid for "+m.Address().String()) {
 				t.Errorf("state %+v", seen)
 			}
@@ -82,13 +83,13 @@ func TestMachine_waitsAtAnotherAddress(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    *sim.Machine
 		uuid  string
-		want  cluster.Access
+		want  step.Access
 		cause string
 	}{
-		"a machine that waits":         {waits, "", cluster.Maintenance, ""},
-		"the machine that waits":       {waits, waits.UUID(), cluster.Maintenance, ""},
-		"another one that waits":       {waits, known, cluster.Unreachable, "expected is " + known},
-		"a machine that is configured": {configured, "", cluster.Unreachable, "the machine there is configured"},
+		"a machine that waits":         {waits, "", step.Maintenance, ""},
+		"the machine that waits":       {waits, waits.UUID(), step.Maintenance, ""},
+		"another one that waits":       {waits, known, step.Unreachable, "expected is " + known},
+		"a machine that is configured": {configured, "", step.Unreachable, "the machine there is configured"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := o.fleet(t, func(options *talos.Options) {

@@ -11,7 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -40,7 +40,7 @@ func (m *Machine) PullImage(ctx context.Context, image string) error {
 }
 
 func (m *Machine) pullImage(ctx context.Context, image string) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -24,8 +25,8 @@ import (
 // An image that the registry does not have is a permanent ErrGone; ErrRejected,
 // ErrUnsupported (no component that a machine runs) and ErrNotAuthorised are permanent too.
 // Bounded by Timeouts.Pull.
-func (m *Machine) PullComponent(ctx context.Context, component cluster.Component, image string) error {
-	if component == cluster.KubeProxy {
+func (m *Machine) PullComponent(ctx context.Context, component kubenames.Component, image string) error {
+	if component == kubenames.KubeProxy {
 		return nil
 	}
 
@@ -36,13 +37,13 @@ func (m *Machine) PullComponent(ctx context.Context, component cluster.Component
 	return nil
 }
 
-func (m *Machine) pullComponent(ctx context.Context, component cluster.Component, image string) error {
+func (m *Machine) pullComponent(ctx context.Context, component kubenames.Component, image string) error {
 	store, err := componentStore(component)
 	if err != nil {
 		return err
 	}
 
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -75,9 +76,9 @@ func (m *Machine) pullComponent(ctx context.Context, component cluster.Component
 // componentStore is where a component finds its image: in the containerd on the disk, from
 // whose namespace "system" Talos runs the kubelet (Talos 1.13, services/kubelet.go/PreFunc),
 // and from whose namespace "k8s.io" the kubelet runs static pods by CRI like all others.
-func componentStore(component cluster.Component) (*common.ContainerdInstance, error) {
+func componentStore(component kubenames.Component) (*common.ContainerdInstance, error) {
 	switch {
-	case component == cluster.Kubelet:
+	case component == kubenames.Kubelet:
 		return imageStore(), nil
 	case component.StaticPod():
 		return &common.ContainerdInstance{Driver: common.ContainerDriver_CRI, Namespace: common.ContainerdNamespace_NS_CRI},

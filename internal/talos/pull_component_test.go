@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -76,14 +76,14 @@ func (a *imagesAPI) machine(t *testing.T) *Machine {
 func TestPullComponent_intoTheStoreOfTheComponent(t *testing.T) {
 	t.Parallel()
 
-	tests := map[string]map[cluster.Component]string{
+	tests := map[string]map[kubenames.Component]string{
 		"v1.13.0": {
-			cluster.KubeAPIServer: "Pull CRI NS_CRI ", cluster.KubeControllerManager: "Pull CRI NS_CRI ",
-			cluster.KubeScheduler: "Pull CRI NS_CRI ", cluster.Kubelet: "Pull CRI NS_SYSTEM ",
+			kubenames.KubeAPIServer: "Pull CRI NS_CRI ", kubenames.KubeControllerManager: "Pull CRI NS_CRI ",
+			kubenames.KubeScheduler: "Pull CRI NS_CRI ", kubenames.Kubelet: "Pull CRI NS_SYSTEM ",
 		},
 		"v1.12.6": {
-			cluster.KubeAPIServer: "ImagePull NS_CRI ", cluster.KubeControllerManager: "ImagePull NS_CRI ",
-			cluster.KubeScheduler: "ImagePull NS_CRI ", cluster.Kubelet: "ImagePull NS_SYSTEM ",
+			kubenames.KubeAPIServer: "ImagePull NS_CRI ", kubenames.KubeControllerManager: "ImagePull NS_CRI ",
+			kubenames.KubeScheduler: "ImagePull NS_CRI ", kubenames.Kubelet: "ImagePull NS_SYSTEM ",
 		},
 	}
 	for version, stores := range tests {
@@ -105,7 +105,7 @@ func TestPullComponent_intoTheStoreOfTheComponent(t *testing.T) {
 			}
 
 			// Its pods run by the manifests, on all nodes.
-			if err := m.PullComponent(t.Context(), cluster.KubeProxy, "registry.k8s.io/kube-proxy:v1.36.2"); err != nil {
+			if err := m.PullComponent(t.Context(), kubenames.KubeProxy, "registry.k8s.io/kube-proxy:v1.36.2"); err != nil {
 				t.Errorf("kube-proxy: %v", err)
 			}
 
@@ -145,7 +145,7 @@ func TestPullComponent_refused(t *testing.T) {
 
 				api := &imagesAPI{version: version, refused: test.refused}
 
-				err := api.machine(t).PullComponent(t.Context(), cluster.KubeAPIServer, "registry.k8s.io/kube-apiserver:v1.36.2")
+				err := api.machine(t).PullComponent(t.Context(), kubenames.KubeAPIServer, "registry.k8s.io/kube-apiserver:v1.36.2")
 				if !isClass(err, test.class) || wait.IsPermanent(err) != test.permanent {
 					t.Errorf("err = %v (permanent %t), want %v", err, wait.IsPermanent(err), test.class)
 				}

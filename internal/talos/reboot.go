@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -140,7 +141,7 @@ func (m *Machine) sendReboot(ctx context.Context, s *session) error {
 func (m *Machine) interrupting(
 	ctx context.Context, uuid string, own cluster.Stage,
 ) (s *session, begun bool, err error) {
-	s, err = m.changing(ctx, cluster.Member, uuid)
+	s, err = m.changing(ctx, step.Member, uuid)
 	if err != nil {
 		return nil, false, err
 	}
@@ -175,7 +176,7 @@ func (m *Machine) leftIdle(boot string) func(context.Context) error {
 			return nil
 		case err != nil:
 			return err
-		case s.peer.access != cluster.Member:
+		case s.peer.access != step.Member:
 			return nil
 		}
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
@@ -131,7 +133,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 			api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 			next := o.config(t, machinetype.TypeControlPlane)
 
-			must(t, api.ApplyConfig(t.Context(), next, cluster.Maintenance, ""))
+			must(t, api.ApplyConfig(t.Context(), next, step.Maintenance, ""))
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 			if staged {
@@ -152,7 +154,7 @@ func TestReboot_ofAContainer(t *testing.T) {
 			digest, err := machineconfig.Digest(next)
 			must(t, err)
 			observed(t, api, "started again", func(s cluster.MachineState) bool {
-				return s.Access == cluster.Member && s.ConfigDigest == digest && waitsForBootstrap(s)
+				return s.Access == step.Member && s.ConfigDigest == digest && waitsForBootstrap(s)
 			})
 		})
 	}
@@ -167,7 +169,7 @@ func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented,
 		Message: "the REBOOT mode is not supported"})
@@ -201,7 +203,7 @@ func TestChanges_compareTheUUID(t *testing.T) {
 		"upgrade": own.Upgrade(ctx, newer, another, confirmed),
 		"leave":   own.LeaveEtcd(ctx, another),
 		"pull":    known.PullImage(ctx, newer),
-		"fetch":   known.PullComponent(ctx, cluster.Kubelet, newKubelet),
+		"fetch":   known.PullComponent(ctx, kubenames.Kubelet, newKubelet),
 		"forfeit": known.ForfeitLeadership(ctx),
 		"remove":  known.RemoveMember(ctx, "2ac1b0d0b83cb2a4"),
 	} {

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
@@ -38,7 +39,7 @@ func (m *Machine) Resources(ctx context.Context) (resources state.State, release
 		return nil, nil, fmt.Errorf("open the resources of %s: %w", m.address, err)
 	}
 
-	if err := s.expect(cluster.Member); err != nil {
+	if err := s.expect(step.Member); err != nil {
 		s.close()
 
 		return nil, nil, fmt.Errorf("open the resources of %s: %w", m.address, err)
@@ -225,17 +226,17 @@ func (s *session) extensions(ctx context.Context) (found []Extension, schematic 
 }
 
 // machineType reads the role of the machine without its configuration, which less than os:admin may.
-func (s *session) machineType(ctx context.Context) (cluster.Role, error) {
+func (s *session) machineType(ctx context.Context) (step.Role, error) {
 	res, err := get[*config.MachineType](ctx, s, config.NamespaceName, config.MachineTypeType, config.MachineTypeID)
 	if err != nil {
 		return "", err
 	}
 
 	if res.MachineType().IsControlPlane() {
-		return cluster.ControlPlane, nil
+		return step.ControlPlane, nil
 	}
 
-	return cluster.Worker, nil
+	return step.Worker, nil
 }
 
 // activeConfig reads the configuration that the machine runs with, byte for byte.
@@ -285,12 +286,12 @@ type machineSection struct {
 
 // role of the machine. Talos parses an empty type and the former "join" as worker;
 // "init" is a control plane of former days.
-func (s machineSection) role() cluster.Role {
+func (s machineSection) role() step.Role {
 	if s.Type == "controlplane" || s.Type == "init" {
-		return cluster.ControlPlane
+		return step.ControlPlane
 	}
 
-	return cluster.Worker
+	return step.Worker
 }
 
 // machineSectionOf finds the machine section in a configuration of any number of documents, with what has a document of

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 func TestMachineSectionOf_documents(t *testing.T) {
@@ -12,19 +12,19 @@ func TestMachineSectionOf_documents(t *testing.T) {
 
 	tests := map[string]struct {
 		config string
-		role   cluster.Role
+		role   step.Role
 		fqdn   bool
 		err    bool
 	}{
-		"control plane": {config: "version: v1alpha1\nmachine:\n  type: controlplane\n", role: cluster.ControlPlane},
-		"init":          {config: "machine: {type: init}", role: cluster.ControlPlane},
-		"worker":        {config: "machine: {type: worker}", role: cluster.Worker},
-		"join":          {config: "machine: {type: join}", role: cluster.Worker},
-		"no type":       {config: "machine: {token: a}", role: cluster.Worker},
+		"control plane": {config: "version: v1alpha1\nmachine:\n  type: controlplane\n", role: step.ControlPlane},
+		"init":          {config: "machine: {type: init}", role: step.ControlPlane},
+		"worker":        {config: "machine: {type: worker}", role: step.Worker},
+		"join":          {config: "machine: {type: join}", role: step.Worker},
+		"no type":       {config: "machine: {token: a}", role: step.Worker},
 		"a document of an unknown kind first": {
 			config: "apiVersion: v1alpha9\nkind: FutureConfig\nmachines: [1]\n---\nmachine:\n  type: controlplane\n  future: " +
 				"{a: 1}\n  kubelet: {registerWithFQDN: true}\n",
-			role: cluster.ControlPlane, fqdn: true,
+			role: step.ControlPlane, fqdn: true,
 		},
 		"no machine section": {config: "apiVersion: v1alpha1\nkind: HostnameConfig\n", err: true},
 		"nothing":            {config: "", err: true},

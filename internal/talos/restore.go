@@ -10,6 +10,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -35,7 +36,7 @@ func (m *Machine) Restore(ctx context.Context, snapshot io.Reader, confirm func(
 }
 
 func (m *Machine) restore(ctx context.Context, snapshot io.Reader, confirm func(context.Context) error) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (m *Machine) etcdOf(ctx context.Context, boot string) (*session, *machineap
 		return nil, nil, err
 	}
 
-	if err := s.expect(cluster.Member); err != nil {
+	if err := s.expect(step.Member); err != nil {
 		return nil, nil, err
 	}
 

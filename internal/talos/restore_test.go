@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -45,8 +46,8 @@ func lost(t *testing.T, simulator *sim.Simulator, change func(*talos.Options)) (
 	m.PowerOn()
 
 	api := o.fleet(t, change).Machine(wanted(m))
-	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == cluster.Maintenance })
-	must(t, former.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, m.UUID()))
+	observed(t, api, "was blank", func(s cluster.MachineState) bool { return s.Access == step.Maintenance })
+	must(t, former.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, m.UUID()))
 	observed(t, api, "waited again", waitsForBootstrap)
 	simulator.ForgetCalls()
 
@@ -120,7 +121,7 @@ func TestRestore_once(t *testing.T) {
 
 			m.ClearFaults()
 			observed(t, api, "came back", func(s cluster.MachineState) bool {
-				return s.Access == cluster.Member && (s.EtcdService != "" || settled(s))
+				return s.Access == step.Member && (s.EtcdService != "" || settled(s))
 			})
 
 			// Whatever happened, further attempts are harmless.

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/role"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -57,7 +58,7 @@ func TestObserve_withTheRolesItNeeds(t *testing.T) {
 	}
 
 	both := as(func(options *talos.Options) { options.ForConfigurations = o.credentialsAs(t, role.Admin) })
-	if both.Access != cluster.Member || both.ConfigDigest != want.ConfigDigest || both.NodeName != want.NodeName {
+	if both.Access != step.Member || both.ConfigDigest != want.ConfigDigest || both.NodeName != want.NodeName {
 		t.Errorf("seen %+v, want %+v", both, want)
 	}
 
@@ -67,7 +68,7 @@ func TestObserve_withTheRolesItNeeds(t *testing.T) {
 	}
 
 	without := as(func(options *talos.Options) { options.Digest = nil })
-	if without.Access != cluster.Member || without.Role != cluster.ControlPlane || without.NodeName != want.NodeName ||
+	if without.Access != step.Member || without.Role != step.ControlPlane || without.NodeName != want.NodeName ||
 		without.UUID != want.UUID || !settled(without) {
 		t.Errorf("seen %+v, want %+v", without, want)
 	}
@@ -77,7 +78,7 @@ func TestObserve_withTheRolesItNeeds(t *testing.T) {
 	}
 
 	less := as(func(options *talos.Options) { options.Digest = machineconfig.Digest })
-	if less.Access != cluster.Unreachable || !strings.Contains(less.Cause, "not authori") {
+	if less.Access != step.Unreachable || !strings.Contains(less.Cause, "not authori") {
 		t.Errorf("a configuration is read as os:reader: %+v", less)
 	}
 }
@@ -95,7 +96,7 @@ func TestObserve_configurationOfAnotherMachine(t *testing.T) {
 		options.ForConfigurations = ownerOf(t, simulator, theirSecrets).credentials(t)
 	}).Machine(wanted(m))
 
-	if got := api.Observe(t.Context()); got.Access == cluster.Member {
+	if got := api.Observe(t.Context()); got.Access == step.Member {
 		t.Errorf("seen %+v", got)
 	}
 }
@@ -127,7 +128,7 @@ func TestEtcdSnapshot_roles(t *testing.T) {
 		t.Errorf("os:reader does not see etcd: %v", err)
 	}
 
-	if seen := as(role.EtcdBackup).Observe(t.Context()); seen.Access == cluster.Member {
+	if seen := as(role.EtcdBackup).Observe(t.Context()); seen.Access == step.Member {
 		t.Errorf("os:etcd:backup observes machines: %+v", seen)
 	}
 }

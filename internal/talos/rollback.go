@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -72,7 +72,7 @@ func (m *Machine) sendRollback(ctx context.Context, s *session) error {
 // that is done: seconds to minutes, in which the member answers nobody. Safe to repeat. ErrUnsupported (a worker) and
 // ErrNotAuthorised are permanent.
 func (m *Machine) DefragmentEtcd(ctx context.Context) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return fmt.Errorf("defragment etcd on %s: %w", m.address, err)
 	}

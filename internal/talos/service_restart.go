@@ -10,7 +10,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -52,7 +52,7 @@ func (m *Machine) restartService(ctx context.Context, service string) error {
 }
 
 func (m *Machine) sendRestart(ctx context.Context, service string) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (m *Machine) sendRestart(ctx context.Context, service string) error {
 // startOf is when a service was started; zero where it does not run.
 func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, err error) {
 	err = m.read(ctx, func(ctx context.Context, s *session) error {
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 
@@ -96,7 +96,7 @@ func (m *Machine) startOf(ctx context.Context, id string) (started time.Time, er
 // runsAnew is nil once a service was started after a time, and works.
 func (m *Machine) runsAnew(ctx context.Context, id string, before time.Time) error {
 	return m.read(ctx, func(ctx context.Context, s *session) error {
-		if err := s.expect(cluster.Member); err != nil {
+		if err := s.expect(step.Member); err != nil {
 			return err
 		}
 

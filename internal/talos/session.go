@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // session is one connection to one machine, bound to the identity that the
@@ -135,7 +135,7 @@ func (g *gatekeeper) session(ctx context.Context, raw net.Conn, by way) (*sessio
 		return nil, err
 	}
 
-	w := &wire{Conn: conn, limited: g.peer.access == cluster.Maintenance, left: mostOfAnybody}
+	w := &wire{Conn: conn, limited: g.peer.access == step.Maintenance, left: mostOfAnybody}
 	if err := w.greeted(ctx); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func newSession(by way, w *wire, p peer) (*session, error) {
 	var used atomic.Bool
 
 	longest := constants.GRPCMaxMessageSize
-	if p.access == cluster.Maintenance {
+	if p.access == step.Maintenance {
 		longest = longestOfAnybody
 	}
 
@@ -266,11 +266,11 @@ func (s *session) failed(err error) error {
 }
 
 // expect checks how the machine answers.
-func (s *session) expect(access cluster.Access) error {
+func (s *session) expect(access step.Access) error {
 	switch {
 	case s.peer.access == access:
 		return nil
-	case s.peer.access == cluster.Maintenance:
+	case s.peer.access == step.Maintenance:
 		return fmt.Errorf("%w, expected a member of the cluster", ErrMaintenance)
 	default:
 		return fmt.Errorf("%w any more", ErrConfigured)

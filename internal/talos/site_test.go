@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/role"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -165,7 +166,7 @@ func member(
 
 	m := add(t, simulator, sim.MachineOptions{})
 
-	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, kind), cluster.Maintenance, m.UUID()))
+	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), o.config(t, kind), step.Maintenance, m.UUID()))
 
 	return m, f.Machine(wanted(m))
 }
@@ -196,11 +197,11 @@ func observed(
 }
 
 func waitsForBootstrap(s cluster.MachineState) bool {
-	return s.Access == cluster.Member && s.EtcdService == cluster.ServicePreparing
+	return s.Access == step.Member && s.EtcdService == cluster.ServicePreparing
 }
 
 func settled(s cluster.MachineState) bool {
-	return s.Access == cluster.Member && s.Stage == cluster.StageRunning && s.Ready
+	return s.Access == step.Member && s.Stage == cluster.StageRunning && s.Ready
 }
 
 func must(t *testing.T, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // EtcdSnapshot streams a snapshot of the machine's etcd member: its database followed by
@@ -27,7 +27,7 @@ func (m *Machine) EtcdSnapshot(ctx context.Context, to io.Writer) error {
 }
 
 func (m *Machine) etcdSnapshot(ctx context.Context, to io.Writer) error {
-	s, err := m.changing(ctx, cluster.Member, m.knownUUID())
+	s, err := m.changing(ctx, step.Member, m.knownUUID())
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // SupportFiles hands over what talosctl support collects of a member, one file after the other: logs of the kernel, of
@@ -37,7 +37,7 @@ func (m *Machine) SupportFiles(
 	// Nothing is read twice over: what was handed over stays.
 	s, err := m.dial(ctx)
 	if err == nil {
-		err = s.expect(cluster.Member)
+		err = s.expect(step.Member)
 	}
 
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // nodeMetadata names the machine that apid of a control plane passes a call on to, one to one: with its answers, errors
@@ -118,13 +118,13 @@ func (m *Machine) openBy(ctx context.Context, w way, id identity) (*session, err
 	}
 
 	// Apid in maintenance mode answers itself, whatever machine a call names.
-	if err := s.expect(cluster.Member); err != nil {
+	if err := s.expect(step.Member); err != nil {
 		s.close()
 
 		return nil, w.named(err)
 	}
 
-	s.peer = peer{access: cluster.Member}
+	s.peer = peer{access: step.Member}
 
 	if s.peer.fqdn, err = bounded(ctx, m, s.fqdn); err != nil {
 		silent := s.connected() && status.Code(err) == codes.Unavailable

@@ -12,6 +12,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -42,7 +43,7 @@ func newShielded(t *testing.T) *shielded {
 	observed(t, api, "became ready", settled)
 
 	second := add(t, s.simulator, sim.MachineOptions{})
-	must(t, f.Machine(wanted(second)).ApplyConfig(t.Context(), config, cluster.Maintenance, ""))
+	must(t, f.Machine(wanted(second)).ApplyConfig(t.Context(), config, step.Maintenance, ""))
 	observed(t, f.Machine(wanted(second)), "joined", settled)
 
 	s.controlPlanes = []*sim.Machine{first, second}
@@ -89,7 +90,7 @@ func (s *shielded) fleet(t *testing.T, change func(*talos.Options)) *talos.Fleet
 // wanted is the worker, or what is taken for it.
 func (s *shielded) wanted(m *sim.Machine) cluster.Machine {
 	through := wanted(m)
-	through.Role, through.Through = cluster.Worker, true
+	through.Role, through.Through = step.Worker, true
 
 	return through
 }
@@ -111,12 +112,12 @@ func TestThrough_isTheOnlyWay(t *testing.T) {
 	api := s.fleet(t, nil).Machine(s.wanted(s.worker))
 
 	seen := observed(t, api, "answered", settled)
-	if seen.Role != cluster.Worker || seen.UUID != s.worker.UUID() || seen.ConfigDigest == "" || seen.FoundAt != "" ||
+	if seen.Role != step.Worker || seen.UUID != s.worker.UUID() || seen.ConfigDigest == "" || seen.FoundAt != "" ||
 		seen.NodeName != s.worker.Hostname() {
 		t.Errorf("state %+v", seen)
 	}
 
-	must(t, api.ApplyConfig(t.Context(), withSysctl(t, s.owner.config(t, machinetype.TypeWorker)), cluster.Member,
+	must(t, api.ApplyConfig(t.Context(), withSysctl(t, s.owner.config(t, machinetype.TypeWorker)), step.Member,
 		s.worker.UUID()))
 
 	boot := seen.BootID
@@ -137,7 +138,7 @@ func TestThrough_isTheOnlyWay(t *testing.T) {
 	}
 
 	must(t, api.Reset(t.Context(), false))
-	observed(t, api, "was reset", func(now cluster.MachineState) bool { return now.Access == cluster.Unreachable })
+	observed(t, api, "was reset", func(now cluster.MachineState) bool { return now.Access == step.Unreachable })
 
 	if s.reached(s.worker) || !s.reached(s.controlPlanes[0]) {
 		t.Errorf("dialed %v", s.dialed)
@@ -192,7 +193,7 @@ func TestThrough_controlPlanesThatGo(t *testing.T) {
 	}
 
 	seen := api.Observe(t.Context())
-	if seen.Access != cluster.Unreachable || !strings.Contains(seen.Cause, s.controlPlanes[0].Address().String()) ||
+	if seen.Access != step.Unreachable || !strings.Contains(seen.Cause, s.controlPlanes[0].Address().String()) ||
 		!strings.Contains(seen.Cause, s.controlPlanes[1].Address().String()) {
 		t.Errorf("state %+v", seen)
 	}
@@ -280,7 +281,7 @@ func TestThrough_toAnotherMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.fleet.Machine(test.meant).ApplyConfig(t.Context(), s.owner.config(t, machinetype.TypeWorker),
-				cluster.Member, s.worker.UUID())
+				step.Member, s.worker.UUID())
 			if !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("error %v, want %v and %q", err, test.class, test.text)
 			}
@@ -305,10 +306,10 @@ func TestThrough_fromMaintenance(t *testing.T) {
 		o.MaintenanceAddresses = map[string]string{waits.Name(): waits.Address().String()}
 	}).Machine(s.wanted(waits))
 
-	if seen := api.Observe(t.Context()); seen.Access != cluster.Maintenance || seen.UUID != waits.UUID() {
+	if seen := api.Observe(t.Context()); seen.Access != step.Maintenance || seen.UUID != waits.UUID() {
 		t.Fatalf("state %+v", seen)
 	}
 
-	must(t, api.ApplyConfig(t.Context(), s.owner.config(t, machinetype.TypeWorker), cluster.Maintenance, waits.UUID()))
+	must(t, api.ApplyConfig(t.Context(), s.owner.config(t, machinetype.TypeWorker), step.Maintenance, waits.UUID()))
 	observed(t, api, "joined", settled)
 }

@@ -10,7 +10,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // TryConfig makes a configuration the active one of a member, on a new connection,
@@ -31,7 +31,7 @@ func (m *Machine) TryConfig(ctx context.Context, config []byte, uuid string, rev
 }
 
 func (m *Machine) tryConfig(ctx context.Context, config []byte, uuid string, revert time.Duration) error {
-	s, err := m.changing(ctx, cluster.Member, uuid)
+	s, err := m.changing(ctx, step.Member, uuid)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (m *Machine) runsWith(config []byte) func(context.Context, *session) error 
 // in another way afterwards. ErrRejected, ErrUnsupported and ErrNotAuthorised are
 // permanent.
 func (m *Machine) StageConfig(ctx context.Context, config []byte, uuid string) error {
-	s, err := m.changing(ctx, cluster.Member, usableUUID(uuid))
+	s, err := m.changing(ctx, step.Member, usableUUID(uuid))
 	if err == nil {
 		err = final(m.apply(ctx, s, &machineapi.ApplyConfigurationRequest{Data: config,
 			Mode: machineapi.ApplyConfigurationRequest_STAGED}))

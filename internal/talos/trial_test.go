@@ -11,6 +11,7 @@ import (
 	machinetype "github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -38,7 +39,7 @@ func waitingContainer(t *testing.T) *talos.Machine {
 	m := add(t, simulator, sim.MachineOptions{Platform: machined.Container})
 	api := o.fleet(t, nil).Machine(cluster.Machine{Name: m.Name(), Address: m.Address().String()})
 
-	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), cluster.Maintenance, ""))
+	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
 	return api
@@ -115,7 +116,7 @@ func TestTryConfig_isKept(t *testing.T) {
 		t.Errorf("%d calls after a lost answer, want 1", n)
 	}
 
-	must(t, api.ApplyConfig(t.Context(), after, cluster.Member, m.UUID()))
+	must(t, api.ApplyConfig(t.Context(), after, step.Member, m.UUID()))
 
 	m.PowerOff()
 	m.PowerOn()
@@ -212,7 +213,7 @@ func TestObserve_rebootFor(t *testing.T) {
 	for wish, fields := range map[string]int{digest: 0, "another": 1} {
 		want.ConfigDigest = wish
 
-		if got := f.Machine(want).Observe(t.Context()); len(got.RebootFor) != fields || got.Access != cluster.Member {
+		if got := f.Machine(want).Observe(t.Context()); len(got.RebootFor) != fields || got.Access != step.Member {
 			t.Errorf("wanted %s: %+v", wish, got)
 		}
 	}
@@ -221,7 +222,7 @@ func TestObserve_rebootFor(t *testing.T) {
 		t.Errorf("asked for %q", asked)
 	}
 
-	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), cluster.Member, ""))
+	must(t, api.ApplyConfig(t.Context(), withSysctl(t, config), step.Member, ""))
 
 	want.ConfigDigest = "another"
 	if got := f.Machine(want).Observe(t.Context()); !strings.Contains(got.Cause, failing.Error()) {

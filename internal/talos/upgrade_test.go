@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
@@ -359,7 +360,7 @@ func TestPullComponent_byTalosVersion(t *testing.T) {
 			simulator, m, api := upgradable(t, version, nil)
 
 			for range 2 {
-				must(t, api.PullComponent(t.Context(), cluster.Kubelet, newKubelet))
+				must(t, api.PullComponent(t.Context(), kubenames.Kubelet, newKubelet))
 			}
 
 			if got := m.PulledImages(); !slices.Equal(got, []string{newKubelet}) {
@@ -370,14 +371,14 @@ func TestPullComponent_byTalosVersion(t *testing.T) {
 				t.Errorf("calls %v", got)
 			}
 
-			err := api.PullComponent(t.Context(), cluster.KubeAPIServer, noImage)
+			err := api.PullComponent(t.Context(), kubenames.KubeAPIServer, noImage)
 			if !errors.Is(err, talos.ErrGone) || !wait.IsPermanent(err) || !strings.Contains(err.Error(), noImage) {
 				t.Errorf("no such image: %v", err)
 			}
 
 			m.SetFault(sim.Fault{Method: method, DropResponse: true})
 
-			if err := api.PullComponent(t.Context(), cluster.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) ||
+			if err := api.PullComponent(t.Context(), kubenames.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) ||
 				wait.IsPermanent(err) {
 				t.Errorf("a lost answer: %v", err)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
 // vouched is a connection whose way anybody may have put himself into, to a machine that can also be reached by one
@@ -19,7 +19,7 @@ type vouched interface {
 // by the trusted way, where there is one. What proved itself with the CA of the cluster needs nobody else's word.
 func (g *gatekeeper) vouch(ctx context.Context, raw net.Conn) error {
 	way, ok := raw.(vouched)
-	if !ok || g.peer.access != cluster.Maintenance {
+	if !ok || g.peer.access != step.Maintenance {
 		return nil
 	}
 

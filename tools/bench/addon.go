@@ -11,7 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -194,7 +194,7 @@ func (r *releases) byEngine() parts {
 	name := release.Name{Namespace: r.cluster.Namespace(r.tb), Name: "bench"}
 
 	// Another client, as that of another process: it has asked for nothing yet.
-	on := func() *release.Cluster { return &release.Cluster{API: r.cluster.Client(r.tb, kubernetes.Options{})} }
+	on := func() *release.Cluster { return &release.Cluster{API: r.cluster.Client(r.tb, api.Options{})} }
 
 	apply := func(intent release.Intent, values map[string]any) func() {
 		return func() {

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Certificate is one of a cluster that can end.
 type Certificate struct {
-	cluster.Certificate
+	kubestate.Certificate
 
 	// Name is that of an authority, [TalosAPI] or [KubernetesServer].
 	Name string

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // Etcd is what a snapshot with views shows of etcd.
@@ -33,7 +35,7 @@ type Etcd struct {
 
 // Member is one member of etcd.
 type Member struct {
-	cluster.EtcdMember
+	etcdstate.Member
 
 	// Leader is true for a member that others, or itself, follow.
 	Leader bool
@@ -51,7 +53,7 @@ func OfEtcd(want cluster.Spec, have cluster.Snapshot) Etcd {
 	h := Etcd{Reachable: have.Etcd.Known || len(have.Etcd.Views) > 0}
 
 	if have.Etcd.Known {
-		h.Quorum = cluster.Majority(voters(have.Etcd.Members))
+		h.Quorum = etcdstate.Majority(voters(have.Etcd.Members))
 		h.Members = membersOf(planes, have.Etcd)
 	} else {
 		h.Cause = unlisted(planes, have.Etcd)
@@ -67,7 +69,7 @@ func OfEtcd(want cluster.Spec, have cluster.Snapshot) Etcd {
 	return h
 }
 
-func voters(members []cluster.EtcdMember) int {
+func voters(members []etcdstate.Member) int {
 	n := 0
 
 	for _, m := range members {
@@ -79,11 +81,11 @@ func voters(members []cluster.EtcdMember) int {
 	return n
 }
 
-func membersOf(planes []plane, etcd cluster.EtcdState) []Member {
+func membersOf(planes []plane, etcd etcdstate.State) []Member {
 	var out []Member
 
 	for _, member := range etcd.Members {
-		m := Member{EtcdMember: member}
+		m := Member{Member: member}
 
 		for _, view := range etcd.Views {
 			m.Leader = m.Leader || view.Leader == member.ID
@@ -102,7 +104,7 @@ func membersOf(planes []plane, etcd cluster.EtcdState) []Member {
 
 // memberErrors says what keeps a member from being healthy. A learner is not held to what
 // it answers: etcd refuses most calls to one (etcd 3.6, "rpc not supported for learner").
-func memberErrors(member cluster.EtcdMember, planes []plane, etcd cluster.EtcdState) []string {
+func memberErrors(member etcdstate.Member, planes []plane, etcd etcdstate.State) []string {
 	if member.Learner {
 		return []string{"is a learner and does not vote yet"}
 	}
@@ -125,7 +127,7 @@ func memberErrors(member cluster.EtcdMember, planes []plane, etcd cluster.EtcdSt
 // viewErrors says what a member knows to be wrong with it. etcd adds the alarms of all
 // members to the errors of each, in the words "memberID:161 alarm:NOSPACE " (etcd 3.6,
 // Status and AlarmMember.String); only the one that raised an alarm is to blame for it.
-func viewErrors(view cluster.EtcdView) []string {
+func viewErrors(view etcdstate.View) []string {
 	var out []string
 	if view.Leader == "" {
 		out = append(out, "knows no leader")
@@ -154,7 +156,7 @@ func viewErrors(view cluster.EtcdView) []string {
 }
 
 // unlisted says why nobody lists the members.
-func unlisted(planes []plane, etcd cluster.EtcdState) string {
+func unlisted(planes []plane, etcd etcdstate.State) string {
 	var reasons []string
 
 	for _, p := range planes {
@@ -179,7 +181,7 @@ func unlisted(planes []plane, etcd cluster.EtcdState) string {
 	}
 }
 
-func silentPlanes(planes []plane, etcd cluster.EtcdState) []string {
+func silentPlanes(planes []plane, etcd etcdstate.State) []string {
 	var out []string
 
 	for _, p := range planes {
@@ -208,9 +210,9 @@ func silentPlanes(planes []plane, etcd cluster.EtcdState) []string {
 
 // etcdQuorum is True when the members were listed: such an answer is a read that needs the
 // quorum (etcd 3.6, clientv3 MemberList is linearizable).
-func etcdQuorum(h Etcd, etcd cluster.EtcdState) Condition {
+func etcdQuorum(h Etcd, etcd etcdstate.State) Condition {
 	led := slices.ContainsFunc(slices.Collect(maps.Values(etcd.Views)),
-		func(v cluster.EtcdView) bool { return v.Leader != "" })
+		func(v etcdstate.View) bool { return v.Leader != "" })
 
 	var bad, unsure []string
 
@@ -228,7 +230,7 @@ func etcdQuorum(h Etcd, etcd cluster.EtcdState) Condition {
 }
 
 // following counts the voting members that follow a leader by their own words.
-func following(etcd cluster.EtcdState) int {
+func following(etcd etcdstate.State) int {
 	n := 0
 
 	for _, m := range etcd.Members {
@@ -240,7 +242,7 @@ func following(etcd cluster.EtcdState) int {
 	return n
 }
 
-func etcdMembersHealthy(h Etcd, planes []plane, etcd cluster.EtcdState) Condition {
+func etcdMembersHealthy(h Etcd, planes []plane, etcd etcdstate.State) Condition {
 	var bad, unsure []string
 
 	for _, m := range h.Members {
@@ -260,7 +262,7 @@ func etcdMembersHealthy(h Etcd, planes []plane, etcd cluster.EtcdState) Conditio
 	}
 
 	for _, p := range planes {
-		if etcd.Known && p.member == "" && p.state.Access == cluster.Member && p.state.Role == cluster.ControlPlane {
+		if etcd.Known && p.member == "" && p.state.Access == step.Member && p.state.Role == step.ControlPlane {
 			bad = append(bad, p.title+" has no member")
 		}
 	}
@@ -270,7 +272,7 @@ func etcdMembersHealthy(h Etcd, planes []plane, etcd cluster.EtcdState) Conditio
 
 // etcdAgreement compares the leader that members follow and the members that they know.
 // Those that know no leader list no members.
-func etcdAgreement(etcd cluster.EtcdState) Condition {
+func etcdAgreement(etcd etcdstate.State) Condition {
 	ids := slices.Sorted(maps.Keys(etcd.Views))
 
 	i := slices.IndexFunc(ids, func(id string) bool { return etcd.Views[id].Leader != "" })
@@ -297,7 +299,7 @@ func etcdAgreement(etcd cluster.EtcdState) Condition {
 	return judged(EtcdAgreement, bad, nil, fmt.Sprintf("members that agree: %d", len(etcd.Views)))
 }
 
-func etcdNoAlarms(h Etcd, etcd cluster.EtcdState) Condition {
+func etcdNoAlarms(h Etcd, etcd etcdstate.State) Condition {
 	var unsure []string
 	if following(etcd) == 0 {
 		unsure = []string{"no member was seen to follow a leader"}
@@ -307,7 +309,7 @@ func etcdNoAlarms(h Etcd, etcd cluster.EtcdState) Condition {
 }
 
 // alarms are those that any member reports, with names in the place of IDs.
-func alarms(etcd cluster.EtcdState) []string {
+func alarms(etcd etcdstate.State) []string {
 	var out []string
 
 	for _, view := range etcd.Views {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Cluster is what a snapshot shows of a cluster to somebody who only watches. Nothing is
@@ -25,7 +27,7 @@ type Cluster struct {
 	// Machines are those that were seen: control planes, then workers.
 	Machines []Machine
 	// Unmanaged are the nodes among them that no resource has, by name; nil when Kubernetes does not answer.
-	Unmanaged []cluster.Node
+	Unmanaged []kubestate.Node
 	// Staged names the nodes whose machines have a configuration for their next boot, as the last apply noted; nil when
 	// Kubernetes does not answer.
 	Staged []string
@@ -87,7 +89,7 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 		nodesReady(have.Kubernetes), nodesSchedulable(have.Kubernetes),
 		certificatesValid(planes, have, h.Certificates))
 
-	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == cluster.Member })
+	h.Reached = h.Reached || slices.ContainsFunc(planes, func(p plane) bool { return p.state.Access == step.Member })
 	h.Machines = machinesOf(planes, have, h.Etcd)
 	h.Silent = h.Etcd.Silent
 
@@ -159,10 +161,10 @@ func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
 
 	seen := map[string]bool{}
 
-	for _, m := range cluster.OfRole(want.Machines, cluster.ControlPlane) {
+	for _, m := range cluster.OfRole(want.Machines, step.ControlPlane) {
 		state := have.Machines[m.Name]
 
-		if state.Access == cluster.Member && state.NodeName != "" {
+		if state.Access == step.Member && state.NodeName != "" {
 			if seen[state.NodeName] {
 				continue
 			}
@@ -202,15 +204,15 @@ func titled(name, address string) string {
 // known is false when nothing follows from that.
 func (p plane) absence() (reason string, known bool) {
 	switch p.state.Access {
-	case cluster.Member:
+	case step.Member:
 		return "", true
-	case cluster.Maintenance:
+	case step.Maintenance:
 		return "waits in maintenance mode", true
-	case cluster.Foreign:
+	case step.Foreign:
 		return "answers with another identity", true
-	case cluster.Gone:
+	case step.Gone:
 		return "does not exist", true
-	case cluster.Unreachable, cluster.Unobserved:
+	case step.Unreachable, step.Unobserved:
 		return "does not answer", false
 	default:
 		return string(p.state.Access), false
@@ -225,7 +227,7 @@ func (p plane) unready() (reason string, known bool) {
 	}
 
 	switch s := p.state; {
-	case s.Role == cluster.Worker:
+	case s.Role == step.Worker:
 		return "is a worker", true
 	case s.Stage != cluster.StageRunning:
 		return "is in stage " + string(s.Stage), true
@@ -272,7 +274,7 @@ func controlPlanesReady(planes []plane) Condition {
 	return judged(ControlPlanesReady, bad, unsure, fmt.Sprintf("control planes that are ready: %d", len(planes)))
 }
 
-func kubernetesAPI(k cluster.KubernetesState) Condition {
+func kubernetesAPI(k kubestate.State) Condition {
 	var bad []string
 	if !k.Reachable {
 		bad = []string{"the Kubernetes API does not list the nodes"}
@@ -281,7 +283,7 @@ func kubernetesAPI(k cluster.KubernetesState) Condition {
 	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
 }
 
-func endpointReachable(e cluster.EndpointState) Condition {
+func endpointReachable(e kubestate.Endpoint) Condition {
 	c := Condition{Name: EndpointReachable, Status: True, Reason: "the endpoint answers"}
 
 	switch {
@@ -296,7 +298,7 @@ func endpointReachable(e cluster.EndpointState) Condition {
 	return c
 }
 
-func stagedOn(k cluster.KubernetesState) []string {
+func stagedOn(k kubestate.State) []string {
 	if !k.Reachable {
 		return nil
 	}
@@ -312,7 +314,7 @@ func stagedOn(k cluster.KubernetesState) []string {
 	return names
 }
 
-func nodesReady(k cluster.KubernetesState) Condition {
+func nodesReady(k kubestate.State) Condition {
 	var (
 		bad   []string
 		all   moments
@@ -342,7 +344,7 @@ func nodesReady(k cluster.KubernetesState) Condition {
 	return c
 }
 
-func nodesSchedulable(k cluster.KubernetesState) Condition {
+func nodesSchedulable(k kubestate.State) Condition {
 	var (
 		bad   []string
 		wrong moments
@@ -371,7 +373,7 @@ func nodesSchedulable(k cluster.KubernetesState) Condition {
 }
 
 // ofNodes is a condition that is False for the nodes in bad.
-func ofNodes(name string, k cluster.KubernetesState, bad []string, good string) Condition {
+func ofNodes(name string, k kubestate.State, bad []string, good string) Condition {
 	var unsure []string
 
 	switch {

@@ -12,6 +12,9 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // watched is a cluster of three control planes, a worker and an etcd, of which two are in
@@ -19,7 +22,7 @@ import (
 type watched struct {
 	want    cluster.Spec
 	have    cluster.Snapshot
-	talosCA cluster.Certificate
+	talosCA kubestate.Certificate
 }
 
 // The times of the nodes: all are Ready since the newest.
@@ -30,15 +33,15 @@ var (
 
 // An endpoint as a client saw it.
 var (
-	answering = cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true}
-	silent    = cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true, Cause: "connection refused"}
+	answering = kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true}
+	silent    = kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true, Cause: "connection refused"}
 )
 
 // day is how long the certificates last that Talos makes of its API.
 const day = 24 * time.Hour
 
-func lasting(since time.Time, lifetime time.Duration) cluster.Certificate {
-	return cluster.Certificate{NotBefore: since, NotAfter: since.Add(lifetime)}
+func lasting(since time.Time, lifetime time.Duration) kubestate.Certificate {
+	return kubestate.Certificate{NotBefore: since, NotAfter: since.Add(lifetime)}
 }
 
 // of judges the cluster with the authority of its secrets, a month before certificates end.
@@ -50,50 +53,50 @@ func (w *watched) of() health.Cluster {
 
 func newWatched() *watched {
 	running := func(node string) cluster.MachineState {
-		return cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageRunning,
+		return cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning,
 			Ready: true, NodeName: node, Certificate: lasting(oldest, day)}
 	}
-	member := func(id, name, host string) cluster.EtcdMember {
-		return cluster.EtcdMember{ID: id, Name: name, PeerURLs: []string{"https://" + host + ":2380"}}
+	member := func(id, name, host string) etcdstate.Member {
+		return etcdstate.Member{ID: id, Name: name, PeerURLs: []string{"https://" + host + ":2380"}}
 	}
-	view := func(id string) cluster.EtcdView {
-		return cluster.EtcdView{Member: id, Leader: "a2", Members: []string{"a1", "a2", "a3"}}
+	view := func(id string) etcdstate.View {
+		return etcdstate.View{Member: id, Leader: "a2", Members: []string{"a1", "a2", "a3"}}
 	}
-	node := func(name string, since time.Time) cluster.Node {
-		return cluster.Node{Name: name, Ready: true, ReadyReason: "KubeletReady", ReadySince: since}
+	node := func(name string, since time.Time) kubestate.Node {
+		return kubestate.Node{Name: name, Ready: true, ReadyReason: "KubeletReady", ReadySince: since}
 	}
 
 	return &watched{
 		want: cluster.Spec{Name: "prod", Machines: []cluster.Machine{
-			{Name: "10.0.0.1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
-			{Name: "10.0.0.2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
+			{Name: "10.0.0.1", Role: step.ControlPlane, Address: "10.0.0.1"},
+			{Name: "10.0.0.2", Role: step.ControlPlane, Address: "10.0.0.2"},
 		}},
 		talosCA: lasting(oldest, 3650*day),
 		have: cluster.Snapshot{
 			Time:     newest,
 			Machines: map[string]cluster.MachineState{"10.0.0.1": running("cp-1"), "10.0.0.2": running("cp-2")},
 			Peers:    map[string]cluster.MachineState{"a3": running("cp-3")},
-			Etcd: cluster.EtcdState{
+			Etcd: etcdstate.State{
 				Known: true,
-				Members: []cluster.EtcdMember{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"),
+				Members: []etcdstate.Member{member("a3", "cp-3", "10.0.0.3"), member("a1", "cp-1", "10.0.0.1"),
 					member("a2", "cp-2", "10.0.0.2")},
-				Views: map[string]cluster.EtcdView{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
+				Views: map[string]etcdstate.View{"a1": view("a1"), "a2": view("a2"), "a3": view("a3")},
 			},
-			Kubernetes: cluster.KubernetesState{Reachable: true, Endpoint: answering, Nodes: []cluster.Node{
+			Kubernetes: kubestate.State{Reachable: true, Endpoint: answering, Nodes: []kubestate.Node{
 				node("cp-1", oldest), node("cp-2", newest), node("cp-3", oldest), node("w-1", oldest),
-			}, Certificates: []cluster.ServerCertificate{{URL: "https://10.0.0.1:6443", Certificate: lasting(oldest, 365*day)}}},
+			}, Certificates: []kubestate.ServerCertificate{{URL: "https://10.0.0.1:6443", Certificate: lasting(oldest, 365*day)}}},
 		},
 	}
 }
 
 // silent takes a machine of the spec, its member and its node away.
 func (w *watched) silent(address, member string) {
-	w.have.Machines[address] = cluster.MachineState{Access: cluster.Unreachable,
+	w.have.Machines[address] = cluster.MachineState{Access: step.Unreachable,
 		Cause: "read tcp 10.9.9.9:51234->" + address + ": i/o timeout"}
 	delete(w.have.Etcd.Views, member)
 }
 
-func (w *watched) view(member string, change func(*cluster.EtcdView)) {
+func (w *watched) view(member string, change func(*etcdstate.View)) {
 	v := w.have.Etcd.Views[member]
 	change(&v)
 	w.have.Etcd.Views[member] = v
@@ -103,8 +106,8 @@ func (w *watched) allSilent() {
 	w.silent("10.0.0.1", "a1")
 	w.silent("10.0.0.2", "a2")
 	w.have.Peers = nil
-	w.have.Etcd = cluster.EtcdState{Views: map[string]cluster.EtcdView{}}
-	w.have.Kubernetes = cluster.KubernetesState{Cause: "https://10.0.0.1:6443: connection refused", Endpoint: silent}
+	w.have.Etcd = etcdstate.State{Views: map[string]etcdstate.View{}}
+	w.have.Kubernetes = kubestate.State{Cause: "https://10.0.0.1:6443: connection refused", Endpoint: silent}
 }
 
 func (w *watched) leaderless() {
@@ -113,7 +116,7 @@ func (w *watched) leaderless() {
 	delete(w.have.Etcd.Views, "a3")
 
 	for _, id := range []string{"a1", "a2"} {
-		w.view(id, func(v *cluster.EtcdView) {
+		w.view(id, func(v *etcdstate.View) {
 			v.Leader, v.Members, v.Errors = "", nil, []string{"etcdserver: no leader"}
 		})
 	}
@@ -194,7 +197,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		},
 		"a member is cut off": {
 			breaks: func(w *watched) {
-				w.view("a3", func(v *cluster.EtcdView) { v.Leader, v.Members = "", nil })
+				w.view("a3", func(v *etcdstate.View) { v.Leader, v.Members = "", nil })
 			},
 			wrong: []string{
 				"EtcdMembersHealthy False: cp-3 knows no leader",
@@ -202,22 +205,22 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			},
 		},
 		"there are two leaders": {
-			breaks: func(w *watched) { w.view("a3", func(v *cluster.EtcdView) { v.Leader = "a3" }) },
+			breaks: func(w *watched) { w.view("a3", func(v *etcdstate.View) { v.Leader = "a3" }) },
 			wrong:  []string{"EtcdAgreement False: cp-1 follows cp-2 and cp-3 follows cp-3"},
 		},
 		"members know different members": {
-			breaks: func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Members = []string{"a2"} }) },
+			breaks: func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Members = []string{"a2"} }) },
 			wrong:  []string{"EtcdAgreement False: cp-1 and cp-2 know different members"},
 		},
 		"an alarm is raised, which every member reports as an error, and one reports another": {
 			breaks: func(w *watched) {
 				for _, id := range []string{"a1", "a2", "a3"} {
-					w.view(id, func(v *cluster.EtcdView) {
+					w.view(id, func(v *etcdstate.View) {
 						v.Alarms, v.Errors = []string{"NOSPACE on a1"}, []string{"memberID:161 alarm:NOSPACE "}
 					})
 				}
 
-				w.view("a2", func(v *cluster.EtcdView) { v.Errors = append(v.Errors, "cannot write") })
+				w.view("a2", func(v *etcdstate.View) { v.Errors = append(v.Errors, "cannot write") })
 			},
 			wrong: []string{
 				"EtcdMembersHealthy False: cp-1 raised the alarm NOSPACE, cp-2 cannot write",
@@ -232,9 +235,9 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			breaks: func(w *watched) {
 				w.have.Etcd.Members = w.have.Etcd.Members[:2]
 				w.have.Machines["10.0.0.2"] = cluster.MachineState{
-					Access: cluster.Member, Role: cluster.ControlPlane, Stage: cluster.StageBooting, NodeName: "cp-2",
+					Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageBooting, NodeName: "cp-2",
 				}
-				w.have.Etcd.Views = map[string]cluster.EtcdView{
+				w.have.Etcd.Views = map[string]etcdstate.View{
 					"a1": {Member: "a1", Leader: "a1", Members: []string{"a1", "a3"}},
 					"a3": {Member: "a3", Leader: "a1", Members: []string{"a1", "a3"}},
 				}
@@ -245,7 +248,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"a control plane was wiped, and another is not ready": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
-				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: cluster.Maintenance}
+				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: step.Maintenance}
 				s := w.have.Machines["10.0.0.2"]
 				s.Ready, s.Unmet = false, []string{"services: kubelet not healthy"}
 				w.have.Machines["10.0.0.2"] = s
@@ -260,11 +263,11 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"somebody else has the address, and another is a worker": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
-				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: cluster.Foreign}
+				w.have.Machines["10.0.0.1"] = cluster.MachineState{Access: step.Foreign}
 				w.want.Machines = append(w.want.Machines,
-					cluster.Machine{Name: "10.0.0.9", Role: cluster.ControlPlane, Address: "10.0.0.9"})
+					cluster.Machine{Name: "10.0.0.9", Role: step.ControlPlane, Address: "10.0.0.9"})
 				w.have.Machines["10.0.0.9"] = cluster.MachineState{
-					Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, NodeName: "w-1",
+					Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, NodeName: "w-1",
 				}
 			},
 			wrong: []string{
@@ -276,12 +279,12 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 		"one machine answers at two addresses": {
 			breaks: func(w *watched) {
 				w.want.Machines = append(w.want.Machines,
-					cluster.Machine{Name: "10.0.0.10", Role: cluster.ControlPlane, Address: "10.0.0.10"})
+					cluster.Machine{Name: "10.0.0.10", Role: step.ControlPlane, Address: "10.0.0.10"})
 				w.have.Machines["10.0.0.10"] = w.have.Machines["10.0.0.1"]
 			},
 		},
 		"only the Kubernetes API is silent": {
-			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
+			breaks: func(w *watched) { w.have.Kubernetes = kubestate.State{Cause: "connection refused"} },
 			wrong: []string{"KubernetesAPI False: " + noNodes, "EndpointReachable Unknown: the endpoint was not asked",
 				"NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes, "CertificatesValid Unknown: " + noneShown},
@@ -292,7 +295,7 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 			summary: "Degraded: EndpointReachable is False (https://10.0.0.10:6443 does not answer)",
 		},
 		"the endpoint is out of reach": {
-			breaks: func(w *watched) { w.have.Kubernetes.Endpoint = cluster.EndpointState{OutOfReach: true} },
+			breaks: func(w *watched) { w.have.Kubernetes.Endpoint = kubestate.Endpoint{OutOfReach: true} },
 		},
 		"there are no nodes": {
 			breaks: func(w *watched) { w.have.Kubernetes.Nodes = nil },
@@ -440,18 +443,18 @@ func TestHealth_knowsSinceWhen(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		breaks             func([]cluster.Node)
+		breaks             func([]kubestate.Node)
 		ready, schedulable time.Time
 	}{
-		"all are ready since the last is": {breaks: func([]cluster.Node) {}, ready: newest},
+		"all are ready since the last is": {breaks: func([]kubestate.Node) {}, ready: newest},
 		"not all since the first is not": {
-			breaks: func(n []cluster.Node) { n[0].Ready, n[1].Ready = false, false }, ready: oldest,
+			breaks: func(n []kubestate.Node) { n[0].Ready, n[1].Ready = false, false }, ready: oldest,
 		},
-		"one does not say": {breaks: func(n []cluster.Node) { n[3].ReadySince = time.Time{} }},
+		"one does not say": {breaks: func(n []kubestate.Node) { n[3].ReadySince = time.Time{} }},
 		"cordoned, with a taint": {
-			breaks: func(n []cluster.Node) { n[3].Unschedulable, n[3].UnschedulableSince = true, newest }, ready: newest,
+			breaks: func(n []kubestate.Node) { n[3].Unschedulable, n[3].UnschedulableSince = true, newest }, ready: newest,
 			schedulable: newest},
-		"cordoned, the taint is to be": {breaks: func(n []cluster.Node) { n[3].Unschedulable = true }, ready: newest},
+		"cordoned, the taint is to be": {breaks: func(n []kubestate.Node) { n[3].Unschedulable = true }, ready: newest},
 	}
 
 	for name, test := range tests {
@@ -534,7 +537,7 @@ func TestHealth_machines(t *testing.T) {
 		"a control plane that does not answer has its node by its address": {
 			breaks: func(w *watched) {
 				w.silent("10.0.0.1", "a1")
-				w.have.Etcd = cluster.EtcdState{}
+				w.have.Etcd = etcdstate.State{}
 				w.have.Peers = nil
 				w.have.Kubernetes.Nodes[0].Addresses = []string{"10.0.0.1"}
 				w.have.Kubernetes.Nodes[0].TalosVersion = "v1.12.0"
@@ -554,7 +557,7 @@ func TestHealth_machines(t *testing.T) {
 				"cp-3 (10.0.0.3) False running ", w1},
 		},
 		"Kubernetes does not answer": {
-			breaks: func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{} },
+			breaks: func(w *watched) { w.have.Kubernetes = kubestate.State{} },
 			want: []string{"cp-1 (10.0.0.1) Unknown running ", "cp-2 (10.0.0.2) Unknown running ",
 				"cp-3 (10.0.0.3) Unknown running "},
 		},

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Machine is one machine of a cluster as it is seen from outside: a control plane through its Talos API, etcd and
@@ -13,7 +15,7 @@ import (
 type Machine struct {
 	// Title names it as the conditions do, such as "cp-1 (10.0.0.11)".
 	Title string
-	Role  cluster.Role
+	Role  step.Role
 	// Status is False when something is known to be wrong with it, Unknown when that cannot be told.
 	Status Status
 	// Talos says how Talos is on it, such as "running" or "does not answer"; empty for a machine that was seen as a
@@ -22,7 +24,7 @@ type Machine struct {
 	// TalosVersion is what the machine says, or its node; empty when neither does.
 	TalosVersion string
 	// Node and Member are nil when none was seen.
-	Node   *cluster.Node
+	Node   *kubestate.Node
 	Member *Member
 }
 
@@ -33,7 +35,7 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	rest := slices.Clone(have.Kubernetes.Nodes)
 
 	for _, p := range planes {
-		var node *cluster.Node
+		var node *kubestate.Node
 
 		if i := slices.IndexFunc(rest, p.isOn); i >= 0 {
 			found := rest[i]
@@ -43,7 +45,7 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 		out = append(out, p.machine(node, have, etcd))
 	}
 
-	slices.SortFunc(rest, func(a, b cluster.Node) int {
+	slices.SortFunc(rest, func(a, b kubestate.Node) int {
 		return cmp.Or(cmp.Compare(cluster.RoleOf(a), cluster.RoleOf(b)), strings.Compare(a.Name, b.Name))
 	})
 
@@ -56,12 +58,12 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 }
 
 // isOn finds the node of a control plane: by its name, or by its address while the machine does not say the name.
-func (p plane) isOn(n cluster.Node) bool {
+func (p plane) isOn(n kubestate.Node) bool {
 	return n.Name == p.name || p.state.NodeName == "" && p.address != "" && slices.Contains(n.Addresses, p.address)
 }
 
-func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Machine {
-	m := Machine{Title: p.title, Role: cluster.ControlPlane, Talos: string(p.state.Stage), Node: node,
+func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) Machine {
+	m := Machine{Title: p.title, Role: step.ControlPlane, Talos: string(p.state.Stage), Node: node,
 		TalosVersion: p.state.TalosVersion}
 	if node != nil {
 		m.TalosVersion = cmp.Or(m.TalosVersion, node.TalosVersion)
@@ -83,7 +85,7 @@ func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Mac
 	}
 
 	// A stage that is not running says enough.
-	if reason != "" && (p.state.Access != cluster.Member || p.state.Stage == cluster.StageRunning) {
+	if reason != "" && (p.state.Access != step.Member || p.state.Stage == cluster.StageRunning) {
 		m.Talos = reason
 	}
 
@@ -102,7 +104,7 @@ func (p plane) machine(node *cluster.Node, have cluster.Snapshot, etcd Etcd) Mac
 }
 
 // statusOf is that of a node; listed is true when the nodes are known.
-func statusOf(n *cluster.Node, listed bool) Status {
+func statusOf(n *kubestate.Node, listed bool) Status {
 	switch {
 	case !listed:
 		return Unknown

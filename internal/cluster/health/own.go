@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
 
 // MachineReady is the condition of one machine of a resource: it is a working part of its cluster, with its node and,
@@ -67,7 +69,7 @@ func SilentEndpoint(want cluster.Spec, have cluster.Snapshot) bool {
 // ownEtcd judges etcd as the control planes of a spec see it. Their own members are judged with their machines.
 func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 	etcd, planes := have.Etcd, planesOf(want, have)
-	etcd.Views = map[string]cluster.EtcdView{}
+	etcd.Views = map[string]etcdstate.View{}
 
 	for _, m := range want.Machines {
 		id := have.Machines[m.Name].MemberID
@@ -78,7 +80,7 @@ func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 
 	h := Etcd{Alarms: alarms(etcd)}
 	if etcd.Known {
-		h.Quorum = cluster.Majority(voters(etcd.Members))
+		h.Quorum = etcdstate.Majority(voters(etcd.Members))
 	} else {
 		h.Cause = unlisted(planes, etcd)
 	}
@@ -97,11 +99,11 @@ func ownEtcd(want cluster.Spec, have cluster.Snapshot) []Condition {
 // Talos API alone: its node and its member of etcd say how it is.
 func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine) string {
 	switch have.Machines[m.Name].Access {
-	case cluster.Unreachable, cluster.Unobserved:
+	case step.Unreachable, step.Unobserved:
 		return silentTrouble(have, m)
-	case cluster.Member:
+	case step.Member:
 		return cmp.Or(cluster.NotReady(want, have, m), memberTrouble(have, m), cordonTrouble(have, m))
-	case cluster.Maintenance, cluster.Gone, cluster.Foreign:
+	case step.Maintenance, step.Gone, step.Foreign:
 	}
 
 	return cluster.NotReady(want, have, m)
@@ -109,7 +111,7 @@ func machineTrouble(want cluster.Spec, have cluster.Snapshot, m cluster.Machine)
 
 // silentTrouble is machineTrouble of a machine that does not answer.
 func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
-	if m.Role == cluster.ControlPlane {
+	if m.Role == step.ControlPlane {
 		return "does not answer, and neither does its member of etcd"
 	}
 
@@ -123,7 +125,7 @@ func silentTrouble(have cluster.Snapshot, m cluster.Machine) string {
 // memberTrouble is what is wrong with the member of a control plane by its own word. Alarms concern the whole cluster.
 func memberTrouble(have cluster.Snapshot, m cluster.Machine) string {
 	member, joined := have.MemberOf(m)
-	if m.Role != cluster.ControlPlane || have.Etcd.Views == nil || !joined {
+	if m.Role != step.ControlPlane || have.Etcd.Views == nil || !joined {
 		return ""
 	}
 

@@ -7,6 +7,9 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // A resource with the first two of three control planes answers for these, for etcd as a whole and for the Kubernetes
@@ -52,17 +55,17 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd does not say how it is")},
 		},
 		"an own member reports an error": {
-			func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Errors = []string{"disk is slow"} }) },
+			func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Errors = []string{"disk is slow"} }) },
 			[]health.Trouble{trouble(health.MachineReady, second, "its member of etcd reports: disk is slow")},
 		},
 		"own members follow different leaders": {
-			func(w *watched) { w.view("a2", func(v *cluster.EtcdView) { v.Leader = "a1" }) },
+			func(w *watched) { w.view("a2", func(v *etcdstate.View) { v.Leader = "a1" }) },
 			[]health.Trouble{trouble(health.EtcdAgreement, "", "cp-1 follows cp-2 and cp-2 follows cp-1")},
 		},
 		"an alarm of the member of another resource": {
 			func(w *watched) {
 				for _, id := range []string{"a1", "a2", "a3"} {
-					w.view(id, func(v *cluster.EtcdView) { v.Alarms = []string{"NOSPACE on a3"} })
+					w.view(id, func(v *etcdstate.View) { v.Alarms = []string{"NOSPACE on a3"} })
 				}
 			},
 			[]health.Trouble{trouble(health.EtcdNoAlarms, "", "NOSPACE on cp-3")},
@@ -75,7 +78,7 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 			},
 		},
 		"no Kubernetes API": {
-			func(w *watched) { w.have.Kubernetes = cluster.KubernetesState{Cause: "connection refused"} },
+			func(w *watched) { w.have.Kubernetes = kubestate.State{Cause: "connection refused"} },
 			[]health.Trouble{
 				trouble(health.KubernetesAPI, "", noNodes), trouble(health.MachineReady, first, "waits for the Kubernetes API"),
 				trouble(health.MachineReady, second, "waits for the Kubernetes API"),
@@ -110,9 +113,9 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	t.Parallel()
 
 	w := newWatched()
-	w.want.Machines = []cluster.Machine{{Name: "batch-1", Role: cluster.Worker, Address: "10.0.0.9"}}
-	w.have.Etcd = cluster.EtcdState{}
-	w.have.Machines = map[string]cluster.MachineState{"batch-1": {Access: cluster.Unreachable, NodeName: "w-1"}}
+	w.want.Machines = []cluster.Machine{{Name: "batch-1", Role: step.Worker, Address: "10.0.0.9"}}
+	w.have.Etcd = etcdstate.State{}
+	w.have.Machines = map[string]cluster.MachineState{"batch-1": {Access: step.Unreachable, NodeName: "w-1"}}
 
 	if got := health.TroublesOf(w.want, w.have); got != nil {
 		t.Errorf("a silent worker whose node is Ready: %v", got)
@@ -146,7 +149,7 @@ func TestSilentEndpoint_ofWhatAResourceOwns(t *testing.T) {
 		"workers alone": {func(w *watched) {
 			w.have.Kubernetes.Endpoint = silent
 			for i := range w.want.Machines {
-				w.want.Machines[i].Role = cluster.Worker
+				w.want.Machines[i].Role = step.Worker
 			}
 		}, false},
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
@@ -45,7 +46,7 @@ func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Orde
 		}
 
 		// Workers share a budget; control planes go one by one.
-		if m.Role == cluster.ControlPlane || len(d.Steps) > 0 {
+		if m.Role == step.ControlPlane || len(d.Steps) > 0 {
 			break
 		}
 	}
@@ -57,13 +58,13 @@ func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Orde
 func next(
 	want cluster.Spec, have cluster.Snapshot, p cluster.Policy, m cluster.Machine, asked Order, d *cluster.Decision,
 ) {
-	if have.Machines[m.Name].Access != cluster.Member {
+	if have.Machines[m.Name].Access != step.Member {
 		hold(d, m, "it does not answer"+cluster.Because(have.Machines[m.Name].Cause))
 
 		return
 	}
 
-	step := cluster.Operate{Machine: m.Name, Operation: asked.Operation}
+	step := step.Operate{Machine: m.Name, Operation: asked.Operation}
 	if asked.Reboots() {
 		step.Evacuation = cluster.EvacuationOf(have, m, p)
 	}
@@ -78,7 +79,7 @@ func next(
 }
 
 func hold(d *cluster.Decision, m cluster.Machine, reason string) {
-	d.Holds = append(d.Holds, cluster.Hold{Machine: m.Name, Reason: reason})
+	d.Holds = append(d.Holds, step.Hold{Machine: m.Name, Reason: reason})
 }
 
 // inOrder are the machines of an order as they are operated on.
@@ -88,7 +89,7 @@ func inOrder(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Ma
 	for _, m := range want.Machines {
 		switch {
 		case !slices.Contains(asked.Machines, m.Name):
-		case m.Role != cluster.ControlPlane:
+		case m.Role != step.ControlPlane:
 			workers = append(workers, m)
 		case have.Leads(m):
 			leader = append(leader, m)
@@ -101,8 +102,8 @@ func inOrder(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Ma
 }
 
 // refusals are the machines on which it cannot be done, however long it waits.
-func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.Refusal {
-	var refused []cluster.Refusal
+func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []step.Refusal {
+	var refused []step.Refusal
 
 	for _, m := range want.Machines {
 		if !slices.Contains(asked.Machines, m.Name) {
@@ -110,11 +111,11 @@ func refusals(want cluster.Spec, have cluster.Snapshot, asked Order) []cluster.R
 		}
 
 		switch access := have.Machines[m.Name].Access; {
-		case asked.OfControlPlanes() && m.Role != cluster.ControlPlane:
-			refused = append(refused, cluster.Refusal{Machine: m.Name, Reason: "it is a worker",
+		case asked.OfControlPlanes() && m.Role != step.ControlPlane:
+			refused = append(refused, step.Refusal{Machine: m.Name, Reason: "it is a worker",
 				Remedy: "Name control planes only"})
-		case access == cluster.Maintenance, access == cluster.Foreign:
-			refused = append(refused, cluster.Refusal{Machine: m.Name,
+		case access == step.Maintenance, access == step.Foreign:
+			refused = append(refused, step.Refusal{Machine: m.Name,
 				Reason: "it does not answer as a machine of this cluster" + cluster.Because(have.Machines[m.Name].Cause),
 				Remedy: "Bring it back into the cluster first, or leave it out"})
 		}

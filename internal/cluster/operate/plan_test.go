@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 )
 
@@ -16,17 +17,17 @@ func running(workers int) (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443", Joins: true, NodesBecomeReady: true}
 	recorded := map[string]cluster.MachineState{}
 
-	add := func(name, address string, role cluster.Role) {
+	add := func(name, address string, role step.Role) {
 		want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: role, Address: address})
-		recorded[name] = cluster.MachineState{Access: cluster.Member, Role: role, Stage: cluster.StageRunning, Ready: true}
+		recorded[name] = cluster.MachineState{Access: step.Member, Role: role, Stage: cluster.StageRunning, Ready: true}
 	}
 
 	for i := range 3 {
-		add(fmt.Sprintf("cp-%d", i+1), fmt.Sprintf("10.0.0.1%d", i+1), cluster.ControlPlane)
+		add(fmt.Sprintf("cp-%d", i+1), fmt.Sprintf("10.0.0.1%d", i+1), step.ControlPlane)
 	}
 
 	for i := range workers {
-		add(fmt.Sprintf("w-%d", i+1), fmt.Sprintf("10.0.0.2%d", i+1), cluster.Worker)
+		add(fmt.Sprintf("w-%d", i+1), fmt.Sprintf("10.0.0.2%d", i+1), step.Worker)
 	}
 
 	want.Bootstrapped = true
@@ -79,14 +80,14 @@ func TestPlan_oneControlPlaneAtATime(t *testing.T) {
 	}
 
 	change(have, "cp-1", func(s *cluster.MachineState) {
-		s.Busy, s.Operated, s.RebootedFrom, s.Access = "", true, "boot-1", cluster.Unreachable
+		s.Busy, s.Operated, s.RebootedFrom, s.Access = "", true, "boot-1", step.Unreachable
 	})
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held, "cp-1") {
 		t.Errorf("before one is back: %v, %s", steps, held)
 	}
 
-	change(have, "cp-1", func(s *cluster.MachineState) { s.Access, s.BootID = cluster.Member, "boot-2" })
+	change(have, "cp-1", func(s *cluster.MachineState) { s.Access, s.BootID = step.Member, "boot-2" })
 
 	if steps, held := decide(t, want, have, reboot); !slices.Equal(steps, []string{"reboot cp-2 (drain)"}) {
 		t.Errorf("after that: %v, %s", steps, held)
@@ -98,7 +99,7 @@ func TestPlan_waitsForOthersOfEtcd(t *testing.T) {
 	t.Parallel()
 
 	want, have := running(1)
-	change(have, "cp-3", func(s *cluster.MachineState) { s.Access = cluster.Unreachable })
+	change(have, "cp-3", func(s *cluster.MachineState) { s.Access = step.Unreachable })
 
 	for _, machines := range [][]string{{"cp-1"}, {"w-1"}} {
 		d := operate.Plan(want, have, cluster.DefaultPolicy(), operate.Order{Operation: reboot, Machines: machines})
@@ -153,7 +154,7 @@ func TestPlan_refusesWhatCannotBe(t *testing.T) {
 		t.Error(held)
 	}
 
-	change(have, "cp-2", func(s *cluster.MachineState) { s.Access = cluster.Maintenance })
+	change(have, "cp-2", func(s *cluster.MachineState) { s.Access = step.Maintenance })
 
 	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || !strings.Contains(held,
 		"cp-2: it does not answer as a machine of this cluster") {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -57,7 +57,7 @@ func (p *Prober) askJob(ctx context.Context, check healthcheck.Check, left *erro
 		return err
 	}
 
-	ref := kubernetes.ReferenceTo(created)
+	ref := objects.ReferenceTo(created)
 	uid := string((&unstructured.Unstructured{Object: created}).GetUID())
 
 	defer func() {

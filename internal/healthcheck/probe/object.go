@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // askObject is nil when what has to be true is true of each object.
 func (p *Prober) askObject(ctx context.Context, check healthcheck.Object) error {
-	ref := kubernetes.Reference{APIVersion: check.APIVersion, Kind: check.Kind, Namespace: check.Namespace,
+	ref := objects.Reference{APIVersion: check.APIVersion, Kind: check.Kind, Namespace: check.Namespace,
 		Name: check.Name}
 
 	if check.Name == "" {
@@ -61,7 +61,7 @@ func healthy(ctx context.Context, check healthcheck.Object, object map[string]an
 	}
 
 	if err != nil {
-		return fmt.Errorf("%s: %w", kubernetes.ReferenceTo(object), err)
+		return fmt.Errorf("%s: %w", objects.ReferenceTo(object), err)
 	}
 
 	return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -19,13 +19,13 @@ import (
 // Cluster is the Kubernetes API as checks need it.
 type Cluster interface {
 	// GetObject reads an object, nil when there is none.
-	GetObject(ctx context.Context, ref kubernetes.Reference) (map[string]any, error)
+	GetObject(ctx context.Context, ref objects.Reference) (map[string]any, error)
 	// ListObjects lists those of a kind; a namespace is one, or all.
-	ListObjects(ctx context.Context, ref kubernetes.Reference, selector string) ([]map[string]any, error)
+	ListObjects(ctx context.Context, ref objects.Reference, selector string) ([]map[string]any, error)
 	// CreateObject makes an object of which there must be none.
 	CreateObject(ctx context.Context, object map[string]any) (map[string]any, error)
 	// RequestDeletion removes an object with what depends on it, and does not wait until it is gone.
-	RequestDeletion(ctx context.Context, ref kubernetes.Reference, uid string) error
+	RequestDeletion(ctx context.Context, ref objects.Reference, uid string) error
 }
 
 // Prober asks checks. It is safe for concurrent use.

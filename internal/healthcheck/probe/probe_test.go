@@ -20,7 +20,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -58,7 +58,7 @@ func TestPass_ofObjects(t *testing.T) {
 
 	cluster := kubetest.Shared(t)
 	namespace := cluster.Namespace(t)
-	client := cluster.Client(t, kubernetes.Options{})
+	client := cluster.Client(t, api.Options{})
 
 	for name, health := range map[string]string{"one": "HEALTH_OK", "two": "HEALTH_WARN"} {
 		_, err := cluster.API().CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
@@ -145,7 +145,7 @@ func TestPass_ofJobs(t *testing.T) {
 
 	cluster := kubetest.Shared(t)
 	namespace := cluster.Namespace(t)
-	client := cluster.Client(t, kubernetes.Options{})
+	client := cluster.Client(t, api.Options{})
 
 	job := func(annotations string) healthcheck.Check {
 		return healthcheck.Check{Timeout: 20 * time.Second, Job: &healthcheck.Job{Manifest: jobManifest(t, namespace, annotations)}}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -170,8 +170,8 @@ func (s *Session) isForeignOrDeleted(info *resource.Info) (over bool, deleted ty
 }
 
 // reference names an object in texts.
-func reference(info *resource.Info) kubernetes.Reference {
+func reference(info *resource.Info) objects.Reference {
 	apiVersion, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
 
-	return kubernetes.Reference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
+	return objects.Reference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
 }

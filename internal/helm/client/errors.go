@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // NotReadyError is a wait for objects, or for a hook, that came to no good end.
@@ -21,7 +21,7 @@ type NotReadyError struct {
 
 // NotReady is an object that is not as it should be.
 type NotReady struct {
-	Object kubernetes.Reference
+	Object objects.Reference
 	// Text names it with the reason, such as "Deployment default/web: ...". Below the first line there may be
 	// more, such as the end of a log.
 	Text string

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -61,7 +61,7 @@ func (w *waiting) explain(lines []string) {
 
 	for i, o := range w.pending {
 		group.Go(func() error {
-			for _, n := range w.c.s.api.NotReady(ctx, []kubernetes.Reference{reference(o.info)}) {
+			for _, n := range w.c.s.api.NotReady(ctx, []objects.Reference{reference(o.info)}) {
 				lines[i] = n.String()
 			}
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -80,7 +81,7 @@ func TestWait_noAnswerEndsPass(t *testing.T) {
 
 			return "", context.Canceled
 		case name == "b":
-			return "", fmt.Errorf("%w: alas", kubernetes.ErrNoAnswer)
+			return "", fmt.Errorf("%w: alas", api.ErrNoAnswer)
 		}
 
 		return "not yet", nil
@@ -114,7 +115,7 @@ func TestWait_permanentRefusalEnds(t *testing.T) {
 		{apierrors.NewNotFound(things, "a"), false},
 		{apierrors.NewTooManyRequests("later", 1), false},
 		{apierrors.NewInternalError(errors.New("etcd")), false},
-		{fmt.Errorf("%w: alas", kubernetes.ErrNoAnswer), false},
+		{fmt.Errorf("%w: alas", api.ErrNoAnswer), false},
 		{errors.New("whatever"), false},
 	} {
 		asked := 0

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // bound is the transport of everything that a session asks: nothing goes out after the context
@@ -88,7 +88,7 @@ func rewound(r *http.Request) (*http.Request, error) {
 
 func (t *bound) once(r *http.Request) (*http.Response, error) {
 	if t.ctx.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, context.Cause(t.ctx))
+		return nil, fmt.Errorf("%w: %w", api.ErrNoAnswer, context.Cause(t.ctx))
 	}
 
 	if r.Method == http.MethodGet && (r.URL.Path == "/api" || r.URL.Path == "/apis") {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -120,7 +121,7 @@ func (f *front) client(t *testing.T) *kubernetes.Client {
 
 	admin := f.cluster.Config()
 
-	client, err := kubernetes.New(kubernetes.Options{
+	client, err := kubernetes.New(api.Options{
 		Endpoint: f.URL, Cert: admin.CertData, Key: admin.KeyData,
 		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw}),
 	})

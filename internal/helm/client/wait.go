@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -185,7 +185,7 @@ func (w *waiting) observe(ctx context.Context) error {
 			return err
 		}
 
-		if errors.Is(err, kubernetes.ErrNoAnswer) {
+		if errors.Is(err, api.ErrNoAnswer) {
 			pending = append(pending, w.pending[i+1:]...)
 
 			break

@@ -14,7 +14,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // begun waits until a Deployment is there.
@@ -327,7 +327,7 @@ func TestWait_refusalEnds(t *testing.T) {
 	})
 
 	err = s.client().Wait(list, time.Hour)
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kubernetes.ErrNoAnswer) {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, api.ErrNoAnswer) {
 		t.Error(err)
 	}
 }

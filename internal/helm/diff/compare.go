@@ -8,7 +8,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/releaseutil"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // Verb is what becomes of an object.
@@ -50,7 +50,7 @@ func Compare(before, after []Object, redact func(string) string) []Change {
 			continue
 		}
 
-		if change, differs := Altered(object, kubernetes.Differences(old.Content, object.Content), redact); differs {
+		if change, differs := Altered(object, objects.Differences(old.Content, object.Content), redact); differs {
 			changes = append(changes, change)
 		}
 	}
@@ -74,7 +74,7 @@ func Sort(changes []Change) {
 // Altered is the change of an object that differs from what is there, and false where it does not. What
 // is hidden, and redact, are as for [Compare].
 func Altered(
-	object Object, differences []kubernetes.Difference, redact func(string) string,
+	object Object, differences []objects.Difference, redact func(string) string,
 ) (change Change, differs bool) {
 	return Change{Verb: Alter, Object: object, Fields: fieldsOf(object, differences, redact)}, len(differences) > 0
 }
@@ -116,7 +116,7 @@ var places = maps.Collect(func(yield func(string, int) bool) {
 	}
 })
 
-func fieldsOf(after Object, differences []kubernetes.Difference, redact func(string) string) []Field {
+func fieldsOf(after Object, differences []objects.Difference, redact func(string) string) []Field {
 	var fields, noise []Field
 
 	for _, difference := range differences {

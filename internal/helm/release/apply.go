@@ -7,9 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // Apply makes a release what is wanted, whatever state its history is in, and does nothing where
@@ -20,7 +21,7 @@ import (
 // package when it was not, or [kubernetes.ErrNoAnswer] when the cluster could not be reached for
 // [Cluster.UnreachableTimeout]; the outcome is worth reading in both cases. When ctx ends, Helm's record of
 // the revision that is under way is made failed within [Cluster.Grace], and nothing goes on.
-func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent Intent) (Outcome, error) {
+func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *chart.Package, intent Intent) (Outcome, error) {
 	r := &run{
 		cluster: c, spec: spec, chart: chart, outcome: Outcome{Unseen: true},
 		want: Wanted{Name: spec.Name, Inputs: Inputs(spec, chart.Digest), Intent: intent, Held: true,
@@ -44,7 +45,7 @@ func (c *Cluster) Apply(ctx context.Context, spec Spec, chart *Package, intent I
 type run struct {
 	cluster *Cluster
 	spec    Spec
-	chart   *Package
+	chart   *chart.Package
 	want    Wanted
 	outcome Outcome
 	// brought are objects that the apply may have made, and that no removal of the release removes.
@@ -58,7 +59,7 @@ func (r *run) converge(ctx context.Context, earlier Observation) error {
 	have, err := r.cluster.observeHeld(ctx, r.spec.Name, earlier)
 
 	for ; ; have, err = r.cluster.observeRetrying(ctx, r.spec.Name) {
-		if errors.Is(err, kubernetes.ErrNoAnswer) {
+		if errors.Is(err, api.ErrNoAnswer) {
 			have, err = r.cluster.observeRetrying(ctx, r.spec.Name)
 		}
 

@@ -13,6 +13,7 @@ import (
 	helmpostrender "helm.sh/helm/v3/pkg/postrender"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
@@ -57,7 +58,7 @@ func (r *run) attempt(s *client.Session, d Decision, have Observation) (*attempt
 	return a, err
 }
 
-func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, error) {
+func newAttempt(spec Spec, pkg *chart.Package, cfg *action.Configuration) (*attempt, error) {
 	loaded, err := load(pkg)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func newAttempt(spec Spec, pkg *Package, cfg *action.Configuration) (*attempt, e
 	return a, nil
 }
 
-func load(pkg *Package) (*helmchart.Chart, error) {
+func load(pkg *chart.Package) (*helmchart.Chart, error) {
 	loaded, err := pkg.Chart()
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s %s: %w", pkg.Name, pkg.Version, err)

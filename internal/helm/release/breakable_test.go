@@ -9,13 +9,14 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // breakable is a chart that has a while it is good, and when it is bad has b, and an object that the
 // API refuses: nothing is deleted then.
-func breakable(t *testing.T) *release.Package {
+func breakable(t *testing.T) *chart.Package {
 	t.Helper()
 
 	return packageOf(t, kubetest.Chart("breakable", "1.0.0", map[string]string{
@@ -48,7 +49,7 @@ func (p *place) rewrite(t *testing.T, name release.Name, revision int, change fu
 
 // failing applies what fails, and checks what the error says.
 func (p *place) failing(
-	t *testing.T, spec release.Spec, chart *release.Package, intent release.Intent, texts ...string,
+	t *testing.T, spec release.Spec, chart *chart.Package, intent release.Intent, texts ...string,
 ) error {
 	t.Helper()
 

@@ -15,6 +15,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 const (
@@ -69,7 +71,7 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	lock := c.API.Lock(kubernetes.LockOptions{
+	held := c.API.Lock(lock.Options{
 		Lease: leaseOf(name), Name: "addon " + name.String(), Duration: c.LockDuration,
 		Asked: func(err error) {
 			if apierrors.IsForbidden(err) {
@@ -79,9 +81,9 @@ func (c *Cluster) holding(ctx context.Context, name Name, work func(ctx context.
 		},
 	})
 
-	lost, release, err := lock.Acquire(ctx, func(holder string) {
+	lost, release, err := held.Acquire(ctx, func(holder string) {
 		c.tell(name, fmt.Sprintf("waiting for the Lease %s/%s, which %s holds; a run that was killed keeps it for %s",
-			metav1.NamespaceSystem, leaseOf(name), holder, cmp.Or(c.LockDuration, kubernetes.DefaultLockDuration)))
+			metav1.NamespaceSystem, leaseOf(name), holder, cmp.Or(c.LockDuration, lock.DefaultDuration)))
 	})
 	if err != nil {
 		return err
@@ -162,6 +164,6 @@ func (c *Cluster) afterwards(ctx context.Context) (context.Context, context.Canc
 
 // referenceTo names an object of a manifest for the API, which knows itself whether its kind has
 // namespaces.
-func referenceTo(o diff.Object) kubernetes.Reference {
-	return kubernetes.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+func referenceTo(o diff.Object) objects.Reference {
+	return objects.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }

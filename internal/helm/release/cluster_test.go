@@ -17,7 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -49,7 +49,7 @@ func newPlace(t *testing.T) *place {
 	shared := kubetest.Shared(t)
 	p := &place{real: shared, namespace: shared.Namespace(t)}
 	p.Cluster = &release.Cluster{
-		API: shared.Client(t, kubernetes.Options{}), Slots: client.NewSlots(0), Pause: pause, LockDuration: lockDuration,
+		API: shared.Client(t, api.Options{}), Slots: client.NewSlots(0), Pause: pause, LockDuration: lockDuration,
 		Grace: 5 * time.Second,
 		Progress: func(text string, _ map[string]any) {
 			p.mu.Lock()
@@ -71,7 +71,7 @@ func (p *place) spec(values map[string]any) release.Spec {
 }
 
 // packageOf is a chart as it is fetched.
-func packageOf(t *testing.T, content []byte) *release.Package {
+func packageOf(t *testing.T, content []byte) *chart.Package {
 	t.Helper()
 
 	path := filepath.Join(t.TempDir(), "chart.tgz")
@@ -87,7 +87,7 @@ func packageOf(t *testing.T, content []byte) *release.Package {
 	return fetched
 }
 
-func (p *place) apply(t *testing.T, spec release.Spec, chart *release.Package, intent release.Intent) release.Outcome {
+func (p *place) apply(t *testing.T, spec release.Spec, chart *chart.Package, intent release.Intent) release.Outcome {
 	t.Helper()
 
 	outcome, err := p.Apply(t.Context(), spec, chart, intent)
@@ -431,6 +431,6 @@ func newRun(t *testing.T, p *place) *place {
 
 	return &place{
 		real: p.real, namespace: p.namespace,
-		Cluster: &release.Cluster{API: p.real.Client(t, kubernetes.Options{}), Pause: pause, LockDuration: lockDuration},
+		Cluster: &release.Cluster{API: p.real.Client(t, api.Options{}), Pause: pause, LockDuration: lockDuration},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
@@ -27,7 +28,7 @@ const (
 // collect reads what the crds folders of a chart have, and of those dependencies that its values turn on
 // (Helm 3.21, action/install.go, RunWithContext). That changes the chart, and Helm does it, too: the
 // chart is one of its own.
-func (a *attempt) collect(pkg *Package) error {
+func (a *attempt) collect(pkg *chart.Package) error {
 	loaded, err := load(pkg)
 	if err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -45,7 +46,7 @@ const (
 func (p *place) definition(t *testing.T, kind string) map[string]any {
 	t.Helper()
 
-	live, err := p.API.GetObject(t.Context(), kubernetes.Reference{
+	live, err := p.API.GetObject(t.Context(), objects.Reference{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition",
 		Name: strings.ToLower(kind) + "s.defined.example",
 	})
@@ -57,7 +58,7 @@ func (p *place) definition(t *testing.T, kind string) map[string]any {
 }
 
 // conditional is a chart with a dependency that brings the definition of a kind when it is turned on.
-func conditional(t *testing.T, version, kind string, on bool) *release.Package {
+func conditional(t *testing.T, version, kind string, on bool) *chart.Package {
 	t.Helper()
 
 	return packageOf(t, kubetest.Chart("stack", version, map[string]string{
@@ -187,7 +188,7 @@ func TestChanges_includedDefinitions(t *testing.T) {
 	spec, other := p.spec(nil), p.spec(nil)
 	other.Name.Name = "other"
 
-	chartOf := func(name string) *release.Package {
+	chartOf := func(name string) *chart.Package {
 		return packageOf(t, kubetest.Chart(name, "1.0.0", map[string]string{
 			"crds/a.yaml": definitionOf(kind, sizeField), "templates/a.yaml": configMap(name, ""),
 			"templates/b.yaml": "apiVersion: defined.example/v1\nkind: " + kind + "\nmetadata: {name: " + name +

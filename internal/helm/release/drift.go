@@ -10,7 +10,8 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -102,7 +103,7 @@ func (f *findings) add(lines []string, err error) {
 		f.failed = append(f.failed, err)
 	}
 
-	if errors.Is(err, kubernetes.ErrNoAnswer) {
+	if errors.Is(err, api.ErrNoAnswer) {
 		f.silence++
 	} else {
 		f.answered, f.silence = true, 0
@@ -120,7 +121,7 @@ func (f *findings) all(ctx context.Context) ([]string, error) {
 	}
 
 	for i, err := range f.failed {
-		if errors.Is(err, kubernetes.ErrNoAnswer) {
+		if errors.Is(err, api.ErrNoAnswer) {
 			// It is so of one object, and not of the cluster.
 			f.failed[i] = errors.New(err.Error())
 		}
@@ -137,7 +138,7 @@ func (f *findings) all(ctx context.Context) ([]string, error) {
 func (c *Cluster) driftOf(ctx context.Context, object diff.Object, o DriftOptions, ignored []string) ([]string, error) {
 	var (
 		live        map[string]any
-		differences []kubernetes.Difference
+		differences []objects.Difference
 		err         error
 	)
 
@@ -193,7 +194,7 @@ func endsByItself(object diff.Object) bool {
 
 // difference is one that may be shown: what a Secret holds may not, and Helm's redaction knows only
 // those texts that were given as secrets.
-func difference(object diff.Object, d kubernetes.Difference) string {
+func difference(object diff.Object, d objects.Difference) string {
 	if object.Kind == "Secret" && d.Found != "" && d.Wanted != "" {
 		return d.Path + " is another one"
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -332,7 +332,7 @@ func TestDrift_silentAPI(t *testing.T) {
 	lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name})
 	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/c is missing"})
 
-	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) ||
+	if err == nil || errors.Is(err, api.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "ConfigMap "+p.namespace+"/a") {
 		t.Errorf("what was not compared: %v", err)
 	}
@@ -340,7 +340,7 @@ func TestDrift_silentAPI(t *testing.T) {
 	silent = ""
 
 	if lines, err := p.Drift(t.Context(), deployed, release.DriftOptions{Release: spec.Name}); !errors.Is(err,
-		kubernetes.ErrNoAnswer) || len(lines) > 0 {
+		api.ErrNoAnswer) || len(lines) > 0 {
 		t.Errorf("nothing answers: %v %v", lines, err)
 	}
 }
@@ -384,7 +384,7 @@ func TestDrift_manyObjectsOfSilentAPI(t *testing.T) {
 	lines, err := p.Drift(t.Context(), revision, release.DriftOptions{Release: web, Depth: release.DepthPresence})
 	same(t, "drift", lines, []string{"ConfigMap " + p.namespace + "/gone is missing"})
 
-	if err == nil || errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "more were not asked for") {
+	if err == nil || errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "more were not asked for") {
 		t.Errorf("%v", err)
 	}
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // failed says why a step failed, and does about it what was asked for.
@@ -107,15 +107,15 @@ func (r *run) diagnose(ctx context.Context, s *client.Session, a *attempt) []str
 		found = append(found, o.Text)
 	}
 
-	objects, err := a.rendered.objects()
+	all, err := a.rendered.objects()
 	if err != nil || ctx.Err() != nil {
 		// After an interruption no more is asked; a manifest that was installed can be read.
 		return found
 	}
 
-	var refs []kubernetes.Reference
+	var refs []objects.Reference
 
-	for _, o := range objects {
+	for _, o := range all {
 		ref := referenceTo(o)
 		if !slices.ContainsFunc(waited, func(n client.NotReady) bool {
 			return n.Object.Kind == ref.Kind && n.Object.Namespace == ref.Namespace && n.Object.Name == ref.Name

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
@@ -96,7 +97,7 @@ func newFaultProxy(t *testing.T, to *kubetest.Cluster) *faultProxy {
 
 	// The certificate is that of the administrator; the proxy does not ask for it.
 	d.client, err = kubernetes.New(
-		kubernetes.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
+		api.Options{Endpoint: server.URL, CA: ca, Cert: config.CertData, Key: config.KeyData})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -79,8 +80,8 @@ type trial struct {
 	*place
 
 	kind  string
-	first *release.Package
-	next  *release.Package
+	first *chart.Package
+	next  *chart.Package
 }
 
 func newTrial(t *testing.T, name string) *trial {

@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 )
 
@@ -19,7 +20,7 @@ import (
 // that its templates look up. A failure that is still the same has nothing to do with them. Where templates look up
 // all objects of a kind, nobody knows which one they want.
 func (c *Cluster) missing(
-	ctx context.Context, s *client.Session, a *attempt, chart *Package, have Observation, refused error,
+	ctx context.Context, s *client.Session, a *attempt, chart *chart.Package, have Observation, refused error,
 ) error {
 	if listed := s.Listed(); len(listed) > 0 {
 		return fmt.Errorf("%w, perhaps (%s): %w", ErrMissing, some(listed), refused)

@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // oneMap is a chart of ConfigMaps that all releases of a namespace share.
-func oneMap(t *testing.T, version string, names ...string) *release.Package {
+func oneMap(t *testing.T, version string, names ...string) *chart.Package {
 	t.Helper()
 
 	files := map[string]string{}

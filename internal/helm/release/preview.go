@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
@@ -144,7 +145,7 @@ func (l *comparison) object(ctx context.Context, o diff.Object, content map[stri
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, kubernetes.ErrNoAnswer):
+	case errors.Is(err, api.ErrNoAnswer):
 		return err
 	case unknownKind(err):
 		// Its definition comes with the chart, or with another one before it.
@@ -170,18 +171,18 @@ func (l *comparison) object(ctx context.Context, o diff.Object, content map[stri
 
 // dropped are the fields that a former revision brought, that are there, and that are wanted no longer.
 // The API does not name them, because it was not talosop who owns them.
-func (l *comparison) dropped(live map[string]any, o diff.Object, content map[string]any) []kubernetes.Difference {
+func (l *comparison) dropped(live map[string]any, o diff.Object, content map[string]any) []objects.Difference {
 	var (
-		found []kubernetes.Difference
+		found []objects.Difference
 		there = map[string]bool{}
 	)
 
-	for _, d := range kubernetes.Differences(live, content) {
+	for _, d := range objects.Differences(live, content) {
 		there[d.Path] = true
 	}
 
 	for _, old := range l.former[o.Key()] {
-		for _, d := range kubernetes.Differences(wantedContent(old, l.spec.Name), content) {
+		for _, d := range objects.Differences(wantedContent(old, l.spec.Name), content) {
 			if d.Wanted == "" && there[d.Path] {
 				there[d.Path] = false
 				found = append(found, d)

@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // forecast is what a plan says of an apply, one text for each object, without the namespace.
-func (p *place) forecast(t *testing.T, spec release.Spec, chart *release.Package, have release.Observation) []string {
+func (p *place) forecast(t *testing.T, spec release.Spec, chart *chart.Package, have release.Observation) []string {
 	t.Helper()
 
 	rendering, err := p.Render(t.Context(), spec, chart, have)
@@ -81,7 +82,7 @@ func TestChanges_hideSecrets(t *testing.T) {
 	t.Parallel()
 
 	p := newPlace(t)
-	chart := func(version, extra string) *release.Package {
+	chart := func(version, extra string) *chart.Package {
 		return packageOf(t, kubetest.Chart("web", version, map[string]string{
 			"templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: {{ .Values.text }}}\n",
 			"templates/map.yaml":    configMap("m", "{{ .Values.text }}"),
@@ -117,7 +118,7 @@ func TestChanges_definitions(t *testing.T) {
 	spec.Options.UpgradeCRDs = false
 	definition := "CustomResourceDefinition " + strings.ToLower(tr.kind) + "s.killed.example"
 
-	of := func(spec release.Spec, chart *release.Package, have release.Observation) (found []string) {
+	of := func(spec release.Spec, chart *chart.Package, have release.Observation) (found []string) {
 		for _, text := range tr.forecast(t, spec, chart, have) {
 			if strings.Contains(text, "CustomResourceDefinition") {
 				found = append(found, text)
@@ -162,7 +163,7 @@ func TestChanges_noAnswer(t *testing.T) {
 	}
 
 	if _, err := p.Changes(t.Context(), p.spec(nil), release.Rendering{Objects: objects},
-		history("failed:aaaa")); !errors.Is(err, kubernetes.ErrNoAnswer) {
+		history("failed:aaaa")); !errors.Is(err, api.ErrNoAnswer) {
 		t.Errorf("%v", err)
 	}
 }

@@ -23,7 +23,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -107,7 +108,7 @@ func (c *Cluster) observeHeld(ctx context.Context, name Name, before Observation
 // record is one of the Secrets of a release, nil when it is not there.
 func (c *Cluster) record(ctx context.Context, name Name, secret string) (map[string]any, error) {
 	return c.API.GetObject(ctx,
-		kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace, Name: secret})
+		objects.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace, Name: secret})
 }
 
 // observeRetrying asks again for [Cluster.UnreachableTimeout] when no server answers: a control plane that is being
@@ -120,7 +121,7 @@ func (c *Cluster) observeRetrying(ctx context.Context, name Name) (have Observat
 
 	err = wait.Until(ctx, c.pause(), func(ctx context.Context) (err error) {
 		have, err = c.Observe(ctx, name)
-		if errors.Is(err, kubernetes.ErrNoAnswer) {
+		if errors.Is(err, api.ErrNoAnswer) {
 			return err
 		}
 
@@ -133,7 +134,7 @@ func (c *Cluster) observeRetrying(ctx context.Context, name Name) (have Observat
 // records are the Secrets in which Helm keeps the history of a release.
 func (c *Cluster) records(ctx context.Context, name Name) ([]map[string]any, error) {
 	secrets, err := c.API.ListObjects(ctx,
-		kubernetes.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
+		objects.Reference{APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace},
 		"owner=helm,name="+name.Name)
 	if err != nil {
 		return nil, fmt.Errorf("read the history of release %s: %w", name, err)

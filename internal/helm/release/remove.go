@@ -19,7 +19,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -296,7 +296,7 @@ func (c *Cluster) awaitGone(
 // long as it is there, an interrupted removal can be repeated.
 func (c *Cluster) forget(ctx context.Context, name Name, have Observation) error {
 	remove := func(ctx context.Context, record recordVersion) error {
-		err := c.API.RequestDeletion(ctx, kubernetes.Reference{
+		err := c.API.RequestDeletion(ctx, objects.Reference{
 			APIVersion: "v1", Kind: "Secret", Namespace: name.Namespace, Name: record.name}, "")
 		if err != nil {
 			return fmt.Errorf("delete the history of release %s: %w", name, err)

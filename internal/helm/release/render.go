@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
@@ -24,14 +25,14 @@ import (
 // The error is [ErrKubernetes], [ErrValues], [ErrChart], [ErrSchema], [ErrTemplate], [ErrType], [ErrPatch] or
 // [ErrOwned] where that is certain, [ErrMissing] for a chart that would render otherwise if the cluster had what it
 // does not have, and [ErrWithheld] for one that looks up a Secret that exists; every other one may go away by itself.
-func (c *Cluster) Render(ctx context.Context, spec Spec, chart *Package, have Observation) (Rendering, error) {
+func (c *Cluster) Render(ctx context.Context, spec Spec, chart *chart.Package, have Observation) (Rendering, error) {
 	rendering, err := c.render(ctx, spec, chart, have)
 
 	return rendering, redactError(err, spec.Secrets.Redact)
 }
 
 func (c *Cluster) render(
-	ctx context.Context, spec Spec, chart *Package, have Observation,
+	ctx context.Context, spec Spec, chart *chart.Package, have Observation,
 ) (rendering Rendering, err error) {
 	s, err := c.openForPlan(ctx, spec.Name, spec.Secrets.Redact)
 	if err != nil {
@@ -69,7 +70,7 @@ func (c *Cluster) render(
 
 // planned is the dry run of what an apply would do.
 func (c *Cluster) planned(
-	ctx context.Context, s *client.Session, spec Spec, chart *Package, have Observation,
+	ctx context.Context, s *client.Session, spec Spec, chart *chart.Package, have Observation,
 ) (*attempt, error) {
 	a, err := newAttempt(spec, chart, s.Configuration())
 	if err != nil {
@@ -209,13 +210,13 @@ func onlyUnknownKinds(err error) bool {
 
 // RenderOffline shows what a chart becomes on a cluster of a version of Kubernetes that is not asked:
 // it has the kinds that Helm knows, and nothing to look up. The errors are those of [Cluster.Render].
-func RenderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
+func RenderOffline(ctx context.Context, spec Spec, chart *chart.Package, kubernetesVersion string) (Rendering, error) {
 	rendering, err := renderOffline(ctx, spec, chart, kubernetesVersion)
 
 	return rendering, redactError(err, spec.Secrets.Redact)
 }
 
-func renderOffline(ctx context.Context, spec Spec, chart *Package, kubernetesVersion string) (Rendering, error) {
+func renderOffline(ctx context.Context, spec Spec, chart *chart.Package, kubernetesVersion string) (Rendering, error) {
 	version, err := chartutil.ParseKubeVersion(kubernetesVersion)
 	if err != nil {
 		return Rendering{}, fmt.Errorf("read the version of Kubernetes %q: %w", kubernetesVersion, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
@@ -108,7 +109,7 @@ func TestRender_pendingRevision(t *testing.T) {
 
 // refusals are charts that cannot be installed, each with the reason and a text.
 func refusals(t *testing.T) map[string]struct {
-	chart  *release.Package
+	chart  *chart.Package
 	values map[string]any
 	patch  string
 	reason error
@@ -119,7 +120,7 @@ func refusals(t *testing.T) map[string]struct {
 	simple := packageOf(t, kubetest.Simple.Package("1.0.0"))
 
 	return map[string]struct {
-		chart  *release.Package
+		chart  *chart.Package
 		values map[string]any
 		patch  string
 		reason error

@@ -11,13 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // jobbing is a chart with a Job that fails while the value bad is set, and hangs while hang is.
-func jobbing(t *testing.T, annotations string) *release.Package {
+func jobbing(t *testing.T, annotations string) *chart.Package {
 	t.Helper()
 
 	return packageOf(t, kubetest.Chart("jobbing", "1.0.0", map[string]string{
@@ -48,7 +49,7 @@ spec:
 const keptHook = `helm.sh/hook: "pre-install,pre-upgrade,pre-delete", helm.sh/hook-delete-policy: hook-succeeded`
 
 // fails applies what is to fail.
-func (p *place) fails(t *testing.T, spec release.Spec, chart *release.Package, intent release.Intent) {
+func (p *place) fails(t *testing.T, spec release.Spec, chart *chart.Package, intent release.Intent) {
 	t.Helper()
 
 	if _, err := p.Apply(t.Context(), spec, chart, intent); err == nil {

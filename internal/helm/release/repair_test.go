@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // custom is a chart with a custom resource and a ConfigMap, one field of each named by key. It fails
 // after both are there when it is told to.
-func custom(t *testing.T, kind string) *release.Package {
+func custom(t *testing.T, kind string) *chart.Package {
 	t.Helper()
 
 	return packageOf(t, kubetest.Chart("custom", "1.0.0", map[string]string{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // Who may not do what is needed is told so at once.
@@ -64,7 +65,7 @@ func TestApply_unreachable(t *testing.T) {
 	removed := p.Remove(t.Context(), spec.Name, release.RemoveOptions{})
 
 	for what, err := range map[string]error{"apply": applied, "observe": observed, "remove": removed} {
-		if !errors.Is(err, kubernetes.ErrNoAnswer) {
+		if !errors.Is(err, api.ErrNoAnswer) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -84,7 +85,7 @@ func TestApply_endedContext(t *testing.T) {
 			config := p.real.Config()
 
 			var err error
-			p.API, err = kubernetes.New(kubernetes.Options{Endpoint: "https://" + address, CA: config.CAData,
+			p.API, err = kubernetes.New(api.Options{Endpoint: "https://" + address, CA: config.CAData,
 				Cert: config.CertData, Key: config.KeyData})
 			if err != nil {
 				t.Fatal(err)
@@ -93,7 +94,7 @@ func TestApply_endedContext(t *testing.T) {
 			t.Cleanup(p.API.Close)
 
 			_, err = p.Apply(t.Context(), p.spec(nil), chart, release.Intent{Create: true})
-			if !errors.Is(err, kubernetes.ErrNoAnswer) || !strings.Contains(err.Error(), "not within 1s") {
+			if !errors.Is(err, api.ErrNoAnswer) || !strings.Contains(err.Error(), "not within 1s") {
 				t.Errorf("%v", err)
 			}
 		})

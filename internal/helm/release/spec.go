@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/postrender"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
@@ -255,6 +254,3 @@ type Outcome struct {
 	// Left is what a failed installation has left in the cluster although there is no release, each by its name.
 	Left []string
 }
-
-// Package is a chart that was fetched.
-type Package = chart.Package

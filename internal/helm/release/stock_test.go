@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
@@ -27,7 +28,7 @@ func (p *place) discard(t *testing.T, namespace string) {
 }
 
 // littering is a chart whose removal leaves definitions, hooks and objects that say so.
-func littering(t *testing.T, kind string) *release.Package {
+func littering(t *testing.T, kind string) *chart.Package {
 	t.Helper()
 
 	hook := func(name, event, policy string) string {
@@ -58,7 +59,7 @@ func TestApply_namesWhatIsLeft(t *testing.T) {
 	spec.Namespace = p.namespace + "-new"
 	spec.Options.Timeout, spec.Options.RollbackOnFailure, spec.Options.CreateNamespace = time.Second, true, true
 
-	fails := func(chart *release.Package) release.Outcome {
+	fails := func(chart *chart.Package) release.Outcome {
 		t.Helper()
 
 		outcome, err := p.Apply(t.Context(), spec, chart, release.Intent{Create: true})

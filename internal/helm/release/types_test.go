@@ -8,13 +8,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
 
 // typed is a chart whose objects have fields of values.
-func typed(t *testing.T) *release.Package {
+func typed(t *testing.T) *chart.Package {
 	t.Helper()
 
 	return packageOf(t, kubetest.Chart("web", "1.0.0", map[string]string{

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 )
 
 // surroundings is what an observation asks about besides the objects of the machines, at most once, and only when a
@@ -230,7 +230,7 @@ func (about *surroundings) lastEvent(ctx context.Context, k *Kind, o metav1.Obje
 		return "none", nil
 	}
 
-	return kubernetes.LastEvent(list.Items), nil
+	return diagnose.Last(list.Items), nil
 }
 
 func talosStatus(pod *corev1.Pod) *corev1.ContainerStatus {

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // Ref names an object of the host.
@@ -87,7 +87,7 @@ func (k *Kind) refTo(namespace, name string) Ref {
 }
 
 // fieldDifference is one of a field of an object. By is told of what others added.
-func fieldDifference(of Ref, d kubernetes.Difference, by []string) Difference {
+func fieldDifference(of Ref, d objects.Difference, by []string) Difference {
 	return Difference{Object: of, Cause: Changed, Path: d.Keys, Before: d.Found, After: d.Wanted, By: by}
 }
 
@@ -111,7 +111,7 @@ func (d Difference) String() string {
 		return d.Object.String() + ": the wiping of the machine has begun and is not finished"
 	case Changed:
 		line := d.Object.String() + ": " +
-			kubernetes.Difference{Path: kubernetes.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
+			objects.Difference{Path: objects.PathOf(d.Path), Found: d.Before, Wanted: d.After}.String()
 		if d.After == "" && by != "" {
 			line += " (by " + by + ")"
 		}

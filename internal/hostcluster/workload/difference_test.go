@@ -3,7 +3,7 @@ package workload
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // A key with a dot in it is one key: nothing is taken for a part of the pod template that is not, and the text has all
@@ -17,7 +17,7 @@ func TestDifference_keysWithDots(t *testing.T) {
 			"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}}}}
 	}
 
-	found := kubernetes.Differences(labels("talosop.dev/role", "x"), labels("talosop.dev/role", "worker"))
+	found := objects.Differences(labels("talosop.dev/role", "x"), labels("talosop.dev/role", "worker"))
 	if len(found) != 1 {
 		t.Fatalf("there are %+v", found)
 	}
@@ -32,7 +32,7 @@ func TestDifference_keysWithDots(t *testing.T) {
 		t.Errorf("it is told as %s\nwant %s", d, want)
 	}
 
-	other := kubernetes.Difference{Keys: []string{"metadata", "annotations", "spec.template.x"}, Found: `"a"`}
+	other := objects.Difference{Keys: []string{"metadata", "annotations", "spec.template.x"}, Found: `"a"`}
 	if fieldDifference(set, other, nil).ofTemplate() {
 		t.Error("an annotation is taken for a part of the template")
 	}

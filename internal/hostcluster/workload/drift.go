@@ -8,7 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // How drift is found. An object is as it should be when the fields that talosop owns in it, by the host's own record of
@@ -63,7 +63,7 @@ func (h *Client) differences(
 		return nil, nil, err
 	}
 
-	for _, d := range kubernetes.Differences(found, wanted) {
+	for _, d := range objects.Differences(found, wanted) {
 		if difference := fieldDifference(k.ref(live), d, nil); difference.ofTemplate() {
 			template = append(template, difference)
 		} else {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -64,7 +64,7 @@ func (h *Client) templateDrift(
 		return nil, err
 	}
 
-	for _, d := range kubernetes.Differences(has, wants) {
+	for _, d := range objects.Differences(has, wants) {
 		found = append(found, fieldDifference(SetKind.ref(set), d, makers))
 	}
 

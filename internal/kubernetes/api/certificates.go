@@ -10,17 +10,17 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // Certificates are those that the servers show just now, valid or not, ordered by URL: all servers are asked side by
 // side. Who does not answer is left out, and so is a certificate that the cluster's CA did not sign: that one is not of
 // the cluster. Nothing is sent.
-func (c *Client) Certificates(ctx context.Context) []cluster.ServerCertificate {
+func (c *Client) Certificates(ctx context.Context) []kubestate.ServerCertificate {
 	var (
 		mu   sync.Mutex
-		seen []cluster.ServerCertificate
+		seen []kubestate.ServerCertificate
 	)
 
 	asking, ctx := panics.WithContext(ctx)
@@ -39,7 +39,7 @@ func (c *Client) Certificates(ctx context.Context) []cluster.ServerCertificate {
 			mu.Lock()
 			defer mu.Unlock()
 
-			seen = append(seen, cluster.ServerCertificate{URL: s.URL, Certificate: certificate})
+			seen = append(seen, kubestate.ServerCertificate{URL: s.URL, Certificate: certificate})
 
 			return nil
 		})
@@ -49,16 +49,16 @@ func (c *Client) Certificates(ctx context.Context) []cluster.ServerCertificate {
 		return nil // a panic: nothing is known
 	}
 
-	slices.SortFunc(seen, func(a, b cluster.ServerCertificate) int { return cmp.Compare(a.URL, b.URL) })
+	slices.SortFunc(seen, func(a, b kubestate.ServerCertificate) int { return cmp.Compare(a.URL, b.URL) })
 
 	return seen
 }
 
 // shown is the certificate that a server shows, signed by one of the roots, whatever the time is.
-func shown(ctx context.Context, o Options, base string, roots *x509.CertPool) (cluster.Certificate, error) {
+func shown(ctx context.Context, o Options, base string, roots *x509.CertPool) (kubestate.Certificate, error) {
 	server, err := url.Parse(base)
 	if err != nil {
-		return cluster.Certificate{}, err
+		return kubestate.Certificate{}, err
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Connect, fmt.Errorf("no certificate within %s", o.Connect))
@@ -66,12 +66,12 @@ func shown(ctx context.Context, o Options, base string, roots *x509.CertPool) (c
 
 	raw, err := reach(o)(ctx, "tcp", server.Host)
 	if err != nil {
-		return cluster.Certificate{}, err
+		return kubestate.Certificate{}, err
 	}
 
 	defer func() { _ = raw.Close() }() // it served its purpose
 
-	var out cluster.Certificate
+	var out kubestate.Certificate
 
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: server.Hostname(),
@@ -79,7 +79,7 @@ func shown(ctx context.Context, o Options, base string, roots *x509.CertPool) (c
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			leaf := state.PeerCertificates[0]
-			out = cluster.Certificate{NotBefore: leaf.NotBefore.UTC(), NotAfter: leaf.NotAfter.UTC()}
+			out = kubestate.Certificate{NotBefore: leaf.NotBefore.UTC(), NotAfter: leaf.NotAfter.UTC()}
 
 			return signed(state.PeerCertificates, roots)
 		},

@@ -18,7 +18,7 @@ import (
 	clientgo "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -119,7 +119,7 @@ type Server struct {
 	URL  string
 	http transport
 	// certificate reads the certificate that it shows; nil where that is not known to be of the cluster's CA.
-	certificate func(ctx context.Context) (cluster.Certificate, error)
+	certificate func(ctx context.Context) (kubestate.Certificate, error)
 }
 
 // transport carries requests to one server, with the credentials for it.
@@ -147,7 +147,7 @@ func New(o Options) (*Client, error) {
 		Cluster: cmp.Or(o.Cluster, fmt.Sprintf("%x", sha256.Sum256(o.CA))), ValidUntil: id.cert.Leaf.NotAfter}
 	c.connect = func(base string) *Server {
 		return &Server{URL: base, http: id.transport(o),
-			certificate: func(ctx context.Context) (cluster.Certificate, error) { return shown(ctx, o, base, id.roots) }}
+			certificate: func(ctx context.Context) (kubestate.Certificate, error) { return shown(ctx, o, base, id.roots) }}
 	}
 
 	for _, u := range urls {

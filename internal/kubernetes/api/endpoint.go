@@ -4,21 +4,21 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Endpoint is how the endpoint answered the last request that went there. A new client sends its first one there, so
 // that this costs none of its own.
-func (c *Client) Endpoint() cluster.EndpointState {
+func (c *Client) Endpoint() kubestate.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	return cluster.EndpointState{URL: c.given[0].URL, OutOfReach: c.Options.EndpointOutOfReach,
+	return kubestate.Endpoint{URL: c.given[0].URL, OutOfReach: c.Options.EndpointOutOfReach,
 		Asked: c.endpoint.asked, Cause: c.endpoint.cause}
 }
 
 // AskEndpoint asks the endpoint alone for its version, and is how it answered. An endpoint out of reach is not asked.
-func (c *Client) AskEndpoint(ctx context.Context) cluster.EndpointState {
+func (c *Client) AskEndpoint(ctx context.Context) kubestate.Endpoint {
 	if c.Options.EndpointOutOfReach {
 		return c.Endpoint()
 	}

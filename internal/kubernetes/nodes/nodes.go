@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -29,7 +29,7 @@ func New(c *api.Client) *Nodes { return &Nodes{c} }
 // [api.Options.Certificates] does. An API that does not answer, or refuses, is
 // described by Reachable and Cause. The list may be a moment old: it comes from the API server's cache, which costs
 // etcd nothing.
-func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
+func (n *Nodes) Observe(ctx context.Context) kubestate.State {
 	state := n.observe(ctx)
 	state.Endpoint = n.api.Endpoint()
 
@@ -41,15 +41,15 @@ func (n *Nodes) Observe(ctx context.Context) cluster.KubernetesState {
 	return state
 }
 
-func (n *Nodes) observe(ctx context.Context) cluster.KubernetesState {
+func (n *Nodes) observe(ctx context.Context) kubestate.State {
 	list, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return cluster.KubernetesState{Cause: api.OneLine(err)}
+		return kubestate.State{Cause: api.OneLine(err)}
 	}
 
 	n.api.Learn(list.Items)
 
-	state := cluster.KubernetesState{Reachable: true, Owners: map[string]string{}, Unproven: map[string]string{}}
+	state := kubestate.State{Reachable: true, Owners: map[string]string{}, Unproven: map[string]string{}}
 
 	for i := range list.Items {
 		node := &list.Items[i]
@@ -64,24 +64,24 @@ func (n *Nodes) observe(ctx context.Context) cluster.KubernetesState {
 
 	if n.api.Options.StaticPods {
 		if err := n.observeStaticPods(ctx, state.Nodes); err != nil {
-			return cluster.KubernetesState{Cause: api.OneLine(err)}
+			return kubestate.State{Cause: api.OneLine(err)}
 		}
 
 		if state.KubeProxy, err = n.kubeProxy(ctx); err != nil {
-			return cluster.KubernetesState{Cause: api.OneLine(err)}
+			return kubestate.State{Cause: api.OneLine(err)}
 		}
 	}
 
-	slices.SortFunc(state.Nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(state.Nodes, func(a, b kubestate.Node) int { return strings.Compare(a.Name, b.Name) })
 
 	return state
 }
 
 // Of is what a decision needs of a node.
-func Of(node *corev1.Node) cluster.Node {
+func Of(node *corev1.Node) kubestate.Node {
 	_, controlPlane := node.Labels[api.ControlPlaneLabel]
 
-	out := cluster.Node{
+	out := kubestate.Node{
 		Name:           node.Name,
 		Unschedulable:  node.Spec.Unschedulable,
 		Cordoned:       marked(node),

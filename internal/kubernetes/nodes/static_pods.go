@@ -9,9 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // controlPlanePods selects the mirror pods of the control plane's components (Talos
@@ -19,14 +19,14 @@ import (
 const controlPlanePods = "tier=control-plane"
 
 // observeStaticPods adds the control plane's pods to their nodes, with one request.
-func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) error {
+func (n *Nodes) observeStaticPods(ctx context.Context, nodes []kubestate.Node) error {
 	list, err := n.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: controlPlanePods, ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list the pods of the control plane: %w", api.WithoutURL(err))
 	}
 
-	pods := map[string]map[string]cluster.StaticPod{}
+	pods := map[string]map[string]kubestate.StaticPod{}
 
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -38,10 +38,10 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) err
 		}
 
 		if pods[p.Spec.NodeName] == nil {
-			pods[p.Spec.NodeName] = map[string]cluster.StaticPod{}
+			pods[p.Spec.NodeName] = map[string]kubestate.StaticPod{}
 		}
 
-		pod := cluster.StaticPod{Stamp: kubenames.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
+		pod := kubestate.StaticPod{Stamp: kubenames.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
 		if len(p.Spec.Containers) > 0 {
 			pod.Image = p.Spec.Containers[0].Image
 		}
@@ -59,14 +59,14 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []cluster.Node) err
 // kubeProxy is the image of the DaemonSet that Talos's bootstrap manifests make of kube-proxy
 // (Talos 1.13, k8s/templates.go); empty where there is none.
 func (n *Nodes) kubeProxy(ctx context.Context) (string, error) {
-	daemons, err := n.api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(cluster.KubeProxy),
+	daemons, err := n.api.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, string(kubenames.KubeProxy),
 		metav1.GetOptions{ResourceVersion: "0"})
 
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("read the DaemonSet %s: %w", cluster.KubeProxy, api.WithoutURL(err))
+		return "", fmt.Errorf("read the DaemonSet %s: %w", kubenames.KubeProxy, api.WithoutURL(err))
 	case len(daemons.Spec.Template.Spec.Containers) == 0:
 		return "", nil
 	default:

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // WatchNodes calls changed whenever nodes are other than they were, in what [Nodes.Observe] says of them, until the
@@ -39,7 +39,7 @@ func (n *Nodes) watch(ctx context.Context, changed func()) {
 
 	defer events.Stop()
 
-	seen := map[string]cluster.Node{}
+	seen := map[string]kubestate.Node{}
 
 	for event := range events.ResultChan() {
 		node, ok := event.Object.(*corev1.Node)

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // lastEventTimeout bounds the request for the last event after a wait that was in vain.
@@ -32,8 +32,8 @@ const lastEventTimeout = 5 * time.Second
 // The error names the pod, the node, what is missing and the last event. It is permanent
 // where waiting is no use: an image reference that the kubelet cannot read, or one that it
 // may not pull. Safe to repeat.
-func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component cluster.Component, image string) error {
-	if component == cluster.KubeProxy {
+func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component kubenames.Component, image string) error {
+	if component == kubenames.KubeProxy {
 		return nil
 	}
 
@@ -60,7 +60,7 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component clu
 type awaited struct {
 	upgrade     *Upgrade
 	node, image string
-	component   cluster.Component
+	component   kubenames.Component
 	// version is that of the image, empty when its tag is none.
 	version string
 	// container is the one that was seen to run last, and since when without a break.
@@ -116,7 +116,7 @@ func (a *awaited) kubelet(ctx context.Context) error {
 // else what keeps the node from it.
 func (a *awaited) withoutNetwork(ctx context.Context, cause error) error {
 	state := a.upgrade.nodes.Observe(ctx)
-	if !state.Reachable || slices.ContainsFunc(state.Nodes, func(n cluster.Node) bool { return n.Ready }) {
+	if !state.Reachable || slices.ContainsFunc(state.Nodes, func(n kubestate.Node) bool { return n.Ready }) {
 		return cause
 	}
 
@@ -140,7 +140,7 @@ func (a *awaited) staticPod(ctx context.Context) error {
 		a.container, a.since = container, time.Now()
 	}
 
-	if a.component != cluster.KubeAPIServer || a.version == "" {
+	if a.component != kubenames.KubeAPIServer || a.version == "" {
 		return nil
 	}
 

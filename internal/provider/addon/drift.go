@@ -13,7 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/values"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -104,7 +104,7 @@ func (r *addonResource) see(ctx context.Context, state addonModel, applied addon
 	seen := addonSeen{last: last}
 	seen.drift, seen.repair, err = state.drift(ctx, cluster, have, applied)
 
-	if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+	if errors.Is(err, api.ErrNoAnswer) || ctx.Err() != nil {
 		return addonSeen{}, errors.Join(err, ctx.Err())
 	}
 

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
@@ -204,7 +204,7 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
 	if diags.HasError() {
 		return nothing, diags
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -86,7 +87,7 @@ func (m addonModel) way(ctx context.Context, data *providerdata.ProviderData) (W
 		Authority: derOf(bundle.Secrets().Certs.K8s.Crt), Server: p.Settings.Endpoint,
 		version: handle.KubernetesVersion.ValueString(), Secrets: tf.MasksOf(handle.Secrets.ValueString()),
 		client: func(ctx context.Context, m *providerdata.ProviderData, access pki.Access) (*kubernetes.Client, error) {
-			c, err := m.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+			c, err := m.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle, api.Options{})
 
 			return c.API, err
 		},
@@ -123,10 +124,10 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 		}
 	}
 
-	access := kubernetes.Kubeconfig{Content: content, Context: given.Text("context")}
+	access := api.Kubeconfig{Content: content, Context: given.Text("context")}
 
 	if path != "" {
-		access = kubernetes.Kubeconfig{Path: path, Context: access.Context}
+		access = api.Kubeconfig{Path: path, Context: access.Context}
 
 		var err error
 		if content, err = os.ReadFile(path); err != nil {
@@ -142,7 +143,7 @@ func (m addonModel) wayOfKubeconfig(data *providerdata.ProviderData) (Way, error
 			access := access
 			access.Static = data.StaticKubeconfigs
 
-			return kubernetes.NewFromKubeconfig(access, kubernetes.Options{
+			return kubernetes.NewFromKubeconfig(access, api.Options{
 				Limit: providerdata.LimitOf(allowed.Kubernetes), Dial: data.Dial,
 			})
 		},

@@ -14,9 +14,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -33,7 +34,7 @@ type preview struct {
 	// why the release is upgraded, empty for a create and where that is not known.
 	why   string
 	Spec  release.Spec
-	chart *release.Package
+	chart *chart.Package
 	// have is the release as it is, empty for one that is not there or goes first.
 	have release.Observation
 	// pending says why the cluster was not asked, empty when it was; Cause is why it could not be.
@@ -128,7 +129,7 @@ func (p *preview) changes(ctx context.Context, from *providerdata.ProviderData) 
 		return nil, nil
 	case cluster != nil && p.Cause == nil:
 		changes, err := p.ask(ctx, cluster)
-		if err == nil || ctx.Err() == nil && !errors.Is(err, kubernetes.ErrNoAnswer) {
+		if err == nil || ctx.Err() == nil && !errors.Is(err, api.ErrNoAnswer) {
 			return changes, err
 		}
 
@@ -284,7 +285,7 @@ func (p *preview) wayOut() string {
 			"it, it is not read before."
 	case errors.Is(p.Cause, errNoWay):
 		return "Correct what is configured in kubeconfig or cluster."
-	case errors.Is(p.Cause, kubernetes.ErrNoAnswer), errors.Is(p.Cause, context.DeadlineExceeded):
+	case errors.Is(p.Cause, api.ErrNoAnswer), errors.Is(p.Cause, context.DeadlineExceeded):
 		return "Check that the cluster runs and can be reached from here, and plan again. An apply asks it again."
 	default:
 		return "Check the credentials and what they may do, and plan again. An apply asks the cluster again."

@@ -14,7 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -55,7 +55,7 @@ func addonTwice(m addonModel) diag.Diagnostic {
 }
 
 // addonReplanned is a chart that is not the one of the plan.
-func addonReplanned(m addonModel, chart *release.Package) diag.Diagnostic {
+func addonReplanned(m addonModel, chart *chart.Package) diag.Diagnostic {
 	return tf.UnableAt(path.Root("version"), "upgrade", addonObject, finding.Report{
 		Attempted: "fetch chart " + m.chartText() + " for release " + m.Release().String(),
 		Cause: []string{fmt.Sprintf("it is %s %s by now, and was %s %s", chart.Name, chart.Version,
@@ -148,7 +148,7 @@ func CauseLines(text string) []string {
 // addonCause says what a deadline means.
 func addonCause(err error) string {
 	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer):
+	case errors.Is(err, api.ErrNoAnswer):
 		return err.Error()
 	case errors.Is(err, context.Canceled):
 		// The engine says "interrupted", or what it was at.
@@ -175,7 +175,7 @@ func nextAfter(err error) string {
 			"them."
 	case errors.Is(err, release.ErrOwned):
 		return "Set take_ownership = true to make them part of this release, or remove them."
-	case errors.Is(err, kubernetes.ErrNoAnswer):
+	case errors.Is(err, api.ErrNoAnswer):
 		return "Apply again when the cluster answers. " + addonAgain
 	default:
 		return "Correct the cause and apply again. " + addonAgain
@@ -258,7 +258,7 @@ func addonNotRemoved(ctx context.Context, m addonModel, err error) diag.Diagnost
 
 	what.Cause = append(what.Cause, tf.RanOutLines(ctx)...)
 
-	if errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay) {
+	if errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoWay) {
 		what.Next = "Apply again when the cluster answers. When it is gone for good, set on_unreachable = \"forget\" and " +
 			"apply before the destroy, or take the resource out of state (`terraform state rm`)."
 	}

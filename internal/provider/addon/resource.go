@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -220,14 +220,14 @@ func (r *addonResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 
 	forget := state.OnUnreachable.ValueString() == onUnreachableForget
 
-	if forget && errors.Is(err, kubernetes.ErrNoAnswer) {
+	if forget && errors.Is(err, api.ErrNoAnswer) {
 		err = r.insist(ctx, state, to)
 	}
 
 	switch {
 	case err == nil:
 		r.Addons.Release(to.Claim(state.Release()))
-	case forget && (errors.Is(err, kubernetes.ErrNoAnswer) || errors.Is(err, errNoWay)):
+	case forget && (errors.Is(err, api.ErrNoAnswer) || errors.Is(err, errNoWay)):
 		resp.Diagnostics.Append(addonForgotten(state, err))
 	default:
 		resp.Diagnostics.Append(addonNotRemoved(ctx, state, err))
@@ -243,14 +243,14 @@ func (r *addonResource) insist(ctx context.Context, state addonModel, to Way) er
 
 	err := wait.Until(ctx, cmp.Or(r.Interval, addonPause), func(ctx context.Context) error {
 		err := r.uninstall(ctx, state, to)
-		if errors.Is(err, kubernetes.ErrNoAnswer) || ctx.Err() != nil {
+		if errors.Is(err, api.ErrNoAnswer) || ctx.Err() != nil {
 			return err
 		}
 
 		return wait.Permanent(err)
 	})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", kubernetes.ErrNoAnswer, err)
+		return fmt.Errorf("%w: %w", api.ErrNoAnswer, err)
 	}
 
 	return err

@@ -54,7 +54,7 @@ type addonRun struct {
 	cluster providerdata.ReleaseKeeper
 	plan    addonModel
 	Spec    release.Spec
-	chart   *release.Package
+	chart   *chart.Package
 	Claim   string
 	applied addonApplied
 }

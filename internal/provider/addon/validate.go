@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -133,7 +133,7 @@ func (m addonModel) validateKubeconfig() diag.Diagnostics {
 		return nil
 	}
 
-	if _, err := (kubernetes.Kubeconfig{Content: []byte(content.ValueString()),
+	if _, err := (api.Kubeconfig{Content: []byte(content.ValueString()),
 		Context: chosen.ValueString()}).Facts(); err != nil {
 		return diag.Diagnostics{tf.Invalid(at, "kubeconfig.content", "found that it cannot be used: "+err.Error(),
 			"allowed is a whole kubeconfig",

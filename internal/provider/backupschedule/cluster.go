@@ -9,6 +9,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -50,7 +52,7 @@ func (s *Scheduler) observe(ctx context.Context) (scheduleSeen, error) {
 	found := map[string]map[string]any{}
 
 	for _, o := range s.objects() {
-		ref := kubernetes.ReferenceTo(o)
+		ref := objects.ReferenceTo(o)
 
 		live, differences, err := s.API.CompareObject(ctx, o)
 		if err != nil {
@@ -99,7 +101,7 @@ func (s *Scheduler) observe(ctx context.Context) (scheduleSeen, error) {
 
 // observeSecret reads the Secret with the credentials, whose content is known to nobody here.
 func (s *Scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[string]any, error) {
-	ref := kubernetes.ReferenceTo(s.Spec.Secret(schedule.Credentials{}))
+	ref := objects.ReferenceTo(s.Spec.Secret(schedule.Credentials{}))
 
 	secret, err := s.API.GetObject(ctx, ref)
 	if err != nil {
@@ -116,7 +118,7 @@ func (s *Scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[
 }
 
 func (s *Scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
-	return s.API.ListObjects(ctx, kubernetes.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Spec.Namespace},
+	return s.API.ListObjects(ctx, objects.Reference{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Spec.Namespace},
 		s.Spec.Selector())
 }
 
@@ -127,7 +129,7 @@ func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string
 	}
 
 	// Talos names its Secret as the ServiceAccount.
-	ref := kubernetes.ReferenceTo(account)
+	ref := objects.ReferenceTo(account)
 	ref.APIVersion, ref.Kind = "v1", "Secret"
 
 	secret, err := s.API.GetObject(ctx, ref)
@@ -147,7 +149,7 @@ func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	var foreign []error
 
 	for _, o := range append(s.objects(), s.Spec.Secret(schedule.Credentials{})) {
-		ref := kubernetes.ReferenceTo(o)
+		ref := objects.ReferenceTo(o)
 
 		live, err := s.API.GetObject(ctx, ref)
 		if err != nil {
@@ -212,11 +214,11 @@ func (s *Scheduler) served(ctx context.Context) error {
 	served, err := s.API.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
 	if err == nil && served {
 		// A kind that was defined just now is listed before it answers.
-		_, err = s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.TalosAccount()))
+		_, err = s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
 	}
 
 	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer):
+	case errors.Is(err, api.ErrNoAnswer):
 		return err
 	case err != nil:
 		return wait.Permanent(err)
@@ -246,7 +248,7 @@ func (s *Scheduler) namespace(ctx context.Context, create bool) (begun bool, err
 
 // granted is nil when Talos has given credentials. A refusal is believed from that time on.
 func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
-	account, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.TalosAccount()))
+	account, err := s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
 	if err != nil {
 		return err
 	}
@@ -277,7 +279,7 @@ func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
 	}
 
 	for _, job := range jobs {
-		if err := s.API.DeleteObject(ctx, kubernetes.ReferenceTo(job), uidOf(job)); err != nil {
+		if err := s.API.DeleteObject(ctx, objects.ReferenceTo(job), uidOf(job)); err != nil {
 			return nil, err
 		}
 	}
@@ -292,7 +294,7 @@ func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
 }
 
 func (s *Scheduler) removeOwn(ctx context.Context, o map[string]any) error {
-	ref := kubernetes.ReferenceTo(o)
+	ref := objects.ReferenceTo(o)
 
 	live, err := s.API.GetObject(ctx, ref)
 	if err != nil || live == nil || !schedule.Owned(live, s.Spec.Name) {
@@ -303,7 +305,7 @@ func (s *Scheduler) removeOwn(ctx context.Context, o map[string]any) error {
 }
 
 func (s *Scheduler) removeNamespace(ctx context.Context) ([]string, error) {
-	ref := kubernetes.ReferenceTo(s.Spec.NamespaceObject())
+	ref := objects.ReferenceTo(s.Spec.NamespaceObject())
 
 	live, err := s.API.GetObject(ctx, ref)
 	if err != nil || live == nil || !schedule.Made(live) {

@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -72,7 +72,7 @@ func (r *etcdBackupScheduleResource) ImportState(
 
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
 	resp.Diagnostics.Append(diags...)
 
 	if resp.Diagnostics.HasError() {
@@ -139,7 +139,7 @@ func (r *etcdBackupScheduleResource) readSchedule(ctx context.Context, m *etcdBa
 
 	defer closing()
 
-	ref := kubernetes.ReferenceTo(s.Spec.CronJob())
+	ref := objects.ReferenceTo(s.Spec.CronJob())
 	cronJob, err := s.API.GetObject(ctx, ref)
 
 	switch {

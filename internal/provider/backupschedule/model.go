@@ -92,7 +92,7 @@ func (m etcdBackupScheduleModel) Spec(
 		Mark:     handleMark(r, handle),
 		Schedule: r.Text(m.Schedule),
 		TimeZone: cmp.Or(r.Text(m.TimeZone), timetable.DefaultZone), Suspend: r.Truth(m.Suspend, false),
-		Compress: r.Text(m.Compression) == etcdbackup.CompressionZstd, StartingDeadline: r.Duration(m.StartingDeadline),
+		Compress: r.Text(m.Compression) == backup.Zstd, StartingDeadline: r.Duration(m.StartingDeadline),
 		NodeSelector: r.TextMap(m.NodeSelector),
 	}
 

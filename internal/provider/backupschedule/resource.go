@@ -16,7 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -334,7 +334,7 @@ func (r *etcdBackupScheduleResource) scheduler(
 	}
 
 	c, err := r.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle,
-		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+		api.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
 	}

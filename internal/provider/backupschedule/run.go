@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -16,13 +17,13 @@ import (
 // runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
 // killed meanwhile, is waited for.
 func (s *Scheduler) runNow(ctx context.Context, wish string) error {
-	cronJob, err := s.API.GetObject(ctx, kubernetes.ReferenceTo(s.Spec.CronJob()))
+	cronJob, err := s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.CronJob()))
 	if err != nil {
 		return err
 	}
 
 	wanted := s.Spec.JobNow(cronJob, wish)
-	ref := kubernetes.ReferenceTo(wanted)
+	ref := objects.ReferenceTo(wanted)
 
 	if err := s.begin(ctx, ref, wanted); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 }
 
 // begin makes a Job unless there is one that has not ended.
-func (s *Scheduler) begin(ctx context.Context, ref kubernetes.Reference, job map[string]any) error {
+func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[string]any) error {
 	live, err := s.API.GetObject(ctx, ref)
 	if err != nil {
 		return err
@@ -81,11 +82,11 @@ func uidOf(o map[string]any) string {
 	return uid
 }
 
-func (s *Scheduler) ended(ctx context.Context, ref kubernetes.Reference) error {
+func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
 	live, err := s.API.GetObject(ctx, ref)
 
 	switch {
-	case errors.Is(err, kubernetes.ErrNoAnswer):
+	case errors.Is(err, api.ErrNoAnswer):
 		return err
 	case err != nil:
 		return wait.Permanent(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
@@ -90,7 +91,7 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"encryption": scheduleEncryptionAttribute(),
 		"compression": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(etcdbackup.CompressionNone, etcdbackup.CompressionZstd)},
+			Validators: []validator.String{stringvalidator.OneOf(etcdbackup.CompressionNone, backup.Zstd)},
 			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Default: `none`." +
 				nextRun,
 		},

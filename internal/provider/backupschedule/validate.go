@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -200,7 +201,7 @@ func (m etcdBackupScheduleModel) validateImage() diag.Diagnostics {
 			"copy it from the registry"))
 	}
 
-	if m.Compression.ValueString() == etcdbackup.CompressionZstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
+	if m.Compression.ValueString() == backup.Zstd && tag != "" && !(schedule.Image{Tag: tag}).Compresses() {
 		diags.Append(tf.Invalid(path.Root("compression"), "compression", "found zstd with talos-backup "+tag,
 			"allowed is a build after v0.1.0-beta.3, "+
 				"which is the first that compresses",

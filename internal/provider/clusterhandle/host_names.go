@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -39,8 +39,8 @@ func ValidateNames(p machineset.Set, last map[*machineset.Group]int) finding.Lis
 		longest := workload.Spec{Cluster: name}.HostName(workload.Machine{Pool: of, Ordinal: last[g]})
 
 		switch {
-		case of == "" || g.Role == cluster.ControlPlane && len(longest) <= longestHostName:
-		case g.Role == cluster.Worker && of == machineset.ControlPlanePool:
+		case of == "" || g.Role == step.ControlPlane && len(longest) <= longestHostName:
+		case g.Role == step.Worker && of == machineset.ControlPlanePool:
 			diags.Append(finding.Invalid(at, "name of a pool", "found "+finding.Quote(of),
 				"in containers the name "+machineset.ControlPlanePool+" is taken by the control planes", "choose another one"))
 		case len(validation.IsDNS1123Label(of)) > 0:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -96,7 +96,7 @@ func validateKubeconfig(at finding.Path, h tf.Fields, text string, diags *findin
 		return
 	}
 
-	if _, err := (kubernetes.Kubeconfig{Content: []byte(text), Context: named}).Facts(); err != nil {
+	if _, err := (api.Kubeconfig{Content: []byte(text), Context: named}).Facts(); err != nil {
 		diags.Append(finding.Invalid(at, "kubeconfig", err.Error(),
 			"allowed is a kubeconfig, in YAML or JSON, that reaches the host cluster",
 			`write file("kubeconfig") for the content of a file`))

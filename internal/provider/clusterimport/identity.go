@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -111,7 +111,7 @@ func SetIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, kind Kin
 	values := map[string]attr.Value{identityCluster: tf.TextOrNull(p.Settings.Name)}
 
 	if p.Host == nil {
-		planes, workers := machinesOf(p, cluster.ControlPlane), machinesOf(p, cluster.Worker)
+		planes, workers := machinesOf(p, step.ControlPlane), machinesOf(p, step.Worker)
 
 		values[identityMachines] = tf.ListOrNull(slices.Concat(planes, workers))
 		values[identityControlPlane], values[identityWorkers] = tf.ListOrNull(planes), tf.ListOrNull(workers)
@@ -167,7 +167,7 @@ func StoreIdentity(
 	return diags
 }
 
-func machinesOf(p machineset.Set, role cluster.Role) []string {
+func machinesOf(p machineset.Set, role step.Role) []string {
 	var machines []string
 
 	for _, name := range p.Names() {

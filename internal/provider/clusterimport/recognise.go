@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -30,14 +31,14 @@ import (
 
 // Recognise asks machines who they are, and reads the configuration of each.
 func Recognise(
-	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
+	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
 ) (map[string]Recognised, diag.Diagnostics) {
 	return Request{}.Recognise(ctx, m, addresses, file, role)
 }
 
 // Recognise is [Recognise] of machines of an import, which may be reached through its control planes.
 func (r Request) Recognise(
-	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role cluster.Role,
+	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile, role step.Role,
 ) (map[string]Recognised, diag.Diagnostics) {
 	p := machineset.Set{Machines: map[string]machineset.Machine{}, Endpoints: slices.Sorted(maps.Values(r.ControlPlane))}
 	for name, address := range addresses {
@@ -57,7 +58,7 @@ func (r Request) Recognise(
 	var asked []cluster.Machine
 	for name, address := range addresses {
 		asked = append(asked, cluster.Machine{Name: name, Role: role, Address: address,
-			Through: r.through() && role == cluster.Worker})
+			Through: r.through() && role == step.Worker})
 	}
 
 	answers := askAll(ctx, fleet, asked)
@@ -260,11 +261,11 @@ func askAll(ctx context.Context, fleet *talos.Fleet, machines []cluster.Machine)
 const machinesAtOnce = 32
 
 // belongs says why a machine cannot be imported.
-func belongs(s cluster.MachineState, role cluster.Role) error {
+func belongs(s cluster.MachineState, role step.Role) error {
 	switch {
-	case s.Access == cluster.Maintenance:
+	case s.Access == step.Maintenance:
 		return errors.New("it waits in maintenance mode and belongs to no cluster; list it in the configuration, and apply")
-	case s.Access != cluster.Member:
+	case s.Access != step.Member:
 		return errors.New(cmp.Or(s.Cause, "it does not answer"))
 	case s.Role != role:
 		return fmt.Errorf("it is a %s, not a %s", s.Role, role)
@@ -331,7 +332,7 @@ func handleSeen(
 
 	var endpoints []string
 	for _, name := range names {
-		if planes[name].State.Role == cluster.ControlPlane {
+		if planes[name].State.Role == step.ControlPlane {
 			endpoints = append(endpoints, planes[name].Address)
 		}
 	}

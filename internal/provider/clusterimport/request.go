@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -107,7 +107,7 @@ func (r Request) check(kind Kind) error {
 		return r.checkCluster()
 	case len(r.Machines) == 0:
 		return errors.New("machines is missing")
-	case r.Access != "" && (kind == OfControlPlane || kind == OfMachine && r.RoleOfMachine() == cluster.ControlPlane):
+	case r.Access != "" && (kind == OfControlPlane || kind == OfMachine && r.RoleOfMachine() == step.ControlPlane):
 		return errors.New("access is for workers; control planes are reached directly")
 	case len(r.Workers) > 0:
 		return errors.New("workers is for talosop_cluster")
@@ -148,14 +148,14 @@ func (r Request) checkCluster() error {
 
 // RoleOfMachine is the role that the one machine of an import has to have: that of a
 // control plane when it is listed as one, too.
-func (r Request) RoleOfMachine() cluster.Role {
+func (r Request) RoleOfMachine() step.Role {
 	for _, machine := range r.Machines {
 		for _, plane := range r.ControlPlane {
 			if machineset.SameAddress(machine, plane) {
-				return cluster.ControlPlane
+				return step.ControlPlane
 			}
 		}
 	}
 
-	return cluster.Worker
+	return step.Worker
 }

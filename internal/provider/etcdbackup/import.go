@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
@@ -210,7 +210,7 @@ type seenCluster struct {
 func (r *Resource) see(
 	ctx context.Context, addresses map[string]string, file clusterimport.SecretsFile,
 ) (seenCluster, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, addresses, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, addresses, file, step.ControlPlane)
 	if diags.HasError() {
 		return seenCluster{}, diags
 	}

@@ -12,7 +12,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -92,7 +93,7 @@ func SourcesIn(want cluster.Spec, have cluster.Snapshot) ([]Source, []error) {
 // onlyFull is whether nothing is wrong with a member but that its database has no room left.
 // etcd refuses writes then and answers reads; with CORRUPT it refuses these, too (etcd 3.6,
 // server/etcdserver/apply, applierV3Capped and applierV3Corrupt).
-func onlyFull(member clusterhealth.Member, etcd cluster.EtcdState) bool {
+func onlyFull(member clusterhealth.Member, etcd etcdstate.State) bool {
 	return len(member.Errors) == 1 && slices.Contains(etcd.Views[member.ID].Alarms, "NOSPACE on "+member.ID)
 }
 
@@ -165,7 +166,7 @@ func TakeTurn(ctx context.Context, m *providerdata.ProviderData, t *Taking) (alo
 	waiting, cancel := context.WithCancelCause(ctx)
 	silence := newSilenceTimer(m, func() { cancel(errNoAPI) })
 
-	lock := t.API.Lock(kubernetes.LockOptions{
+	lock := t.API.Lock(lock.Options{
 		Cluster: t.Bundle.Mark(), Lease: BackupLease, Name: "backup of " + t.Archive.Cluster,
 		Asked: silence.asked,
 	})

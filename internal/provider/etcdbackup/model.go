@@ -67,12 +67,8 @@ const (
 	statusDue     = "due"
 )
 
-const (
-	// CompressionNone stores a snapshot as etcd streams it.
-	CompressionNone = "none"
-	// CompressionZstd compresses it with zstd.
-	CompressionZstd = backup.Zstd
-)
+// CompressionNone stores a snapshot as etcd streams it.
+const CompressionNone = "none"
 
 type encryptionModel struct {
 	Recipients types.List   `tfsdk:"recipients"`
@@ -184,7 +180,7 @@ func (m Model) sealing(ctx context.Context) (backup.Sealing, *tf.Reader) {
 	encryption, _ := tf.Object[encryptionModel](ctx, r, m.Encryption)
 
 	return backup.Sealing{
-		Compress: r.Text(m.Compression) == CompressionZstd, Recipients: r.Texts(encryption.Recipients),
+		Compress: r.Text(m.Compression) == backup.Zstd, Recipients: r.Texts(encryption.Recipients),
 		Passphrase: r.Text(encryption.Passphrase),
 	}, r
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -63,7 +64,7 @@ func etcdBackupArguments() map[string]schema.Attribute {
 		},
 		"compression": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(CompressionNone, CompressionZstd)},
+			Validators: []validator.String{stringvalidator.OneOf(CompressionNone, backup.Zstd)},
 			MarkdownDescription: "`zstd`, which `zstd -d` opens and which makes snapshots a fraction of their size as a " +
 				"rule, or `none`. Default: `none`." +
 				takesAnother,

@@ -16,8 +16,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -118,7 +120,7 @@ func (r *Resource) Prepare(
 	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
 	c, err := reading.ClientsOf(ctx, pki.BackingUp, p, machineset.PriorState{}, bundle,
-		kubernetes.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
+		api.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -214,7 +216,7 @@ func (t *Taking) From(ctx context.Context, g Source, facts backup.Facts) (record
 		}
 	}
 
-	machine := t.snapshots.Machine(cluster.Machine{Name: g.Address, Role: cluster.ControlPlane, Address: g.Address})
+	machine := t.snapshots.Machine(cluster.Machine{Name: g.Address, Role: step.ControlPlane, Address: g.Address})
 
 	request.Source = func(ctx context.Context, to io.Writer) error {
 		w := &writeProbe{Writer: to}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -91,7 +93,7 @@ func authoritiesOf(bundle *pki.Bundle) []clusterhealth.Certificate {
 
 	for _, a := range bundle.Authorities() {
 		out = append(out, clusterhealth.Certificate{Name: authorityNames[a.Name],
-			Certificate: cluster.Certificate{NotBefore: a.NotBefore, NotAfter: a.NotAfter}})
+			Certificate: kubestate.Certificate{NotBefore: a.NotBefore, NotAfter: a.NotAfter}})
 	}
 
 	return out
@@ -109,10 +111,10 @@ func ended(want cluster.Spec, bundle *pki.Bundle, now time.Time) (have cluster.S
 		cause := fmt.Sprintf("it is not asked, because the %s ended at %s, and no client certificate can be made",
 			authorityNames[name], authority.NotAfter.Format(time.RFC3339))
 		have = cluster.Snapshot{Time: now, Machines: map[string]cluster.MachineState{},
-			Kubernetes: cluster.KubernetesState{Cause: cause}}
+			Kubernetes: kubestate.State{Cause: cause}}
 
 		for _, m := range want.Machines {
-			have.Machines[m.Name] = cluster.MachineState{Access: cluster.Unreachable, Cause: cause}
+			have.Machines[m.Name] = cluster.MachineState{Access: step.Unreachable, Cause: cause}
 		}
 
 		return have, true

@@ -15,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	clusterhealth "github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -69,7 +69,7 @@ func examine(
 	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
 	c, err := reading.ClientsOf(ctx, pki.Examining, p, machineset.PriorState{}, bundle,
-		kubernetes.Options{Certificates: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
+		api.Options{Certificates: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := path.Root("cluster")
 		if errors.As(err, &providerdata.EndpointError{}) {

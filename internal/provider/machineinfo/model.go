@@ -5,7 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -126,7 +126,7 @@ var (
 // Fill puts what a machine told into the model.
 func (m *Model) Fill(info talos.Info) {
 	m.ID = m.Address
-	m.Maintenance = types.BoolValue(info.Access == cluster.Maintenance)
+	m.Maintenance = types.BoolValue(info.Access == step.Maintenance)
 	m.Stage = tf.TextOrNull(string(info.Stage))
 	m.Ready = types.BoolValue(info.Ready)
 	m.TalosVersion = tf.TextOrNull(info.TalosVersion)

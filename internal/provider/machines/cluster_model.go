@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -107,7 +108,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 	at, versionAt := finding.Root("control_plane"), finding.Root("talos_version")
 
 	if plane, ok := tf.Object[machinesModel](ctx, r, m.ControlPlane); ok {
-		groups = append(groups, writeGroup(machineset.Group{Role: cluster.ControlPlane, At: at, VersionAt: versionAt}, plane,
+		groups = append(groups, writeGroup(machineset.Group{Role: step.ControlPlane, At: at, VersionAt: versionAt}, plane,
 			m.TalosVersion, types.StringNull()))
 	}
 
@@ -115,7 +116,7 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		at := finding.Root("workers").AtMapKey(name)
-		g := machineset.Group{Role: cluster.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name,
+		g := machineset.Group{Role: step.Worker, At: at, Prefix: name + machineset.PoolSeparator, Pool: name,
 			VersionAt: versionAt}
 		version := m.TalosVersion
 
@@ -199,14 +200,14 @@ func (m *ClusterModel) settleUpdate(ctx context.Context, done run, plan, state C
 // hold is settleUpdate for machines in containers: how many of each group there may be.
 func (m *ClusterModel) hold(ctx context.Context, done run, plan, state ClusterModel) diag.Diagnostics {
 	plane, diags := withReplicas(ctx, state.ControlPlane,
-		done.hold(&machineset.Group{Role: cluster.ControlPlane}, replicasOf(state.ControlPlane),
+		done.hold(&machineset.Group{Role: step.ControlPlane}, replicasOf(state.ControlPlane),
 			replicasOf(plan.ControlPlane)))
 	pools := map[string]attr.Value{}
 
 	for name := range mergedKeys(state.Workers, plan.Workers) {
 		block, stored := state.Workers.Elements()[name]
 		wanted, listed := plan.Workers.Elements()[name]
-		held := done.hold(&machineset.Group{Role: cluster.Worker, Prefix: name + machineset.PoolSeparator}, replicasOf(block),
+		held := done.hold(&machineset.Group{Role: step.Worker, Prefix: name + machineset.PoolSeparator}, replicasOf(block),
 			replicasOf(wanted))
 
 		if !stored {

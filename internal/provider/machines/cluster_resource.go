@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -57,12 +57,12 @@ func (r *clusterResource) ImportState(
 func (r *clusterResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (ClusterModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
 	all, pools := map[string]clusterimport.Recognised{}, map[string]map[string]clusterimport.Recognised{}
 	maps.Copy(all, planes)
 
 	for _, name := range slices.Sorted(maps.Keys(request.Workers)) {
-		found, more := request.Recognise(ctx, r.ProviderData, request.Workers[name], file, cluster.Worker)
+		found, more := request.Recognise(ctx, r.ProviderData, request.Workers[name], file, step.Worker)
 		diags.Append(more...)
 
 		pools[name] = found

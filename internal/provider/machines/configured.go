@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -39,7 +39,7 @@ func ConfiguredAttributes() map[string]schema.Attribute {
 // MachineSet reads the model as the only machine of a set, which has no address. Without a host name it has none in its
 // configuration.
 func (m ConfiguredModel) MachineSet(
-	ctx context.Context, handle clusterhandle.HandleModel, role cluster.Role,
+	ctx context.Context, handle clusterhandle.HandleModel, role step.Role,
 ) (machineset.Set, diag.Diagnostics) {
 	g := writeGroup(machineset.Group{Role: role, VersionAt: finding.Root("talos_version")},
 		untoldReplicas(machinesModel{groupModel: m.groupModel}), m.TalosVersion, types.StringNull())

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -108,7 +109,7 @@ func (p writtenSet) lookForEtcd(
 
 	defer s.Close()
 
-	s.want.Machines = cluster.OfRole(s.want.Machines, cluster.ControlPlane)
+	s.want.Machines = cluster.OfRole(s.want.Machines, step.ControlPlane)
 	s.want.OtherControlPlanes = p.AskedBeforeEtcd(machineset.PriorState{})
 
 	return s.want, s.runner.Observe(ctx, s.want), nil

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -49,7 +50,7 @@ func openAll(
 func recordOrphans(values map[string]attr.Value, orphans []cluster.Machine) {
 	for _, m := range orphans {
 		if _, known := values[m.Name]; !known {
-			values[m.Name] = ConfiguredMachine(cluster.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil,
+			values[m.Name] = ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil,
 				m.Address)
 		}
 	}

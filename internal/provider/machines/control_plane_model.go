@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -32,7 +33,7 @@ func (m ControlPlaneModel) handle(ctx context.Context) clusterhandle.HandleModel
 
 // MachineSet reads the model as machines of one role in one cluster.
 func (m ControlPlaneModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
-	p, diags := m.machineSetModel.MachineSet(ctx, m.handle(ctx), m.Host, machineset.Group{Role: cluster.ControlPlane},
+	p, diags := m.machineSetModel.MachineSet(ctx, m.handle(ctx), m.Host, machineset.Group{Role: step.ControlPlane},
 		types.StringNull())
 
 	m.putOwn(ctx, &p.Set)
@@ -64,7 +65,7 @@ func (m *ControlPlaneModel) settleUpdate(
 	ctx context.Context, done run, plan, state ControlPlaneModel,
 ) diag.Diagnostics {
 	m.CommonModel, plan.CommonModel, state.CommonModel = m.life(), plan.life(), state.life()
-	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: cluster.ControlPlane}, plan.machineSetModel,
+	diags := m.machineSetModel.settleUpdate(ctx, done, &machineset.Group{Role: step.ControlPlane}, plan.machineSetModel,
 		state.machineSetModel)
 	m.setLife(m.CommonModel)
 

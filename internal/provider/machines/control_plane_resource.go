@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/healthchecks"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -61,7 +61,7 @@ func (r *controlPlaneResource) ImportState(
 func (r *controlPlaneResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (ControlPlaneModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.ControlPlane)
+	found, diags := clusterimport.Recognise(ctx, r.ProviderData, request.Machines, file, step.ControlPlane)
 	if diags.HasError() {
 		return ControlPlaneModel{}, nil, diags
 	}

@@ -9,7 +9,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -37,14 +40,14 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 	states := map[string]cluster.MachineState{}
 	for name, version := range map[string]string{"batch/w-1": "v1.13.2", "batch/w-2": "v1.13.0"} {
 		states[name] = cluster.MachineState{
-			Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: hardwareOf(name),
+			Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, UUID: hardwareOf(name),
 			TalosVersion: version, NodeName: name, ConfigDigest: "new",
 		}
 	}
 
 	have := snapshotOf(states)
-	have.Kubernetes = cluster.KubernetesState{Reachable: true,
-		Nodes: []cluster.Node{{Name: "batch/w-1", Ready: true}, {Name: "batch/w-2", Ready: true}}}
+	have.Kubernetes = kubestate.State{Reachable: true,
+		Nodes: []kubestate.Node{{Name: "batch/w-1", Ready: true}, {Name: "batch/w-2", Ready: true}}}
 
 	m := providerdata.NewProviderData()
 	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: have}}
@@ -100,15 +103,15 @@ func TestRebootFor_unreadableConfiguration(t *testing.T) {
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
 func sightOf() (cluster.Spec, cluster.Snapshot) {
 	want := cluster.Spec{Machines: []cluster.Machine{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
-		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
+		{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.1", TalosVersion: "v1.13.0"},
+		{Name: "w-1", Role: step.Worker, Address: "10.0.0.11", TalosVersion: "v1.13.0"},
 	}}
 	have := snapshotOf(map[string]cluster.MachineState{
-		"cp-1": {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
-		"w-1":  {Access: cluster.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
+		"cp-1": {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "cp-1"},
+		"w-1":  {Access: step.Member, TalosVersion: "v1.13.0", NodeName: "w-1"},
 	})
-	have.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{ID: "1", Name: "cp-1"}}}
-	have.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "cp-1"}, {Name: "w-1"}}}
+	have.Etcd = etcdstate.State{Known: true, Members: []etcdstate.Member{{ID: "1", Name: "cp-1"}}}
+	have.Kubernetes = kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "cp-1"}, {Name: "w-1"}}}
 
 	return want, have
 }
@@ -116,8 +119,8 @@ func sightOf() (cluster.Spec, cluster.Snapshot) {
 // listing is a pool of workers and control planes (cp-…) by name: an address, and after
 // a blank a UUID.
 func listing(machines map[string]string) machineset.Set {
-	planes := &machineset.Group{Role: cluster.ControlPlane, At: finding.Root("control_plane")}
-	workers := &machineset.Group{Role: cluster.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/",
+	planes := &machineset.Group{Role: step.ControlPlane, At: finding.Root("control_plane")}
+	workers := &machineset.Group{Role: step.Worker, At: finding.Root("workers").AtMapKey("batch"), Prefix: "batch/",
 		Pool: "batch"}
 	p := machineset.Set{Groups: []*machineset.Group{planes, workers}, Machines: map[string]machineset.Machine{}}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -144,7 +144,7 @@ func (g *writtenGroup) validateReplicas() finding.List {
 	case g.machines.Replicas.IsNull():
 		return finding.List{finding.Invalid(at, "replicas", "found none", "machines in containers are made by their number",
 			"say how many there are")}
-	case !known || g.Role != cluster.ControlPlane:
+	case !known || g.Role != step.ControlPlane:
 		return nil
 	case count == 0:
 		return finding.List{finding.Invalid(at, "replicas", "found 0",

@@ -3,7 +3,7 @@ package machines
 import (
 	"fmt"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -25,7 +25,7 @@ func keysLeftBehind(p machineset.Set, done run) error {
 
 	for _, m := range done.want.Machines {
 		s := done.result.Snapshot.Machines[m.Name]
-		if s.Access == cluster.Member && len(bundle.KnowingFormer(s.Keys).Unknown(s.Keys)) > 0 {
+		if s.Access == step.Member && len(bundle.KnowingFormer(s.Keys).Unknown(s.Keys)) > 0 {
 			names = append(names, m.Name)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
@@ -17,20 +20,20 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	t.Parallel()
 
 	want, have := sightOf()
-	images := cluster.Images{cluster.KubeAPIServer: "api@sha256:1", cluster.Kubelet: "kubelet:v1.36.3"}
+	images := kubenames.Images{kubenames.KubeAPIServer: "api@sha256:1", kubenames.Kubelet: "kubelet:v1.36.3"}
 	state := have.Machines["cp-1"]
 	state.Images = images
 	have.Machines["cp-1"] = state
-	have.Kubernetes.Nodes[0] = cluster.Node{Name: "cp-1", KubeletVersion: "v1.36.3",
-		StaticPods: map[string]cluster.StaticPod{
+	have.Kubernetes.Nodes[0] = kubestate.Node{Name: "cp-1", KubeletVersion: "v1.36.3",
+		StaticPods: map[string]kubestate.StaticPod{
 			"kube-apiserver": {Image: "registry.k8s.io/kube-apiserver:v1.36.3", Ready: true},
 			"kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
 		}}
 
 	seen := observed(want, have, types.MapNull(ObservedType()))
-	running := map[cluster.Component]string{cluster.KubeAPIServer: "v1.36.3", cluster.Kubelet: "v1.36.3"}
+	running := map[kubenames.Component]string{kubenames.KubeAPIServer: "v1.36.3", kubenames.Kubelet: "v1.36.3"}
 
-	expect := func(when string, record types.Map, images cluster.Images) {
+	expect := func(when string, record types.Map, images kubenames.Images) {
 		t.Helper()
 
 		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(),
@@ -54,10 +57,10 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 
 	expect("seen", seen, images)
 
-	images = cluster.Images{}
+	images = kubenames.Images{}
 	state.Images = images
 	have.Machines["cp-1"] = state
-	have.Kubernetes = cluster.KubernetesState{}
+	have.Kubernetes = kubestate.State{}
 	expect("without Kubernetes", observed(want, have, seen), images)
 }
 
@@ -72,13 +75,13 @@ func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 	workers := planes
 	workers.Machines = planes.Machines[1:]
 
-	api := cluster.UpgradeComponent{Machine: "cp-1", Component: cluster.KubeAPIServer, From: "api:" + kubernetesBefore,
+	api := step.UpgradeComponent{Machine: "cp-1", Component: kubenames.KubeAPIServer, From: "api:" + kubernetesBefore,
 		Image: "api:" + kubernetesAfter}
 
 	for name, test := range map[string]struct {
 		want   cluster.Spec
 		err    error
-		done   []cluster.Step
+		done   []step.Step
 		synced string
 		before types.String
 		after  types.String
@@ -87,7 +90,7 @@ func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 			after: types.StringValue(kubernetesAfter)},
 		"create not finished": {want: planes, err: errStopped, before: types.StringNull(),
 			after: types.StringValue(kubernetesAfter)},
-		"create took over an older one": {want: planes, err: errStopped, done: []cluster.Step{api},
+		"create took over an older one": {want: planes, err: errStopped, done: []step.Step{api},
 			before: types.StringNull(), after: types.StringValue(kubernetesBefore)},
 		"upgraded": {want: planes, before: types.StringValue(kubernetesBefore),
 			after: types.StringValue(kubernetesAfter)},

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -25,7 +25,7 @@ func (r *machineResource) ImportState(
 func (r *machineResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (OneMachineModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
 	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, request.RoleOfMachine())
 	diags.Append(more...)
 

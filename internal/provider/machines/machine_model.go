@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -107,7 +108,7 @@ func observedOf(record types.Map, name string) types.Object {
 	return types.ObjectNull(ObservedType().AttrTypes)
 }
 
-func (m OneMachineModel) roleOf() cluster.Role { return cluster.Role(m.Role.ValueString()) }
+func (m OneMachineModel) roleOf() step.Role { return step.Role(m.Role.ValueString()) }
 
 // MachineSet reads the model as the only machine of a set.
 func (m OneMachineModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnostics) {
@@ -180,14 +181,14 @@ func (m OneMachineModel) beside(handle clusterhandle.HandleModel) []cluster.Mach
 // those are asked before etcd begins, which nothing in Talos does a second time, and
 // before it ends.
 func (m OneMachineModel) checkEndpoints(handle clusterhandle.HandleModel) diag.Diagnostics {
-	if m.Bootstrap.ValueBool() && m.roleOf() == cluster.Worker {
+	if m.Bootstrap.ValueBool() && m.roleOf() == step.Worker {
 		return diag.Diagnostics{tf.Invalid(path.Root("bootstrap"), "bootstrap", "found true on a worker",
 			"etcd begins on a control plane",
 			"Remove it here and set it on one machine whose role is controlplane")}
 	}
 
 	endpoints, known := tf.KnownStrings(handle.TalosEndpoints)
-	if !known || m.place().Unknown() || m.roleOf() != cluster.ControlPlane {
+	if !known || m.place().Unknown() || m.roleOf() != step.ControlPlane {
 		return nil
 	}
 
@@ -233,7 +234,7 @@ func (m *OneMachineModel) derive(ctx context.Context) diag.Diagnostics {
 //nolint:unparam // diagnostics are what other models have of it
 func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	for _, w := range want.Machines {
-		if s := have.Machines[w.Name]; s.Access == cluster.Member && len(w.Meta) > 0 && !m.Meta.IsNull() {
+		if s := have.Machines[w.Name]; s.Access == step.Member && len(w.Meta) > 0 && !m.Meta.IsNull() {
 			m.Meta = meta.Held(m.Meta, s.Meta)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -49,8 +50,8 @@ func (r run) warnOfRemoved() finding.List {
 
 // lockOf is the right to disrupt machines of a cluster, which all runs on it share,
 // whatever they call the cluster and wherever they reach it.
-func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *kubernetes.Lock {
-	return api.Lock(kubernetes.LockOptions{Cluster: p.Identity(bundle), Name: runName(p)})
+func lockOf(p machineset.Set, bundle *pki.Bundle, api *kubernetes.Client) *lock.Lock {
+	return api.Lock(lock.Options{Cluster: p.Identity(bundle), Name: runName(p)})
 }
 
 // runName is a run on a set for whoever waits for it: a cluster has one control plane that is a resource of its own,

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
@@ -55,7 +55,7 @@ func oneMachineAttributes(ctx context.Context) map[string]schema.Attribute {
 		},
 		"role": schema.StringAttribute{
 			Required:      true,
-			Validators:    []validator.String{stringvalidator.OneOf(string(cluster.ControlPlane), string(cluster.Worker))},
+			Validators:    []validator.String{stringvalidator.OneOf(string(step.ControlPlane), string(step.Worker))},
 			PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "What the machine does in its cluster, in the words of Talos: `controlplane` or " +
 				"`worker`. Ordinary pods run on a control plane only with a patch that sets " +

@@ -11,7 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
@@ -27,7 +31,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		Members: map[string]string{}, Addresses: map[string]string{}, Drift: map[string]machineset.Drift{},
 		Pods:       map[string]string{},
 		Peers:      map[string]netip.Addr{},
-		Kubernetes: map[string]map[cluster.Component]string{}, Manifests: m.manifests.ValueString(),
+		Kubernetes: map[string]map[kubenames.Component]string{}, Manifests: m.manifests.ValueString(),
 		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, m.Observed)),
 		RestoredFrom:  m.restored.From.ValueString(), RestoredAt: m.restored.when(),
 		Unmanaged: unmanaged.Recorded(ctx, r, m.others),
@@ -42,7 +46,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		state := recordedMachine(o, p.RoleOf(name), out.Phase)
 
 		// The machines of state say what META held when it was last read or written.
-		if state.Access == cluster.Member {
+		if state.Access == step.Member {
 			state.Meta = p.Machines[name].Meta.Keyed()
 		}
 
@@ -56,7 +60,7 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		}
 
 		if out.Drift[name].Has(machineset.HostVolumesLost) {
-			state.Access, state.Stage, state.Ready, state.VolumesLost = cluster.Unreachable, "", false, true
+			state.Access, state.Stage, state.Ready, state.VolumesLost = step.Unreachable, "", false, true
 		}
 
 		out.Machines[name] = state
@@ -89,9 +93,9 @@ func hostnamesUnset(records map[string]observedModel) map[string]bool {
 }
 
 // recordedMachine is a machine as it was last seen.
-func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cluster.MachineState {
+func recordedMachine(o observedModel, role step.Role, phase cluster.Phase) cluster.MachineState {
 	state := cluster.MachineState{
-		Access: cluster.Member, Role: role,
+		Access: step.Member, Role: role,
 		Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
 		UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
 		Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
@@ -109,12 +113,12 @@ func recordedMachine(o observedModel, role cluster.Role, phase cluster.Phase) cl
 
 	// A pod that is missing is made before anything else happens, and waits for its configuration.
 	if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
-		state.Access, state.Stage = cluster.Maintenance, cluster.StageMaintenance
+		state.Access, state.Stage = step.Maintenance, cluster.StageMaintenance
 	}
 
 	// A control plane that was configured and has no member waits for etcd to
 	// begin, and says Preparing until then (Talos 1.10 to 1.13).
-	if role == cluster.ControlPlane && state.Access == cluster.Member && o.MemberID.IsNull() &&
+	if role == step.ControlPlane && state.Access == step.Member && o.MemberID.IsNull() &&
 		!machineset.Bootstrapped(phase) {
 		state.EtcdService = cluster.ServicePreparing
 	}
@@ -136,7 +140,7 @@ func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.M
 		state := have.Machines[m.Name]
 
 		switch state.Access {
-		case cluster.Member, cluster.Maintenance, cluster.Gone:
+		case step.Member, step.Maintenance, step.Gone:
 			values[m.Name] = ObservedMachine(m, state, have, kept[m.Name])
 		default:
 			if last, ok := kept[m.Name]; ok {
@@ -159,9 +163,9 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	stage := s.Stage
 
 	switch s.Access {
-	case cluster.Maintenance:
+	case step.Maintenance:
 		stage = cluster.StageMaintenance
-	case cluster.Gone:
+	case step.Gone:
 		stage = machineset.StageGone
 	default:
 	}
@@ -171,7 +175,7 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 		"platform":      tf.TextOrNull(s.Platform),
 		"drift":         tf.TextList(nil),
 		"stage":         tf.TextOrNull(string(stage)),
-		"ready":         types.BoolValue(s.Ready && s.Access == cluster.Member),
+		"ready":         types.BoolValue(s.Ready && s.Access == step.Member),
 		"talos_version": tf.TextOrNull(s.TalosVersion),
 		"schematic":     tf.TextOrNull(s.Schematic), "extensions": tf.ListOrNull(s.Extensions),
 		"uuid":            tf.TextOrNull(s.UUID),
@@ -200,11 +204,11 @@ func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Sna
 	seen.Keep("installer")
 	seen.Keep("pod_digest")
 
-	if s.Access != cluster.Gone {
+	if s.Access != step.Gone {
 		seen.Keep("peer_address")
 	}
 
-	if s.Access == cluster.Member {
+	if s.Access == step.Member {
 		seen.node(m, s, have)
 		seen.member(m, have)
 	} else {
@@ -258,7 +262,7 @@ func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.
 
 // member adds what etcd knows of a control plane.
 func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
-	if m.Role != cluster.ControlPlane {
+	if m.Role != step.ControlPlane {
 		return
 	}
 
@@ -279,7 +283,8 @@ func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
 // as the cluster may still have them: they have to be removed when the machine is.
 func (s sight) remains(have cluster.Snapshot) {
 	if node, ok := s.prior["node_name"].(types.String); ok && !node.IsNull() {
-		left := slices.ContainsFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == node.ValueString() })
+		left := slices.ContainsFunc(have.Kubernetes.Nodes,
+			func(n kubestate.Node) bool { return n.Name == node.ValueString() })
 		if left || !have.Kubernetes.Reachable {
 			s.Keep("node_name")
 		}
@@ -287,7 +292,7 @@ func (s sight) remains(have cluster.Snapshot) {
 
 	if member, ok := s.prior["member_id"].(types.String); ok && !member.IsNull() {
 		left := slices.ContainsFunc(have.Etcd.Members,
-			func(e cluster.EtcdMember) bool { return e.ID == member.ValueString() })
+			func(e etcdstate.Member) bool { return e.ID == member.ValueString() })
 		if left || !have.Etcd.Known {
 			s.Keep("member_id")
 		}
@@ -295,7 +300,7 @@ func (s sight) remains(have cluster.Snapshot) {
 }
 
 // componentMap is texts by component as state has them; null when nobody knows.
-func componentMap[M ~map[cluster.Component]string](m M) types.Map {
+func componentMap[M ~map[kubenames.Component]string](m M) types.Map {
 	if m == nil {
 		return types.MapNull(types.StringType)
 	}
@@ -309,16 +314,16 @@ func componentMap[M ~map[cluster.Component]string](m M) types.Map {
 }
 
 // byComponent reads what componentMap wrote; nil for null.
-func byComponent(m types.Map) map[cluster.Component]string {
+func byComponent(m types.Map) map[kubenames.Component]string {
 	if m.IsNull() || m.IsUnknown() {
 		return nil
 	}
 
-	texts := map[cluster.Component]string{}
+	texts := map[kubenames.Component]string{}
 
 	for c, value := range m.Elements() {
 		if text, ok := value.(types.String); ok {
-			texts[cluster.Component(c)] = text.ValueString()
+			texts[kubenames.Component(c)] = text.ValueString()
 		}
 	}
 

@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -48,7 +49,7 @@ func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value
 }
 
 // withComponents is a map by component with other texts; unknown where state has none.
-func withComponents(recorded attr.Value, texts map[cluster.Component]string) attr.Value {
+func withComponents(recorded attr.Value, texts map[kubenames.Component]string) attr.Value {
 	known, ok := recorded.(types.Map)
 
 	switch {

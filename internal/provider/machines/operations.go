@@ -15,8 +15,10 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
@@ -168,7 +170,7 @@ func refresh(
 }
 
 // othersBefore are the nodes that no resource had when state was written; nil where it does not tell.
-func othersBefore(ctx context.Context, others types.Map) []cluster.Node {
+func othersBefore(ctx context.Context, others types.Map) []kubestate.Node {
 	if others.IsNull() || others.IsUnknown() {
 		return nil
 	}
@@ -243,7 +245,7 @@ func remaining(
 		last := done.result.Snapshot.Machines[name]
 		machine.RebootFor = last.RebootFor
 
-		if last.Access == cluster.Member {
+		if last.Access == step.Member {
 			machine.Meta = last.Meta // what the plan wants need not be written yet
 		}
 
@@ -379,7 +381,7 @@ func (r run) joined(ctx context.Context, prefix string, state, plan types.Map) (
 func (r run) took(name string) bool {
 	_, configured := r.sent()[name]
 
-	return configured || r.result.Snapshot.Machines[name].Access == cluster.Member
+	return configured || r.result.Snapshot.Machines[name].Access == step.Member
 }
 
 // exchanged reports whether a machine is other hardware than the one that had its name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -55,17 +56,17 @@ func (r run) sawEtcd() bool {
 		}
 	}
 
-	return slices.ContainsFunc(r.result.Done, func(s cluster.Step) bool {
-		return cluster.BeginsEtcd(s)
+	return slices.ContainsFunc(r.result.Done, func(s step.Step) bool {
+		return step.BeginsEtcd(s)
 	})
 }
 
 // sent is the configurations that the run sent, by machine.
-func (r run) sent() map[string]cluster.ApplyConfig {
-	sent := map[string]cluster.ApplyConfig{}
+func (r run) sent() map[string]step.ApplyConfig {
+	sent := map[string]step.ApplyConfig{}
 
-	for _, step := range r.result.Done {
-		if s, ok := step.(cluster.ApplyConfig); ok {
+	for _, op := range r.result.Done {
+		if s, ok := op.(step.ApplyConfig); ok {
 			sent[s.Machine] = s
 		}
 	}
@@ -115,8 +116,8 @@ func (r run) manifests(before types.String) types.String {
 		return synced
 	}
 
-	for _, step := range r.result.Done {
-		if s, ok := step.(cluster.UpgradeComponent); ok && s.Component == cluster.KubeAPIServer {
+	for _, op := range r.result.Done {
+		if s, ok := op.(step.UpgradeComponent); ok && s.Component == kubenames.KubeAPIServer {
 			if from, known := kubenames.ImageVersion(s.From); known {
 				return types.StringValue(from) // it was there before this run
 			}
@@ -140,14 +141,14 @@ func manifestsSeen(want cluster.Spec, have cluster.Snapshot, before types.String
 func (r run) installed() map[string]string {
 	installers := map[string]string{}
 
-	for _, step := range r.result.Done {
-		switch s := step.(type) {
-		case cluster.ApplyConfig:
+	for _, op := range r.result.Done {
+		switch s := op.(type) {
+		case step.ApplyConfig:
 			if i := slices.IndexFunc(r.want.Machines, func(m cluster.Machine) bool { return m.Name == s.Machine }); i >= 0 &&
-				s.Access == cluster.Maintenance {
+				s.Access == step.Maintenance {
 				installers[s.Machine] = r.want.Machines[i].Installer
 			}
-		case cluster.Upgrade:
+		case step.Upgrade:
 			installers[s.Machine] = s.Installer
 		}
 	}
@@ -191,7 +192,7 @@ func (r run) addressOf(name string) string {
 
 // ConfiguredMachine describes a machine that was not seen again since it got its
 // configuration.
-func ConfiguredMachine(sent cluster.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
+func ConfiguredMachine(sent step.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
 	values := neverSeen().Attributes()
 
 	if object, ok := last.(types.Object); ok {

@@ -12,6 +12,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
@@ -25,12 +28,12 @@ var (
 // oneMachine is a pool of w-1 with the hardware that state knows.
 func oneMachine(uuid string) cluster.Spec {
 	return cluster.Spec{Machines: []cluster.Machine{
-		{Name: "w-1", Role: cluster.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
+		{Name: "w-1", Role: step.Worker, Address: "10.0.0.21", UUID: uuid, Meta: map[uint8]string{}}}}
 }
 
 func joined(uuid string) cluster.MachineState {
 	return cluster.MachineState{
-		Access: cluster.Member, Role: cluster.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid,
+		Access: step.Member, Role: step.Worker, Stage: cluster.StageRunning, Ready: true, UUID: uuid,
 		ConfigDigest: "sent", NodeName: "node",
 	}
 }
@@ -61,9 +64,9 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
 
-	waiting := cluster.MachineState{Access: cluster.Maintenance, UUID: theirs}
+	waiting := cluster.MachineState{Access: step.Maintenance, UUID: theirs}
 	controlPlane := joined(ours)
-	controlPlane.Role = cluster.ControlPlane
+	controlPlane.Role = step.ControlPlane
 
 	for name, test := range map[string]struct {
 		State cluster.MachineState
@@ -109,7 +112,7 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: cluster.Worker, Address: "10.0.0.21"})
+	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: step.Worker, Address: "10.0.0.21"})
 
 	have := snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
 	record := observed(want, have, types.MapNull(ObservedType())).Elements()
@@ -124,20 +127,20 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 func TestPhase_ofFailedRuns(t *testing.T) {
 	t.Parallel()
 
-	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.11"}}}
-	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: cluster.Unreachable}})
+	want := cluster.Spec{Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane, Address: "10.0.0.11"}}}
+	silent := snapshotOf(map[string]cluster.MachineState{"cp-1": {Access: step.Unreachable}})
 	accepted := snapshotOf(map[string]cluster.MachineState{
-		"cp-1": {Access: cluster.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
+		"cp-1": {Access: step.Member, Stage: cluster.StageBooting, BootstrapRequested: true}})
 	withEtcd := silent
-	withEtcd.Etcd = cluster.EtcdState{Known: true, Members: []cluster.EtcdMember{{Name: "cp-1"}}}
+	withEtcd.Etcd = etcdstate.State{Known: true, Members: []etcdstate.Member{{Name: "cp-1"}}}
 
 	whole := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
-	whole.Kubernetes = cluster.KubernetesState{Reachable: true, Nodes: []cluster.Node{{Name: "node", Ready: true}}}
+	whole.Kubernetes = kubestate.State{Reachable: true, Nodes: []kubestate.Node{{Name: "node", Ready: true}}}
 
 	for name, test := range map[string]struct {
 		Spec   *cluster.Spec
 		have   cluster.Snapshot
-		done   []cluster.Step
+		done   []step.Step
 		before cluster.Phase
 		Phase  cluster.Phase
 	}{
@@ -145,7 +148,7 @@ func TestPhase_ofFailedRuns(t *testing.T) {
 		"nothing yet, again": {have: silent, before: cluster.Bootstrapping, Phase: cluster.Provisioning},
 		"was joining":        {have: silent, before: cluster.Joining, Phase: cluster.Joining},
 		"was degraded":       {have: silent, before: cluster.Degraded, Phase: cluster.Degraded},
-		"bootstrapped in this run": {have: silent, done: []cluster.Step{cluster.Bootstrap{Machine: "cp-1"}},
+		"bootstrapped in this run": {have: silent, done: []step.Step{step.Bootstrap{Machine: "cp-1"}},
 			Phase: cluster.Joining},
 		"bootstrap was accepted":  {have: accepted, before: cluster.Provisioning, Phase: cluster.Joining},
 		"etcd answered":           {have: withEtcd, before: cluster.Provisioning, Phase: cluster.Joining},
@@ -171,8 +174,8 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 
 	want := oneMachine(ours)
 	want.Machines = append(want.Machines,
-		cluster.Machine{Name: "w-2", Role: cluster.Worker, Address: "10.0.0.22"},
-		cluster.Machine{Name: "w-3", Role: cluster.Worker, Address: "10.0.0.23"})
+		cluster.Machine{Name: "w-2", Role: step.Worker, Address: "10.0.0.22"},
+		cluster.Machine{Name: "w-3", Role: step.Worker, Address: "10.0.0.23"})
 
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
@@ -180,11 +183,11 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 		want: want, err: errStopped,
 		result: lifecycle.Result{
 			Snapshot: snapshotOf(map[string]cluster.MachineState{
-				"w-1": {Access: cluster.Unreachable}, "w-2": {Access: cluster.Unreachable, UUID: theirs},
-				"w-3": {Access: cluster.Unreachable},
+				"w-1": {Access: step.Unreachable}, "w-2": {Access: step.Unreachable, UUID: theirs},
+				"w-3": {Access: step.Unreachable},
 			}),
-			Done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Digest: "new"},
-				cluster.ApplyConfig{Machine: "w-2", Digest: "new"}},
+			Done: []step.Step{step.ApplyConfig{Machine: "w-1", Digest: "new"},
+				step.ApplyConfig{Machine: "w-2", Digest: "new"}},
 		},
 	}
 
@@ -237,21 +240,21 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 	want.Machines[0].Installer = "new:v1.13.0"
 
 	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)})
-	upgrade := func(image string) cluster.Step { return cluster.Upgrade{Machine: "w-1", Installer: image} }
+	upgrade := func(image string) step.Step { return step.Upgrade{Machine: "w-1", Installer: image} }
 
 	for name, test := range map[string]struct {
-		done []cluster.Step
+		done []step.Step
 		err  error
 		want string
 	}{
 		"nothing was done": {want: "old:v1.12.4"},
-		"a configuration": {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Member}},
+		"a configuration": {done: []step.Step{step.ApplyConfig{Machine: "w-1", Access: step.Member}},
 			want: "old:v1.12.4"},
-		"an installation": {done: []cluster.Step{cluster.ApplyConfig{Machine: "w-1", Access: cluster.Maintenance}},
+		"an installation": {done: []step.Step{step.ApplyConfig{Machine: "w-1", Access: step.Maintenance}},
 			want: "new:v1.13.0"},
-		"an upgrade of two": {done: []cluster.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")},
+		"an upgrade of two": {done: []step.Step{upgrade("between:v1.12.9"), upgrade("new:v1.13.0")},
 			want: "new:v1.13.0"},
-		"one, and then no more": {done: []cluster.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
+		"one, and then no more": {done: []step.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
 	} {
 		prior := observed(want, have, types.MapNull(ObservedType()))
 		prior = types.MapValueMust(ObservedType(),
@@ -266,13 +269,13 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 
 // failedExchange is a run that put another machine in the place of w-1, and stopped. The
 // old one waits in maintenance mode.
-func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
+func failedExchange(now cluster.MachineState, done ...step.Step) run {
 	const left = "w-1" + machineset.ReplacedSuffix
 
 	want := oneMachine(theirs)
-	want.Removed = []cluster.Machine{{Name: left, Role: cluster.Worker, UUID: ours, NodeName: "old"}}
+	want.Removed = []cluster.Machine{{Name: left, Role: step.Worker, UUID: ours, NodeName: "old"}}
 
-	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: cluster.Maintenance}})
+	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: step.Maintenance}})
 	have.Kubernetes.Reachable = true
 
 	return run{
@@ -286,7 +289,7 @@ func failedExchange(now cluster.MachineState, done ...cluster.Step) run {
 func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 
-	silent := cluster.MachineState{Access: cluster.Unreachable}
+	silent := cluster.MachineState{Access: step.Unreachable}
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
 	life := CommonModel{Observed: prior, Phase: types.StringValue("Ready")}
@@ -296,7 +299,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 		UUID string
 	}{
 		"it joined":            {failedExchange(joined(theirs)), theirs},
-		"it was configured":    {failedExchange(silent, cluster.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
+		"it was configured":    {failedExchange(silent, step.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
 		"nothing was sent yet": {failedExchange(silent), ours},
 	} {
 		machines := func(uuid string) machinesModel {
@@ -338,7 +341,7 @@ func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
 	done := failedExchange(joined(theirs))
-	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: cluster.Unreachable}
+	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: step.Unreachable}
 
 	life := CommonModel{Phase: types.StringValue("Ready")}
 	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
@@ -376,9 +379,9 @@ func TestImport_ofOneMachineUnderTwoNames(t *testing.T) {
 // The pod of a machine is there before the machine answers for the first time.
 func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 	done := run{
-		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: cluster.ControlPlane, Container: true}}},
+		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: step.ControlPlane, Container: true}}},
 		result: lifecycle.Result{Snapshot: cluster.Snapshot{
-			Machines: map[string]cluster.MachineState{"cp-0": {Access: cluster.Unreachable}}}},
+			Machines: map[string]cluster.MachineState{"cp-0": {Access: step.Unreachable}}}},
 		Pods: map[string]string{"cp-0": "digest"},
 	}
 
@@ -393,7 +396,7 @@ func TestRecord_ofOneMachine(t *testing.T) {
 	t.Parallel()
 
 	record := func(name, uuid string) types.Map {
-		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: cluster.Worker, Address: "10.0.0.21"}}}
+		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: step.Worker, Address: "10.0.0.21"}}}
 		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
 
 		return observed(spec, have, types.MapNull(ObservedType()))
@@ -427,7 +430,7 @@ func TestRecord_ofOneMachine(t *testing.T) {
 func TestRecord_namesMachinesThatWereNotReset(t *testing.T) {
 	t.Parallel()
 
-	left := []cluster.Hold{{Machine: "cp-3", Reason: "does not answer"}}
+	left := []step.Hold{{Machine: "cp-3", Reason: "does not answer"}}
 
 	got := run{result: lifecycle.Result{Left: left}}.warnOfRemoved()
 	if len(got) != 1 || !strings.Contains(got[0].Detail, "cp-3: does not answer") ||
@@ -461,8 +464,8 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 
 	value := types.ObjectValueMust(ObservedType().AttrTypes, nullRecord())
 	want := cluster.Spec{
-		Machines: []cluster.Machine{{Name: "cp-1", Role: cluster.ControlPlane}, {Name: "cp-2", Role: cluster.ControlPlane}},
-		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: cluster.ControlPlane}},
+		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane}, {Name: "cp-2", Role: step.ControlPlane}},
+		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: step.ControlPlane}},
 	}
 	record := types.MapValueMust(ObservedType(), map[string]attr.Value{"cp-2": value, "cp-1": value})
 	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
@@ -515,7 +518,7 @@ func hardwareOf(name string) string {
 func TestRecord_namesMachinesThatAreAwayAfterTheirReset(t *testing.T) {
 	t.Parallel()
 
-	away := []cluster.Hold{{Machine: "cp-3", Reason: "was reset and did not come back within 2m"}}
+	away := []step.Hold{{Machine: "cp-3", Reason: "was reset and did not come back within 2m"}}
 
 	for _, err := range []error{nil, errStopped} {
 		got := run{result: lifecycle.Result{Away: away}, err: err}.warnOfRemoved()

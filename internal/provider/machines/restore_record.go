@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
@@ -46,7 +47,7 @@ func (r run) restored(before restored) restored {
 
 // restores reports whether the run restored the snapshot.
 func (r run) restores() bool {
-	return cluster.Restores(r.result.Done)
+	return step.Restores(r.result.Done)
 }
 
 // foundRestored reports whether an etcd was seen that began with a snapshot other than the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
@@ -24,18 +25,18 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 	older := restored{From: types.StringValue("older.db"), At: tf.TimeOrNull(began.Add(-time.Hour))}
 
 	for name, c := range map[string]struct {
-		done    []cluster.Step
+		done    []step.Step
 		machine cluster.MachineState
 		err     error
 		want    restored
 		told    bool
 	}{
 		"restored": {
-			done: []cluster.Step{cluster.Restore{Machine: "cp-1"}}, machine: cluster.MachineState{RestoredAt: began},
+			done: []step.Step{step.Restore{Machine: "cp-1"}}, machine: cluster.MachineState{RestoredAt: began},
 			want: restored{types.StringValue("newer.db"), tf.TimeOrNull(began)},
 		},
 		"restored, then stopped before anything was seen": {
-			done: []cluster.Step{cluster.Restore{Machine: "cp-1"}}, err: context.Canceled,
+			done: []step.Step{step.Restore{Machine: "cp-1"}}, err: context.Canceled,
 			want: restored{types.StringValue("newer.db"), types.StringNull()},
 		},
 		"stopped while it was restored": {
@@ -89,12 +90,12 @@ func TestRestore_warnsOfASnapshotOfUnknownCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		From    string
 		fetched *backup.Snapshot
-		done    []cluster.Step
+		done    []step.Step
 		told    bool
 	}{
-		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, true},
-		"a mark":                  {marked, &backup.Snapshot{}, []cluster.Step{cluster.Restore{}}, false},
-		"a record": {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []cluster.Step{cluster.Restore{}},
+		"neither mark nor record": {"newer.db", &backup.Snapshot{}, []step.Step{step.Restore{}}, true},
+		"a mark":                  {marked, &backup.Snapshot{}, []step.Step{step.Restore{}}, false},
+		"a record": {"newer.db", &backup.Snapshot{Record: &backup.Record{}}, []step.Step{step.Restore{}},
 			false},
 		"not restored": {"newer.db", &backup.Snapshot{}, nil, false},
 		"not fetched":  {"newer.db", nil, nil, false},

@@ -6,6 +6,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // finished reports whether a machine that was removed waits in maintenance mode, or is gone
@@ -17,22 +20,22 @@ func (r run) finished(m cluster.Machine) bool {
 		return true
 	}
 
-	ended := cluster.Maintenance
+	ended := step.Maintenance
 	if m.Container {
-		ended = cluster.Gone
+		ended = step.Gone
 	}
 
 	if have.Machines[m.Name].Access != ended || !have.Kubernetes.Reachable {
 		return false
 	}
 
-	if i := slices.IndexFunc(have.Kubernetes.Nodes, func(n cluster.Node) bool { return n.Name == m.NodeName }); i >= 0 {
+	if i := slices.IndexFunc(have.Kubernetes.Nodes, func(n kubestate.Node) bool { return n.Name == m.NodeName }); i >= 0 {
 		return false
 	}
 
-	return m.Role != cluster.ControlPlane || have.Etcd.Known &&
+	return m.Role != step.ControlPlane || have.Etcd.Known &&
 		!slices.ContainsFunc(have.Etcd.Members,
-			func(e cluster.EtcdMember) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
+			func(e etcdstate.Member) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
 }
 
 // record is the record of state by the names that machines have during a run.

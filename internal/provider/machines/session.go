@@ -8,7 +8,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -44,7 +44,7 @@ func openSession(
 	want := p.Spec(recorded, files)
 
 	c, err := m.WithConfigurations(files).LookingFor(want).ClientsOf(ctx, access, p, recorded, bundle,
-		kubernetes.Options{
+		api.Options{
 			StaticPods: !m.Talos.TrustNodeNames || p.OwnsControlPlane(), Poll: m.Interval, Name: runName(p),
 			Progress: func(message string) { tf.LogInfo(ctx, message) },
 		})

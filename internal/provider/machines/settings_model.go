@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -139,7 +139,7 @@ func (m *settingsModel) pinEndpoint(given settingsModel) {
 // talosEndpoints lists the addresses of control planes in the order of their names, of those in containers in the order
 // of their numbers.
 func (m settingsModel) talosEndpoints(ctx context.Context, planes machinesModel) endpoint.Lists {
-	g := writeGroup(machineset.Group{Role: cluster.ControlPlane}, planes, types.StringNull(), types.StringNull())
+	g := writeGroup(machineset.Group{Role: step.ControlPlane}, planes, types.StringNull(), types.StringNull())
 	if !clusterhandle.InContainers(m.Mode, planes.Replicas) {
 		r, places := &tf.Reader{}, map[string]endpoint.Place{}
 		for name, m := range tf.Objects[machineModel](ctx, r, planes.Machines) {

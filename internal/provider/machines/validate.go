@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
@@ -55,12 +55,12 @@ func (g *writtenGroup) validateCount() finding.List {
 	count := len(g.machines.Machines.Elements())
 
 	switch {
-	case count == 0 && g.Role == cluster.Worker && !g.machines.Machines.IsNull():
+	case count == 0 && g.Role == step.Worker && !g.machines.Machines.IsNull():
 		return nil // a pool that is to have machines later
 	case count == 0:
 		diags.Append(finding.Invalid(g.At.AtName("machines"), "machines", "found no machine", "allowed is one or more",
 			fmt.Sprintf("add the %s machines, each under a name of your choice", g.Role)))
-	case g.Role == cluster.ControlPlane && count%2 == 0:
+	case g.Role == step.ControlPlane && count%2 == 0:
 		diags.Append(evenNumber(g.At.AtName("machines"), count))
 	}
 

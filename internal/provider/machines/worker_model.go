@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 )
@@ -26,7 +26,7 @@ func (m WorkerModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnosti
 	handle, diags := clusterhandle.HandleFrom(ctx, m.Cluster)
 
 	p, more := m.machineSetModel.MachineSet(ctx, handle, m.Host,
-		machineset.Group{Role: cluster.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
+		machineset.Group{Role: step.Worker, Pool: m.Name.ValueString()}, m.MaxUnavailable)
 	p.Object, p.InHandle = "workers", true
 	diags.Append(more...)
 
@@ -46,7 +46,7 @@ func (m *WorkerModel) derive(ctx context.Context) diag.Diagnostics {
 
 func (m *WorkerModel) settleUpdate(ctx context.Context, done run, plan, state WorkerModel) diag.Diagnostics {
 	return m.machineSetModel.settleUpdate(ctx, done,
-		&machineset.Group{Role: cluster.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
+		&machineset.Group{Role: step.Worker, Pool: plan.Name.ValueString()}, plan.machineSetModel, state.machineSetModel)
 }
 
 // idIn is the name of a cluster and of something in it.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -80,8 +80,8 @@ func (r *workerResource) ImportState(
 func (r *workerResource) readOff(
 	ctx context.Context, request clusterimport.Request, file clusterimport.SecretsFile,
 ) (WorkerModel, map[string]clusterimport.Recognised, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, cluster.ControlPlane)
-	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, cluster.Worker)
+	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
+	found, more := request.Recognise(ctx, r.ProviderData, request.Machines, file, step.Worker)
 	diags.Append(more...)
 
 	if diags.HasError() {

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/metavalues"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
@@ -77,7 +78,7 @@ func With(
 
 		machine, ok := machines[key].(types.Object)
 		ok = ok && prefix+key == w.Name
-		if !ok || state.Access != cluster.Member || len(w.Meta) == 0 {
+		if !ok || state.Access != step.Member || len(w.Meta) == 0 {
 			continue
 		}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -38,7 +38,7 @@ func MoveMachine(ctx context.Context, req resource.MoveStateRequest, resp *resou
 	request := clusterimport.Request{Source: clusterimport.Source{Cluster: machine.Cluster},
 		Machines: map[string]string{name: machine.Address}}
 
-	if machine.Role == string(cluster.ControlPlane) {
+	if machine.Role == string(step.ControlPlane) {
 		request.ControlPlane = request.Machines
 	}
 

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -17,7 +19,7 @@ import (
 const pause = time.Second
 
 // nodesOf are the nodes of the cluster. An API that does not answer is waited for until the context ends.
-func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes cluster.KubernetesState, err error) {
+func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes kubestate.State, err error) {
 	err = wait.Until(ctx, pause, func(ctx context.Context) error {
 		if nodes = api.Observe(ctx); !nodes.Reachable {
 			return errors.New("which machines the cluster has is not known: the Kubernetes API does not answer" +
@@ -31,7 +33,7 @@ func nodesOf(ctx context.Context, api *kubernetes.Client) (nodes cluster.Kuberne
 }
 
 // workersOf are the machines of the nodes that are no control planes, by the names of their nodes.
-func (a asked) workersOf(nodes cluster.KubernetesState) []cluster.Machine {
+func (a asked) workersOf(nodes kubestate.State) []cluster.Machine {
 	var workers []cluster.Machine
 
 	for _, node := range nodes.Nodes {
@@ -39,7 +41,7 @@ func (a asked) workersOf(nodes cluster.KubernetesState) []cluster.Machine {
 			continue
 		}
 
-		workers = append(workers, cluster.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Address(),
+		workers = append(workers, cluster.Machine{Name: node.Name, Role: step.Worker, Address: node.Address(),
 			NodeName: node.Name, Through: a.through()})
 	}
 
@@ -57,7 +59,7 @@ func (e *UnknownMachineError) Error() string {
 }
 
 // chosen are the machines that the configuration names, by their names in the spec; all where it names none.
-func (a asked) chosen(want cluster.Spec, nodes cluster.KubernetesState) ([]string, error) {
+func (a asked) chosen(want cluster.Spec, nodes kubestate.State) ([]string, error) {
 	names := map[string]string{}
 
 	var all []string

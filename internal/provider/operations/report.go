@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -56,13 +56,13 @@ func (a asked) failed(
 func (a asked) title() string { return strings.ReplaceAll(a.kind.name, "_", " ") }
 
 // operated are the steps that did the operation itself.
-func operated(done []cluster.Step) []cluster.Step {
-	return slices.DeleteFunc(slices.Clone(done), func(s cluster.Step) bool { _, is := s.(cluster.Operate); return !is })
+func operated(done []step.Step) []step.Step {
+	return slices.DeleteFunc(slices.Clone(done), func(s step.Step) bool { _, is := s.(step.Operate); return !is })
 }
 
 // leftOf are the machines of an order that the operation was not done on.
-func leftOf(order operate.Order, done []cluster.Step) []string {
+func leftOf(order operate.Order, done []step.Step) []string {
 	return slices.DeleteFunc(slices.Clone(order.Machines), func(machine string) bool {
-		return slices.ContainsFunc(operated(done), func(s cluster.Step) bool { return s.On() == machine })
+		return slices.ContainsFunc(operated(done), func(s step.Step) bool { return s.On() == machine })
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
@@ -79,7 +81,7 @@ func (a asked) open(
 
 	name := strings.ReplaceAll(a.kind.name, "_", " ")
 
-	c, err := working.ClientsOf(ctx, pki.Operating, p, machineset.PriorState{}, bundle, kubernetes.Options{
+	c, err := working.ClientsOf(ctx, pki.Operating, p, machineset.PriorState{}, bundle, api.Options{
 		StaticPods: true, Poll: m.Interval, Name: name, Progress: func(message string) { tf.LogInfo(ctx, message) },
 	})
 	if err != nil {
@@ -90,7 +92,7 @@ func (a asked) open(
 
 	runner := &lifecycle.Runner{
 		Fleet: working.FleetFor(c), Kubernetes: c.API, Policy: p.Policy(m.Policy), Interval: m.Interval,
-		Lock: c.API.Lock(kubernetes.LockOptions{Cluster: bundle.Mark(), Name: name}),
+		Lock: c.API.Lock(lock.Options{Cluster: bundle.Mark(), Name: name}),
 		Events: func(e lifecycle.Event) {
 			follow.Tell(e)
 			tell(line(e))

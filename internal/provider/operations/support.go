@@ -12,8 +12,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/inventory"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -58,7 +60,7 @@ func (a asked) collect(
 
 	ctx = tf.MaskSecrets(ctx, handle.Secrets.ValueString())
 
-	c, err := m.ClientsOf(ctx, pki.Collecting, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, pki.Collecting, p, machineset.PriorState{}, bundle, api.Options{})
 	if err != nil {
 		return outcome{}, append(diags, a.failed(ctx, p, nil, lifecycle.Result{}, err))
 	}
@@ -104,7 +106,7 @@ func (a asked) machinesOf(
 		for _, name := range a.named() {
 			known := slices.ContainsFunc(want.Machines, func(m cluster.Machine) bool { return m.Name == name })
 			if _, err := netip.ParseAddr(name); err == nil && !known {
-				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: cluster.Worker, Address: name,
+				want.Machines = append(want.Machines, cluster.Machine{Name: name, Role: step.Worker, Address: name,
 					Through: a.through()})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -79,7 +80,7 @@ func (m *ProviderData) FleetOf(
 
 // KubernetesOf completes the options of a client with what the pool says, and with credentials for this operation.
 func KubernetesOf(
-	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle, options kubernetes.Options,
+	ctx context.Context, access pki.Access, p machineset.Set, bundle *pki.Bundle, options api.Options,
 ) (*kubernetes.Client, error) {
 	credentials, err := bundle.KubernetesClient(ClientName, []string{pki.GroupAdmin}, lifetime(ctx))
 	if err != nil {
@@ -102,7 +103,7 @@ func KubernetesOf(
 
 	for _, former := range credentials.Former {
 		options.Former = append(options.Former,
-			kubernetes.Options{CA: former.CA, Cert: former.Certificate, Key: former.Key})
+			api.Options{CA: former.CA, Cert: former.Certificate, Key: former.Key})
 	}
 
 	options.Limit = LimitOf(access.Kubernetes)
@@ -131,12 +132,12 @@ func around(dial dialer, dialedAt map[string]string) dialer {
 }
 
 // LimitOf is what a client with an access may send beside reads; nil is no limit.
-func LimitOf(access pki.KubernetesAccess) *kubernetes.Limit {
+func LimitOf(access pki.KubernetesAccess) *api.Limit {
 	if access.All {
 		return nil
 	}
 
-	return &kubernetes.Limit{Writes: access.Writes, Secrets: access.Secrets, DryRuns: access.DryRuns}
+	return &api.Limit{Writes: access.Writes, Secrets: access.Secrets, DryRuns: access.DryRuns}
 }
 
 // Lasts is whether the credentials of a client last as long as an operation may take.

@@ -100,13 +100,13 @@ func (a *Addons) Release(release string) {
 
 // ReleaseKeeper is what the resource needs of a cluster.
 type ReleaseKeeper interface {
-	Render(ctx context.Context, spec release.Spec, chart *release.Package, have release.Observation) (release.Rendering,
+	Render(ctx context.Context, spec release.Spec, chart *chart.Package, have release.Observation) (release.Rendering,
 		error)
 	Observe(ctx context.Context, name release.Name) (release.Observation, error)
 	Changes(ctx context.Context, spec release.Spec, rendering release.Rendering, have release.Observation) ([]diff.Change,
 		error)
 	Drift(ctx context.Context, revision release.Revision, o release.DriftOptions) ([]string, error)
-	Apply(ctx context.Context, spec release.Spec, chart *release.Package, intent release.Intent) (release.Outcome, error)
+	Apply(ctx context.Context, spec release.Spec, chart *chart.Package, intent release.Intent) (release.Outcome, error)
 	Remove(ctx context.Context, name release.Name, o release.RemoveOptions) error
 }
 

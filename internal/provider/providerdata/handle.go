@@ -5,6 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -25,7 +26,7 @@ func OfHandle(handle clusterhandle.AccessModel, object string, diags *diag.Diagn
 func ControlPlanesOf(p machineset.Set) cluster.Spec {
 	want := cluster.Spec{Name: p.Settings.Name, Endpoint: p.Settings.Endpoint}
 	for _, address := range p.Endpoints {
-		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})
+		want.Machines = append(want.Machines, cluster.Machine{Name: address, Role: step.ControlPlane, Address: address})
 	}
 
 	return want

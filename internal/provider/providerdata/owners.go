@@ -10,7 +10,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -240,15 +241,15 @@ func (m *ProviderData) WithOwners(ctx context.Context, p machineset.Set, record 
 }
 
 // nodesOf lists the nodes of a cluster.
-func (m *ProviderData) nodesOf(ctx context.Context, p machineset.Set) (cluster.KubernetesState, error) {
+func (m *ProviderData) nodesOf(ctx context.Context, p machineset.Set) (kubestate.State, error) {
 	bundle, err := pki.Parse([]byte(p.Secrets))
 	if err != nil {
-		return cluster.KubernetesState{}, err
+		return kubestate.State{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, pki.AskingOwners, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, pki.AskingOwners, p, machineset.PriorState{}, bundle, api.Options{})
 	if err != nil {
-		return cluster.KubernetesState{}, err
+		return kubestate.State{}, err
 	}
 
 	defer c.Close()

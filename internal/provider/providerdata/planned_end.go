@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
@@ -93,7 +94,7 @@ func (o *Owners) PlanInTurn(p, next machineset.Set, object string, tainted bool)
 
 // PlanJoins notes the control planes that join a cluster by a plan.
 func (o *Owners) PlanJoins(p machineset.Set, object string, machines []cluster.Machine) finding.List {
-	plane := func(m cluster.Machine) bool { return m.Role == cluster.ControlPlane }
+	plane := func(m cluster.Machine) bool { return m.Role == step.ControlPlane }
 	if p.Secrets == "" || !slices.ContainsFunc(machines, plane) {
 		return nil
 	}

@@ -11,8 +11,11 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -25,10 +28,10 @@ const removalsTimeout = 5 * time.Second
 
 // Impediments are what an upgrade of Kubernetes meets in a cluster.
 type Impediments struct {
-	kubernetes.Obstacles
+	upgrade.Obstacles
 
 	// Behind are the nodes of other resources whose kubelets are too old for the wanted version.
-	Behind []cluster.Node
+	Behind []kubestate.Node
 }
 
 // WarnOfRemovals asks a cluster for what an upgrade of Kubernetes removes and it uses, and
@@ -75,7 +78,7 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 
 // warnOfBehind names nodes of other resources that have to be upgraded before an upgrade
 // comes to its end.
-func warnOfBehind(u machineset.UpgradeOf, nodes []cluster.Node) finding.List {
+func warnOfBehind(u machineset.UpgradeOf, nodes []kubestate.Node) finding.List {
 	var lines []string
 
 	for i, node := range nodes {
@@ -107,7 +110,7 @@ func askForRemovals(
 		return Impediments{}, err
 	}
 
-	c, err := m.ClientsOf(ctx, pki.Checking, p, machineset.PriorState{}, bundle, kubernetes.Options{})
+	c, err := m.ClientsOf(ctx, pki.Checking, p, machineset.PriorState{}, bundle, api.Options{})
 	if err != nil {
 		return Impediments{}, err
 	}
@@ -117,7 +120,7 @@ func askForRemovals(
 	var controlPlanes, workers []string
 
 	for _, machine := range u.Machines {
-		if machine.Role == cluster.ControlPlane {
+		if machine.Role == step.ControlPlane {
 			controlPlanes = append(controlPlanes, machine.Name)
 		} else {
 			workers = append(workers, machine.Name)

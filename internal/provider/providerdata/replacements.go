@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -69,10 +70,10 @@ func (r Replacement) Others() []cluster.Rejoining {
 
 // Begun notes that a step takes a control plane out of its cluster.
 func (r Replacement) Begun(e lifecycle.Event) {
-	switch step := e.Step.(type) {
-	case cluster.LeaveEtcd, cluster.RemoveMember:
-	case cluster.Reset:
-		if step.Role != cluster.ControlPlane {
+	switch op := e.Step.(type) {
+	case step.LeaveEtcd, step.RemoveMember:
+	case step.Reset:
+		if op.Role != step.ControlPlane {
 			return
 		}
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -95,7 +96,7 @@ func (m *ProviderData) routeAs(
 	}
 
 	joined, leave, err := m.Hosts.Join(hostcluster.Options{
-		Kubeconfig: kubernetes.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context,
+		Kubeconfig: api.Kubeconfig{Path: connection.Path, Content: connection.Content, Context: connection.Context,
 			Static: m.StaticKubeconfigs},
 		InCluster: connection.InCluster,
 		Progress:  func(message string) { tf.LogInfo(ctx, message) },
@@ -133,7 +134,7 @@ func (c clients) Close() {
 // ClientsOf prepares them, with what an operation may do; close has to be called. It asks nobody.
 func (m *ProviderData) ClientsOf(
 	ctx context.Context, access pki.Access, p machineset.Set, recorded machineset.PriorState, bundle *pki.Bundle,
-	o kubernetes.Options,
+	o api.Options,
 ) (clients, error) {
 	p.Leaving = recorded.Former
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 )
 
@@ -60,12 +62,12 @@ func (m *ProviderData) KeepSightings(mark string, machines []cluster.Machine, ha
 	defer seen.mu.Unlock()
 
 	for _, machine := range machines {
-		if machine.Role != cluster.ControlPlane {
+		if machine.Role != step.ControlPlane {
 			continue
 		}
 
 		state := have.Machines[machine.Name]
-		if state.Access == cluster.Member {
+		if state.Access == step.Member {
 			seen.states[machine.Address] = state
 		} else {
 			delete(seen.states, machine.Address)
@@ -129,12 +131,12 @@ func (m sightedMachine) Observe(ctx context.Context) cluster.MachineState {
 }
 
 // EtcdView implements [lifecycle.Machine].
-func (m sightedMachine) EtcdView(ctx context.Context) (cluster.EtcdView, error) {
+func (m sightedMachine) EtcdView(ctx context.Context) (etcdstate.View, error) {
 	return once(ctx, m.seen, m.address+viewed, m.Machine.EtcdView)
 }
 
 // EtcdMembers implements [lifecycle.Machine].
-func (m sightedMachine) EtcdMembers(ctx context.Context) ([]cluster.EtcdMember, error) {
+func (m sightedMachine) EtcdMembers(ctx context.Context) ([]etcdstate.Member, error) {
 	return once(ctx, m.seen, m.address+listed, m.Machine.EtcdMembers)
 }
 

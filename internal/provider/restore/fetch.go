@@ -13,7 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
@@ -254,7 +254,7 @@ func (r *Restoration) tooNew(facts backup.Facts) error {
 	}
 
 	for _, g := range p.Groups {
-		if reason := machineset.EtcdTooOldFor(facts, g.TalosVersion); reason != "" && g.Role == cluster.ControlPlane {
+		if reason := machineset.EtcdTooOldFor(facts, g.TalosVersion); reason != "" && g.Role == step.ControlPlane {
 			problem.At, problem.cause = g.VersionAt, errors.New(reason)
 
 			return problem

@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -101,7 +103,7 @@ func Seen(want cluster.Spec, have cluster.Snapshot, last types.Map) types.Map {
 }
 
 // Of is nodes as attributes have them; null for nil, which is that nobody listed any.
-func Of(nodes []cluster.Node) types.Map {
+func Of(nodes []kubestate.Node) types.Map {
 	if nodes == nil {
 		return None()
 	}
@@ -128,15 +130,15 @@ func Of(nodes []cluster.Node) types.Map {
 }
 
 // Recorded are the nodes that state has, ordered by name.
-func Recorded(ctx context.Context, r *tf.Reader, seen types.Map) []cluster.Node {
-	nodes := []cluster.Node{}
+func Recorded(ctx context.Context, r *tf.Reader, seen types.Map) []kubestate.Node {
+	nodes := []kubestate.Node{}
 	records := tf.Objects[node](ctx, r, seen)
 
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		n := records[name]
-		recorded := cluster.Node{Name: name, Ready: n.Ready.ValueBool(), KubeletVersion: n.KubeletVersion.ValueString(),
+		recorded := kubestate.Node{Name: name, Ready: n.Ready.ValueBool(), KubeletVersion: n.KubeletVersion.ValueString(),
 			TalosVersion: n.TalosVersion.ValueString(), ProviderID: n.ProviderID.ValueString(), Labels: r.TextMap(n.Labels),
-			ControlPlane: n.Role.ValueString() == string(cluster.ControlPlane)}
+			ControlPlane: n.Role.ValueString() == string(step.ControlPlane)}
 
 		recorded.Cordoned, recorded.Unschedulable = n.Cordoned.ValueBool(), n.Cordoned.ValueBool()
 

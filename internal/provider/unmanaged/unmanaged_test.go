@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -17,7 +18,7 @@ import (
 func TestRecorded_isWhatWasSeen(t *testing.T) {
 	t.Parallel()
 
-	nodes := []cluster.Node{
+	nodes := []kubestate.Node{
 		{Name: "auto-1", Addresses: []string{"10.0.0.30"}, Ready: true, TalosVersion: "v1.13.0", KubeletVersion: "v1.35.2",
 			ProviderID: "aws:///a/i-1", Labels: map[string]string{"example.com/group": "spot"}},
 		{Name: "auto-2", ControlPlane: true, Cordoned: true, Unschedulable: true},
@@ -28,7 +29,7 @@ func TestRecorded_isWhatWasSeen(t *testing.T) {
 		t.Errorf("%s%v", diff, r.Diags)
 	}
 
-	have := cluster.Snapshot{Kubernetes: cluster.KubernetesState{Nodes: nodes}}
+	have := cluster.Snapshot{Kubernetes: kubestate.State{Nodes: nodes}}
 	if last := Of(nodes); !Seen(cluster.Spec{}, have, last).Equal(last) {
 		t.Error("while Kubernetes does not answer nothing is remembered")
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sim
+package process
 
 import "syscall"
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -158,7 +159,7 @@ func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim
 
 	defer fleet.Close()
 
-	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: cluster.ControlPlane, Address: m.Address().String(),
+	api := fleet.Machine(cluster.Machine{Name: m.Name(), Role: step.ControlPlane, Address: m.Address().String(),
 		UUID: m.UUID()})
 
 	return m, wait.Until(ctx, pollPeriod, api.Bootstrap)

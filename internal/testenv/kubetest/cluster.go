@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -190,7 +191,7 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // Client is talosop's own, as an administrator. The options are its own but for the endpoint
 // and the credentials.
-func (c *Cluster) Client(t testing.TB, o kubernetes.Options) *kubernetes.Client {
+func (c *Cluster) Client(t testing.TB, o api.Options) *kubernetes.Client {
 	t.Helper()
 
 	if o.Endpoint == "" {

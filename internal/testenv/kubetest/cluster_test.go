@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -259,7 +259,7 @@ func TestCluster_talosopReachesIt(t *testing.T) {
 
 	c := NewCluster(t)
 
-	if err := c.Client(t, kubernetes.Options{}).Ready(t.Context()); err != nil {
+	if err := c.Client(t, api.Options{}).Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
 // Proxy is a way to the Kubernetes API of a cluster that counts requests, lets some of them fail
@@ -132,7 +133,7 @@ func (p *Proxy) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 }
 
 // Client is talosop's own, with no other way to the cluster than the proxy.
-func (p *Proxy) Client(t testing.TB, o kubernetes.Options) *kubernetes.Client {
+func (p *Proxy) Client(t testing.TB, o api.Options) *kubernetes.Client {
 	t.Helper()
 
 	o.Endpoint, o.Dial = p.URL, p.Dial

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -149,7 +149,7 @@ func object(namespace, name string) map[string]any {
 func TestProxy_countsAndFails(t *testing.T) {
 	c := Shared(t)
 	namespace, proxy := c.Namespace(t), c.Proxy(t)
-	client := proxy.Client(t, kubernetes.Options{})
+	client := proxy.Client(t, api.Options{})
 
 	proxy.Fail(First(1, Call.Changes, 403))
 
@@ -171,7 +171,7 @@ func TestProxy_dies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Shared(t)
 			namespace, proxy := c.Namespace(t), c.Proxy(t)
-			client := proxy.Client(t, kubernetes.Options{})
+			client := proxy.Client(t, api.Options{})
 			maps := c.API().CoreV1().ConfigMaps(namespace)
 
 			dead := proxy.Die(2, Call.Changes, done)
@@ -210,7 +210,7 @@ func TestProxy_hangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 
-	if err := proxy.Client(t, kubernetes.Options{}).Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := proxy.Client(t, api.Options{}).Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ready: %v", err)
 	}
 }

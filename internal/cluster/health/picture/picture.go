@@ -14,6 +14,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // Observation is what a picture is made of.
@@ -105,7 +107,7 @@ func pageOf(o Observation) page {
 		return c.Name == health.KubernetesAPI && c.Status == health.True
 	})
 
-	for _, role := range []cluster.Role{cluster.ControlPlane, cluster.Worker} {
+	for _, role := range []step.Role{step.ControlPlane, step.Worker} {
 		p.add(machinesTable(h, role, listed))
 	}
 
@@ -140,7 +142,7 @@ func (p *page) add(t table) {
 
 // counts says how many machines were seen, by role.
 func counts(machines []health.Machine) string {
-	n := map[cluster.Role]int{}
+	n := map[step.Role]int{}
 	unwell := 0
 
 	for _, m := range machines {
@@ -151,7 +153,7 @@ func counts(machines []health.Machine) string {
 		}
 	}
 
-	text := counted(n[cluster.ControlPlane], "control plane") + ", " + counted(n[cluster.Worker], "worker")
+	text := counted(n[step.ControlPlane], "control plane") + ", " + counted(n[step.Worker], "worker")
 	if unwell > 0 {
 		text += fmt.Sprintf("; %d of them not known to be well", unwell)
 	}
@@ -194,10 +196,10 @@ func etcdFact(etcd health.Etcd) []cell {
 }
 
 // machinesTable lists the machines of a role; listed is true when the nodes of the cluster are known.
-func machinesTable(h health.Cluster, role cluster.Role, listed bool) table {
+func machinesTable(h health.Cluster, role step.Role, listed bool) table {
 	t := table{heading: "Workers", marked: true,
 		columns: []column{{"Worker", 292}, {"Talos", 78}, {"Kubernetes", 82}, {"Node", 276}}}
-	if role == cluster.ControlPlane {
+	if role == step.ControlPlane {
 		t.heading = "Control planes"
 		t.columns = []column{{"Control plane", 166}, {"Stage", 126}, {"Talos", 78}, {"Kubernetes", 82}, {"Node", 154},
 			{"etcd", 122}}
@@ -214,7 +216,7 @@ func machinesTable(h health.Cluster, role cluster.Role, listed bool) table {
 		}
 
 		cells := []cell{quoted(m.Title), quoted(m.TalosVersion), quoted(version), nodeCell(m.Node, listed)}
-		if role == cluster.ControlPlane {
+		if role == step.ControlPlane {
 			cells = append(slices.Insert(cells, 1, quoted(m.Talos)), memberCell(m.Member, h.Etcd.Cause == ""))
 		}
 
@@ -224,7 +226,7 @@ func machinesTable(h health.Cluster, role cluster.Role, listed bool) table {
 	return t
 }
 
-func nodeCell(n *cluster.Node, listed bool) cell {
+func nodeCell(n *kubestate.Node, listed bool) cell {
 	switch {
 	case n == nil && listed:
 		return word("no node")

@@ -18,6 +18,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health/picture"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -36,42 +39,42 @@ type seen struct {
 func newSeen() *seen {
 	s := &seen{want: cluster.Spec{Name: "prod", Endpoint: "https://10.0.0.10:6443"}, have: cluster.Snapshot{
 		Time: began, Machines: map[string]cluster.MachineState{},
-		Etcd: cluster.EtcdState{Known: true, Views: map[string]cluster.EtcdView{}},
-		Kubernetes: cluster.KubernetesState{Reachable: true,
-			Endpoint: cluster.EndpointState{URL: "https://10.0.0.10:6443", Asked: true}},
+		Etcd: etcdstate.State{Known: true, Views: map[string]etcdstate.View{}},
+		Kubernetes: kubestate.State{Reachable: true,
+			Endpoint: kubestate.Endpoint{URL: "https://10.0.0.10:6443", Asked: true}},
 	}}
 
 	for i := 1; i <= 3; i++ {
 		name, address, member := fmt.Sprintf("cp-%d", i), fmt.Sprintf("10.0.0.1%d", i), fmt.Sprintf("a%d", i)
 		s.want.Machines = append(s.want.Machines,
-			cluster.Machine{Name: address, Role: cluster.ControlPlane, Address: address})
-		s.have.Machines[address] = cluster.MachineState{Access: cluster.Member, Role: cluster.ControlPlane,
+			cluster.Machine{Name: address, Role: step.ControlPlane, Address: address})
+		s.have.Machines[address] = cluster.MachineState{Access: step.Member, Role: step.ControlPlane,
 			Stage: cluster.StageRunning, Ready: true, NodeName: name, TalosVersion: "v1.13.0", MemberID: member,
-			Certificate: cluster.Certificate{NotBefore: began, NotAfter: began.AddDate(0, 0, 1)}}
+			Certificate: kubestate.Certificate{NotBefore: began, NotAfter: began.AddDate(0, 0, 1)}}
 		s.have.Etcd.Members = append(s.have.Etcd.Members,
-			cluster.EtcdMember{ID: member, Name: name, PeerURLs: []string{"https://" + address + ":2380"}})
-		s.have.Etcd.Views[member] = cluster.EtcdView{Member: member, Leader: "a2", Members: []string{"a1", "a2", "a3"}}
+			etcdstate.Member{ID: member, Name: name, PeerURLs: []string{"https://" + address + ":2380"}})
+		s.have.Etcd.Views[member] = etcdstate.View{Member: member, Leader: "a2", Members: []string{"a1", "a2", "a3"}}
 		s.addNode(name, address, true)
 	}
 
 	s.addNode("w-1", "10.0.0.21", false)
 	s.addNode("w-2", "10.0.0.22", false)
 
-	s.have.Kubernetes.Certificates = []cluster.ServerCertificate{{URL: "https://10.0.0.10:6443",
-		Certificate: cluster.Certificate{NotBefore: began, NotAfter: began.AddDate(1, 0, 0)}}}
+	s.have.Kubernetes.Certificates = []kubestate.ServerCertificate{{URL: "https://10.0.0.10:6443",
+		Certificate: kubestate.Certificate{NotBefore: began, NotAfter: began.AddDate(1, 0, 0)}}}
 
 	return s
 }
 
 func (s *seen) addNode(name, address string, controlPlane bool) {
-	s.have.Kubernetes.Nodes = append(s.have.Kubernetes.Nodes, cluster.Node{Name: name, Addresses: []string{address},
+	s.have.Kubernetes.Nodes = append(s.have.Kubernetes.Nodes, kubestate.Node{Name: name, Addresses: []string{address},
 		Ready: true, ReadyReason: "KubeletReady", ControlPlane: controlPlane, KubeletVersion: "v1.36.3",
 		TalosVersion: "v1.13.0"})
 }
 
 // degrade takes a control plane away, raises an alarm, makes one a learner, and cordons workers.
 func (s *seen) degrade() {
-	s.have.Machines["10.0.0.13"] = cluster.MachineState{Access: cluster.Unreachable, Cause: "i/o timeout"}
+	s.have.Machines["10.0.0.13"] = cluster.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
 	delete(s.have.Etcd.Views, "a3")
 
 	m := s.have.Machines["10.0.0.11"]
@@ -87,17 +90,17 @@ func (s *seen) degrade() {
 	nodes[2].Ready, nodes[2].ReadyReason = false, "NodeStatusUnknown"
 	nodes[3].Unschedulable, nodes[3].Cordoned = true, true
 	nodes[4].Unschedulable, nodes[4].Staged = true, true
-	s.have.Kubernetes.Certificates[0].Certificate = cluster.Certificate{NotBefore: began.AddDate(-1, 0, 3),
+	s.have.Kubernetes.Certificates[0].Certificate = kubestate.Certificate{NotBefore: began.AddDate(-1, 0, 3),
 		NotAfter: began.AddDate(0, 0, 3)}
 }
 
 // silence lets nobody answer.
 func (s *seen) silence() {
 	for address := range s.have.Machines {
-		s.have.Machines[address] = cluster.MachineState{Access: cluster.Unreachable, Cause: "i/o timeout"}
+		s.have.Machines[address] = cluster.MachineState{Access: step.Unreachable, Cause: "i/o timeout"}
 	}
 
-	s.have.Etcd, s.have.Kubernetes = cluster.EtcdState{}, cluster.KubernetesState{Cause: "connection refused"}
+	s.have.Etcd, s.have.Kubernetes = etcdstate.State{}, kubestate.State{Cause: "connection refused"}
 }
 
 func (s *seen) observation(operations ...string) picture.Observation {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
@@ -97,7 +97,7 @@ func (m model) machineSet(ctx context.Context) (machineset.Set, diag.Diagnostics
 		arguments.Platform = types.StringValue(clusterhandle.MetalMode)
 	}
 
-	p, more := arguments.MachineSet(ctx, handle, cmp.Or(cluster.Role(m.Role.ValueString()), cluster.Worker))
+	p, more := arguments.MachineSet(ctx, handle, cmp.Or(step.Role(m.Role.ValueString()), step.Worker))
 	p.Object = "machines"
 	p.Changes.AllowUntested, p.Changes.Unknown = m.AllowUntested.ValueBool(), m.AllowUntested.IsUnknown()
 	p.Unknown = p.Unknown || m.Role.IsUnknown()

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -35,7 +35,7 @@ func attributes() map[string]schema.Attribute {
 		},
 		"role": schema.StringAttribute{
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(string(cluster.Worker), string(cluster.ControlPlane))},
+			Validators: []validator.String{stringvalidator.OneOf(string(step.Worker), string(step.ControlPlane))},
 			MarkdownDescription: "What the machines do in their cluster, in the words of Talos: `worker` (the default) or " +
 				"`controlplane`. Ordinary pods run on a control plane only with a patch that sets " +
 				"`cluster.allowSchedulingOnControlPlanes`.",

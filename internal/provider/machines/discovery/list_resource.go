@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
@@ -148,7 +148,7 @@ func (l *listResource) describe(ctx context.Context, m machine, result *list.Lis
 	set("schematic", tf.TextOrNull(m.Schematic))
 	set("role", tf.TextOrNull(string(m.Role)))
 
-	if m.Access != cluster.Member {
+	if m.Access != step.Member {
 		return
 	}
 
@@ -216,9 +216,9 @@ func (m machine) String() string {
 	who := "maintenance"
 
 	switch m.Access {
-	case cluster.Member:
+	case step.Member:
 		who = fmt.Sprintf("%s of %s, %s", m.Role, m.from.Cluster+m.from.Secrets, m.Stage)
-	case cluster.Foreign:
+	case step.Foreign:
 		who = "member of another cluster, not asked"
 	default:
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
@@ -188,6 +188,6 @@ func (m model) chosen(found []machine) []machine {
 	}
 
 	return slices.DeleteFunc(slices.Clone(found), func(one machine) bool {
-		return (one.Access == cluster.Maintenance) != m.Maintenance.ValueBool()
+		return (one.Access == step.Maintenance) != m.Maintenance.ValueBool()
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"net"
 	"slices"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -107,11 +107,11 @@ func (s scan) ask(ctx context.Context, address string) answer {
 		options.Credentials = from.credentials
 		a.machine = machine{address: address}
 
-		if a.Info, a.err = talos.Inspect(ctx, address, options); a.Access == cluster.Member {
+		if a.Info, a.err = talos.Inspect(ctx, address, options); a.Access == step.Member {
 			a.from = from.Source
 		}
 
-		if a.Access != cluster.Foreign {
+		if a.Access != step.Foreign {
 			return a
 		}
 	}
@@ -158,7 +158,7 @@ func controlPlanes(found []machine) map[clusterimport.Source][]string {
 	planes := map[clusterimport.Source][]string{}
 
 	for _, m := range found {
-		if m.Access == cluster.Member && m.Role == cluster.ControlPlane {
+		if m.Access == step.Member && m.Role == step.ControlPlane {
 			planes[m.from] = append(planes[m.from], m.address)
 		}
 	}

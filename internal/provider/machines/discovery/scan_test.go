@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -58,7 +58,7 @@ func TestScan_tellsMachinesFromOthers(t *testing.T) {
 		}
 
 		if len(found) != 1 || found[0].address != "10.0.0.1" || !slices.Equal(found[0].also, []string{"10.0.0.2"}) ||
-			found[0].Access != cluster.Maintenance || !strings.HasSuffix(found[0].String(), ", also at 10.0.0.2") {
+			found[0].Access != step.Maintenance || !strings.HasSuffix(found[0].String(), ", also at 10.0.0.2") {
 			t.Errorf("it found %+v", found)
 		}
 
