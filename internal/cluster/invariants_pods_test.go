@@ -133,7 +133,7 @@ func podInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.Decision)
 
 			broken = append(broken, formerPeers(want, have, m, op)...)
 		case step.ApplyConfig, step.LeaveEtcd:
-			if step.Disruptive(op) {
+			if op.Disrupts() {
 				broken = append(broken, formerPeers(want, have, m, op)...)
 			}
 		}

@@ -43,7 +43,7 @@ func (r rollout) keepLocked(d *Decision) {
 
 // keeps says for whose lock a change is not made; empty when it may be.
 func (r rollout) keeps(m Machine, change step.Step) string {
-	if m.Locked && step.Disruptive(change) {
+	if m.Locked && change.Disrupts() {
 		return isLocked(m.Name)
 	}
 

@@ -57,7 +57,7 @@ func (t *trial) inWindow(d cluster.Decision, have cluster.Snapshot) {
 		_, lost := op.(step.ReplaceVolumes)
 		blank := b != nil && (b.life == maintenance || b.pod != nil && b.digest == "")
 
-		if have.Window.Closed && step.Disruptive(op) && !expels && !lost && !blank {
+		if have.Window.Closed && op.Disrupts() && !expels && !lost && !blank {
 			t.fail("%q outside of the maintenance window", op)
 		}
 	}
@@ -71,7 +71,7 @@ func (j *judge) locked(op step.Step, b *box) {
 	_, expels := op.(step.RemoveMember) // of a member whose machine is nobody any more
 	blank := b.life == maintenance || b.pod != nil && b.digest == ""
 
-	if j.machine(op.On()).Locked && step.Disruptive(op) && !expels && !blank {
+	if j.machine(op.On()).Locked && op.Disrupts() && !expels && !blank {
 		j.fail("%q, which is locked", op)
 	}
 

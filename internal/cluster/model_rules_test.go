@@ -50,7 +50,7 @@ func (j *judge) check(op step.Step) {
 	j.pods(op, b)
 	j.locked(op, b)
 
-	if step.Disruptive(op) && j.succeeded[purpose(op)] && purpose(op) != "" {
+	if op.Disrupts() && j.succeeded[purpose(op)] && purpose(op) != "" {
 		j.fail("%q again, although it succeeded", op)
 	}
 

@@ -235,7 +235,7 @@ func (r rollout) disrupts(m Machine) bool {
 	_, upgrades := r.upgrades[m.Name]
 	config, configures := r.configOf(m)
 
-	return upgrades || configures && step.Disruptive(config)
+	return upgrades || configures && config.Disrupts()
 }
 
 // kept names what stays as it is while a change has to wait.
@@ -250,7 +250,7 @@ func kept(change step.Step) string {
 // planTurn changes the control plane whose turn it is, unless that would cost etcd its
 // quorum.
 func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
-	if !step.Disruptive(change) {
+	if !change.Disrupts() {
 		d.step(change)
 
 		return

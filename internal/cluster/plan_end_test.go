@@ -116,7 +116,7 @@ func TestOneByOne_riskySteps(t *testing.T) {
 		step.ApplyConfig{Machine: "cp-1", Role: step.ControlPlane, Access: step.Member},
 		step.WriteMeta{Machine: "w-1", Keys: "0x0a, 0x0c"},
 	} {
-		if !step.OneByOne(op) {
+		if !op.OneByOne() {
 			t.Errorf("%q may reach all machines at once", op)
 		}
 	}
@@ -126,7 +126,7 @@ func TestOneByOne_riskySteps(t *testing.T) {
 		step.ApplyConfig{Machine: "w-1", Role: step.Worker, Access: step.Member},
 		step.WriteMeta{Machine: "w-1", Keys: "0x0c"}, step.Bootstrap{Machine: "cp-1"},
 	} {
-		if step.OneByOne(op) {
+		if op.OneByOne() {
 			t.Errorf("%q waits for others", op)
 		}
 	}

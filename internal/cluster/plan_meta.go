@@ -51,7 +51,7 @@ func networkMustStay(want Spec, have Snapshot, m Machine, d *Decision) string {
 		return "that of " + d.Steps[i].On() + " is changed first"
 	}
 
-	if i := slices.IndexFunc(d.Steps, step.Disruptive); i >= 0 {
+	if i := slices.IndexFunc(d.Steps, step.Step.Disrupts); i >= 0 {
 		return d.Steps[i].On() + " goes out of service"
 	}
 

@@ -110,9 +110,9 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 	switch {
 	case later != "":
 		d.hold(m.Name, "%s", later)
-	case !step.Disruptive(change) && live.left == 0:
+	case !change.Disrupts() && live.left == 0:
 		d.hold(m.Name, "keeps its configuration for now: %s", live)
-	case !step.Disruptive(change):
+	case !change.Disrupts():
 		live.left--
 
 		d.step(change)

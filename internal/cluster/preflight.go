@@ -27,7 +27,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 		}
 
 		return etcdNotWhole(want, have, m)
-	case !ok || !step.Disruptive(op):
+	case !ok || !op.Disrupts():
 		return ""
 	}
 

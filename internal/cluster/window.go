@@ -24,7 +24,7 @@ func disrupts(op step.Step, have Snapshot) bool {
 	case step.RemoveMember, step.ReplaceVolumes:
 		return false
 	default:
-		return step.Disruptive(op) && have.Machines[op.On()].Access != step.Maintenance
+		return op.Disrupts() && have.Machines[op.On()].Access != step.Maintenance
 	}
 }
 

@@ -162,12 +162,12 @@ func (t *leaseGate) close() {
 // control plane, whose API nobody else can bring back, and any with a step that disrupts
 // nothing.
 func locked(op step.Step, have cluster.Snapshot) bool {
-	if have.Machines[op.On()].Access == step.Maintenance && step.Disruptive(op) {
+	if have.Machines[op.On()].Access == step.Maintenance && op.Disrupts() {
 		return false // a blank pod is in nobody's service
 	}
 
-	if !step.Disruptive(op) {
-		return have.Kubernetes.Reachable && step.OneByOne(op)
+	if !op.Disrupts() {
+		return have.Kubernetes.Reachable && op.OneByOne()
 	}
 
 	if have.Kubernetes.Reachable {

@@ -29,7 +29,7 @@ func risky(op step.Step, on cluster.Machine) bool {
 		return true
 	}
 
-	return step.Disruptive(op) && on.Role == step.ControlPlane
+	return op.Disrupts() && on.Role == step.ControlPlane
 }
 
 // take makes the snapshot, unless the run has one. Its error keeps the step from being

@@ -144,7 +144,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 		}
 
 		switch {
-		case step.Disruptive(op), cluster.ChangesEtcd(op):
+		case op.Disrupts(), cluster.ChangesEtcd(op):
 			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, op, watch, have) }
 		case step.BeginsEtcd(op):
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, op, watch) }

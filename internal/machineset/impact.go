@@ -23,8 +23,8 @@ type Impact struct {
 func ImpactOf(steps []step.Step, removed []cluster.Machine) Impact {
 	var i Impact
 
-	for _, step := range steps {
-		i.add(step)
+	for _, op := range steps {
+		i.add(op)
 	}
 
 	for _, m := range removed {
@@ -41,48 +41,19 @@ func ImpactOf(steps []step.Step, removed []cluster.Machine) Impact {
 }
 
 func (i *Impact) add(op step.Step) {
-	switch s := op.(type) {
-	case step.ApplyConfig:
-		if s.Access == step.Member && s.Reboot != "" {
-			i.Rebooted = append(i.Rebooted, s.Machine)
-			i.drain(s.Machine, s.Evacuation)
+	does, machine := op.Impact(), op.On()
+
+	for _, list := range []struct {
+		names *[]string
+		is    bool
+	}{
+		{&i.Drained, does.Drains}, {&i.Rebooted, does.Reboots}, {&i.Upgraded, does.Upgrades}, {&i.Wiped, does.Wipes},
+		{&i.PodsReplaced, does.ReplacesPod},
+	} {
+		if list.is {
+			*list.names = append(*list.names, machine)
 		}
-	case step.Upgrade:
-		i.upgrade(s)
-	case step.UpgradeComponent:
-		i.drain(s.Machine, s.Evacuation)
-	case step.LeaveEtcd:
-		i.drain(s.Machine, s.Evacuation)
-	case step.Reset:
-		i.Wiped = append(i.Wiped, s.Machine)
-		i.EndsCluster = i.EndsCluster || s.Last && s.Role == step.ControlPlane
-		i.drain(s.Machine, s.Evacuation)
-	case step.ReplaceVolumes:
-		i.Wiped = append(i.Wiped, s.Machine)
-		i.PodsReplaced = append(i.PodsReplaced, s.Machine)
-	}
-}
-
-func (i *Impact) upgrade(s step.Upgrade) {
-	i.drain(s.Machine, s.Evacuation)
-
-	if s.From != s.To || !s.Container {
-		i.Upgraded = append(i.Upgraded, s.Machine)
 	}
 
-	if s.Container {
-		i.PodsReplaced = append(i.PodsReplaced, s.Machine)
-	} else {
-		i.Rebooted = append(i.Rebooted, s.Machine)
-	}
-
-	if s.Loses {
-		i.Wiped = append(i.Wiped, s.Machine)
-	}
-}
-
-func (i *Impact) drain(machine string, e step.Evacuation) {
-	if e.Drain {
-		i.Drained = append(i.Drained, machine)
-	}
+	i.EndsCluster = i.EndsCluster || does.EndsCluster
 }

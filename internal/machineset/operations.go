@@ -31,7 +31,7 @@ func (p Set) OperationsOf(steps []step.Step, kept []step.Kept, leaving []cluster
 
 // checksAsked is the line about the health checks that are asked on the way; none where none are.
 func (p Set) checksAsked(steps []step.Step) []string {
-	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, step.Disruptive) {
+	if len(p.Changes.HealthChecks) == 0 || !slices.ContainsFunc(steps, step.Step.Disrupts) {
 		return nil
 	}
 

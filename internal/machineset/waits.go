@@ -161,18 +161,9 @@ func waitLines(machines []string, etcd string, steps []step.Step) []string {
 		lines = append(lines, "wait for "+strings.Join(machines, ", "))
 	}
 
-	if etcd != "" && !slices.ContainsFunc(steps, beginsEtcd) {
+	if etcd != "" && !slices.ContainsFunc(steps, step.BeginsEtcd) {
 		lines = append(lines, "wait for etcd: "+etcd)
 	}
 
 	return lines
-}
-
-func beginsEtcd(s step.Step) bool {
-	switch s.(type) {
-	case step.Bootstrap, step.Restore:
-		return true
-	default:
-		return false
-	}
 }

@@ -50,9 +50,9 @@ func TestOperations_remainingAfterAFailedUpdate(t *testing.T) {
 		Nodes: []kubestate.Node{{Name: "batch/w-1", Ready: true}, {Name: "batch/w-2", Ready: true}}}
 
 	m := providerdata.NewProviderData()
-	done := run{want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: have}}
-	state := CommonModel{Phase: types.StringValue("Ready"), Observed: types.MapNull(ObservedType()),
-		Operations: tf.TextList([]string{"old"})}
+	done := run{began: true, want: want, err: errors.Join(errStopped), result: lifecycle.Result{Snapshot: have}}
+	state := CommonModel{Observed: types.MapNull(ObservedType()), lifeModel: lifeModel{Phase: types.StringValue("Ready"),
+		Operations: tf.TextList([]string{"old"})}}
 
 	remains, diags := remaining(t.Context(), m, p, done, state)
 	if diags.HasError() {

@@ -208,11 +208,13 @@ func importedMachines(
 // untoldLife is what a resource says of its life when the user says nothing.
 func untoldLife(ctx context.Context, protect bool) CommonModel {
 	return CommonModel{
-		Changes:   rollout.Untold(),
-		OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
-		DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
-		Impact:   impact.Of(machineset.Impact{}),
-		Observed: types.MapNull(ObservedType()), Timeouts: tf.NoTimeouts(ctx),
+		lifeModel: lifeModel{
+			Changes:   rollout.Untold(),
+			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
+			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
+			Impact: impact.Of(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
+		},
+		Observed: types.MapNull(ObservedType()),
 	}
 }
 

@@ -36,7 +36,7 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 	expect := func(when string, record types.Map, images kubenames.Images) {
 		t.Helper()
 
-		recorded, diags := (CommonModel{Phase: types.StringValue("Ready"), Observed: record}).Recorded(t.Context(),
+		recorded, diags := (CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}, Observed: record}).Recorded(t.Context(),
 			machineset.Set{})
 		if diags.HasError() {
 			t.Fatal(diags)
@@ -100,7 +100,7 @@ func TestRecord_ofBootstrapManifestsOnceSynced(t *testing.T) {
 			before: types.StringValue("v1.34.1"), after: types.StringValue(kubernetesBefore)},
 		"workers have none": {want: workers, before: types.StringNull(), after: types.StringNull()},
 	} {
-		done := run{want: test.want, err: test.err, result: lifecycle.Result{Done: test.done}}
+		done := run{began: true, want: test.want, err: test.err, result: lifecycle.Result{Done: test.done}}
 		done.result.Snapshot.Kubernetes.Manifests = test.synced
 
 		if got := done.manifests(test.before); !got.Equal(test.after) {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -17,7 +16,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -38,35 +36,15 @@ type OneMachineModel struct {
 	Platform       types.String `tfsdk:"platform"`
 
 	system.Model
-	rollout.Changes
+	lifeModel
 
-	// As LifeModel has them, but for observed.
-	ID                 types.String   `tfsdk:"id"`
-	OwnerID            types.String   `tfsdk:"owner_id"`
-	HostUID            types.String   `tfsdk:"host_uid"`
-	SecretsDigest      types.String   `tfsdk:"secrets_digest"`
-	OnDestroy          types.String   `tfsdk:"on_destroy"`
-	OnIncomplete       types.String   `tfsdk:"on_incomplete"`
-	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
-	Phase              types.String   `tfsdk:"phase"`
-	Operations         types.List     `tfsdk:"operations"`
-	Impact             types.Object   `tfsdk:"impact"`
-	Observed           types.Object   `tfsdk:"observed"`
-	Timeouts           timeouts.Value `tfsdk:"timeouts"`
-	Manifests          types.String   `tfsdk:"bootstrap_manifests_version"`
+	Observed  types.Object `tfsdk:"observed"`
+	Manifests types.String `tfsdk:"bootstrap_manifests_version"`
 }
 
 // life has what was observed under the name of the machine.
 func (m OneMachineModel) life() CommonModel {
-	life := CommonModel{
-		Changes: m.Changes,
-		ID:      m.ID, OwnerID: m.OwnerID, HostUID: m.HostUID, SecretsDigest: m.SecretsDigest,
-		DeletionProtection: m.DeletionProtection,
-		OnDestroy:          m.OnDestroy, OnIncomplete: m.OnIncomplete,
-		Phase: m.Phase, Operations: m.Operations, Impact: m.Impact, Timeouts: m.Timeouts,
-		Observed:  types.MapNull(ObservedType()),
-		manifests: m.Manifests,
-	}
+	life := CommonModel{lifeModel: m.lifeModel, Observed: types.MapNull(ObservedType()), manifests: m.Manifests}
 
 	switch {
 	case m.Observed.IsUnknown():
@@ -79,12 +57,7 @@ func (m OneMachineModel) life() CommonModel {
 }
 
 func (m *OneMachineModel) setLife(life CommonModel) {
-	m.Changes = life.Changes
-	m.ID, m.OwnerID, m.DeletionProtection = life.ID, life.OwnerID, life.DeletionProtection
-	m.HostUID, m.SecretsDigest = life.HostUID, life.SecretsDigest
-	m.OnDestroy, m.OnIncomplete = life.OnDestroy, life.OnIncomplete
-	m.Phase, m.Operations, m.Impact = life.Phase, life.Operations, life.Impact
-	m.Timeouts, m.Manifests = life.Timeouts, life.manifests
+	m.lifeModel, m.Manifests = life.lifeModel, life.manifests
 	m.Observed = observedOf(life.Observed, m.Name.ValueString())
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -295,15 +294,17 @@ func (r *machinesResource[M, P]) planCreate(
 
 	if !replaces && !diags.HasError() {
 		diags.Append(tf.Diagnostics(p.RefuseEndpoint())...)
-		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{ID: P(plan).life().ID})...)
+		diags.Append(r.planOwners(ctx, p.Set, machineset.Set{}, CommonModel{lifeModel: lifeModel{ID: P(plan).life().ID}})...)
 	}
 
 	if !diags.HasError() && p.createsWithoutConsent(r.ProviderData, replaces) && !p.clusterInState(r.ProviderData) {
 		diags.Append(tf.Diagnostics(p.refuseWithoutConsent(ctx, r.ProviderData))...)
 	}
 
+	diags.Append(p.reach(ctx, req.Config)...)
+
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f, req.Config)...)
+		diags.Append(r.advise(ctx, p, f)...)
 	}
 
 	return diags
@@ -370,7 +371,7 @@ func (r *machinesResource[M, P]) planUpdate(
 	}
 
 	if !diags.HasError() {
-		diags.Append(r.advise(ctx, p, f, req.Config)...)
+		diags.Append(r.advise(ctx, p, f)...)
 	}
 
 	return diags
@@ -378,14 +379,13 @@ func (r *machinesResource[M, P]) planUpdate(
 
 // advise says of a plan what only the network knows. No planned value depends on it.
 func (r *machinesResource[M, P]) advise(
-	ctx context.Context, p writtenSet, f machineset.Forecast, given tfsdk.Config,
+	ctx context.Context, p writtenSet, f machineset.Forecast,
 ) diag.Diagnostics {
 	if r.ProviderData == nil {
 		return nil
 	}
 
-	diags := p.reach(ctx, given)
-	diags.Append(tf.Diagnostics(r.RefuseUnreachable(p.Set))...)
+	diags := tf.Diagnostics(r.RefuseUnreachable(p.Set))
 
 	if !diags.HasError() {
 		diags.Append(tf.Diagnostics(r.Preview(ctx, p.Set, f.Makes))...)

@@ -85,7 +85,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	case done.err == nil:
 		return slices.Concat(done.tellOfRestore(), done.warnOfRestore(), machineset.WarnOfBehind(done.result.Behind),
 			machineset.WarnOfEndpoint(done.want, done.result.Snapshot)), true
-	case done.want.Machines == nil:
+	case !done.began:
 		return openFailed(p, "create", done.err), false
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		return finding.List{done.unrestorable().Diagnostic(p)}, false
@@ -178,6 +178,9 @@ func othersBefore(ctx context.Context, others types.Map) []kubestate.Node {
 	return unmanaged.Recorded(ctx, &tf.Reader{}, others)
 }
 
+// errUnreadState ends a run that did not begin because state cannot be read. Its diagnostics say why.
+var errUnreadState = errors.New("state cannot be read")
+
 // updateMachines goes on with the machines of a set that state knows. prior is the set of
 // the state.
 func updateMachines(
@@ -188,7 +191,7 @@ func updateMachines(
 	diags.Append(more...)
 
 	if diags.HasError() {
-		return run{err: context.Canceled}, diags
+		return run{err: errUnreadState}, diags
 	}
 
 	done := converge(ctx, m, p, recorded)
@@ -205,7 +208,7 @@ func updateMachines(
 	case done.err == nil:
 		diags.Append(done.tellOfRestore()...)
 		diags.Append(machineset.WarnOfBehind(done.result.Behind)...)
-	case done.want.Machines == nil:
+	case !done.began:
 		diags.Append(openFailed(p.Set, "update", done.err)...)
 	case done.unrestorable() != nil && len(done.result.Done) == 0:
 		diags.Append(done.unrestorable().Diagnostic(p.Set))
@@ -324,7 +327,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 		m.others = unmanaged.Seen(done.want, done.result.Snapshot, state.others)
 	}
 
-	if done.want.Machines != nil {
+	if done.began {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
 		m.Observed = done.observed(state.Observed)
 
@@ -352,7 +355,7 @@ func (r run) tellOfEndpoint(p machineset.Set, planned types.String) finding.List
 }
 
 // halted reports whether a run began and did not finish.
-func (r run) halted() bool { return r.want.Machines != nil && r.err != nil }
+func (r run) halted() bool { return r.began && r.err != nil }
 
 // joined is the machines of a group that state has, and those of the plan that the
 // run made members or sent their configuration. Such a one takes the place of other
@@ -450,7 +453,7 @@ func removeMachines(
 	switch {
 	case done.err == nil:
 		diags.Append(p.WarnOfUnmanaged(record)...)
-	case done.want.Machines == nil:
+	case !done.began:
 		diags.Append(openFailed(p, "destroy", done.err)...)
 	default:
 		diags.Append(finding.Unable("destroy", p.Object, done.report(p, "reset the machines of the "+p.Object, destroyAgain+

@@ -59,9 +59,8 @@ type machinesModel struct {
 	Pod            types.Object `tfsdk:"pod"`
 }
 
-// CommonModel is the part of a model that every resource with machines has: how it
-// treats them, and what became of them.
-type CommonModel struct {
+// lifeModel is how every resource with machines treats them, and what it plans to do with them.
+type lifeModel struct {
 	rollout.Changes
 
 	ID                 types.String   `tfsdk:"id"`
@@ -74,8 +73,15 @@ type CommonModel struct {
 	Phase              types.String   `tfsdk:"phase"`
 	Operations         types.List     `tfsdk:"operations"`
 	Impact             types.Object   `tfsdk:"impact"`
-	Observed           types.Map      `tfsdk:"observed"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
+}
+
+// CommonModel is the part of a model that resources with several machines have in common: lifeModel, and what was
+// observed of the machines.
+type CommonModel struct {
+	lifeModel
+
+	Observed types.Map `tfsdk:"observed"`
 
 	// manifests is the attribute bootstrap_manifests_version of models that have one.
 	manifests types.String
@@ -129,7 +135,7 @@ func poolAttributes(ctx context.Context, role string, protect bool) map[string]s
 	return attributes
 }
 
-// lifeAttributes are those of LifeModel.
+// lifeAttributes are those of CommonModel.
 func lifeAttributes(ctx context.Context, protection schema.BoolAttribute) map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"id": schema.StringAttribute{

@@ -160,7 +160,7 @@ func TestPhase_ofFailedRuns(t *testing.T) {
 			test.Spec = &want
 		}
 
-		failed := run{want: *test.Spec, result: lifecycle.Result{Snapshot: test.have, Done: test.done}, err: errStopped}
+		failed := run{began: true, want: *test.Spec, result: lifecycle.Result{Snapshot: test.have, Done: test.done}, err: errStopped}
 		if got := failed.phase(test.before); got != test.Phase {
 			t.Errorf("%s: the phase is %s, want %s", name, got, test.Phase)
 		}
@@ -179,7 +179,7 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
-	done := run{
+	done := run{began: true,
 		want: want, err: errStopped,
 		result: lifecycle.Result{
 			Snapshot: snapshotOf(map[string]cluster.MachineState{
@@ -202,7 +202,7 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 
 	state := machineSetModel{
 		machinesModel: machinesModel{Machines: machines("w-1")},
-		CommonModel:   CommonModel{Observed: prior, Phase: types.StringValue("Ready")},
+		CommonModel:   CommonModel{Observed: prior, lifeModel: lifeModel{Phase: types.StringValue("Ready")}},
 	}
 	plan := machineSetModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
@@ -260,7 +260,7 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 		prior = types.MapValueMust(ObservedType(),
 			map[string]attr.Value{"w-1": WithValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
 
-		record := run{want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
+		record := run{began: true, want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
 		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {
 			t.Errorf("%s: recorded is %s, want %s", name, got, test.want)
 		}
@@ -278,7 +278,7 @@ func failedExchange(now cluster.MachineState, done ...step.Step) run {
 	have := snapshotOf(map[string]cluster.MachineState{"w-1": now, left: {Access: step.Maintenance}})
 	have.Kubernetes.Reachable = true
 
-	return run{
+	return run{began: true,
 		want: want, err: errStopped, Replaced: map[string]string{left: "w-1"},
 		result: lifecycle.Result{Snapshot: have, Done: done},
 	}
@@ -292,7 +292,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 	silent := cluster.MachineState{Access: step.Unreachable}
 	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
-	life := CommonModel{Observed: prior, Phase: types.StringValue("Ready")}
+	life := CommonModel{Observed: prior, lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
 
 	for name, test := range map[string]struct {
 		done run
@@ -320,7 +320,7 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 
 		machine := func(uuid string) OneMachineModel {
 			return OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(uuid)},
-				Phase: life.Phase}
+				lifeModel: lifeModel{Phase: life.Phase}}
 		}
 
 		before, after := machine(ours), machine(theirs)
@@ -343,7 +343,7 @@ func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	done := failedExchange(joined(theirs))
 	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: step.Unreachable}
 
-	life := CommonModel{Phase: types.StringValue("Ready")}
+	life := CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
 	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
 		types.MapNull(ObservedType()))
 
@@ -378,7 +378,7 @@ func TestImport_ofOneMachineUnderTwoNames(t *testing.T) {
 
 // The pod of a machine is there before the machine answers for the first time.
 func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
-	done := run{
+	done := run{began: true,
 		want: cluster.Spec{Machines: []cluster.Machine{{Name: "cp-0", Role: step.ControlPlane, Container: true}}},
 		result: lifecycle.Result{Snapshot: cluster.Snapshot{
 			Machines: map[string]cluster.MachineState{"cp-0": {Access: step.Unreachable}}}},
@@ -468,7 +468,7 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: step.ControlPlane}},
 	}
 	record := types.MapValueMust(ObservedType(), map[string]attr.Value{"cp-2": value, "cp-1": value})
-	failed := run{want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
+	failed := run{began: true, want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
 		result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
 
 	if got := slices.Sorted(maps.Keys(failed.observed(record).Elements())); !slices.Equal(got,

@@ -53,7 +53,7 @@ func TestRestore_isRecordedOnceEtcdBegan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			r := run{
+			r := run{began: true,
 				want: cluster.Spec{Name: "prod", RestoreFrom: "newer.db", RestoredAt: older.when()}, err: c.err,
 				result: lifecycle.Result{Done: c.done,
 					Snapshot: cluster.Snapshot{Machines: map[string]cluster.MachineState{"cp-1": c.machine}}},

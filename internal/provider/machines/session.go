@@ -293,6 +293,8 @@ func newExamination(p machineset.Set, record machineset.Record) *examination {
 
 // run is how an operation on machines ended. Its snapshot is without machines that answer with another identity.
 type run struct {
+	// began is true once there was a session that could observe and act.
+	began  bool
 	want   cluster.Spec
 	result lifecycle.Result
 	err    error
@@ -324,7 +326,7 @@ func (s *session) ended(
 	s.follow.End(ctx, err)
 
 	return run{
-		want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
+		began: true, want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
 		anonymous: s.anonymous(), ranOut: tf.RanOut(ctx),
 		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
 	}

@@ -7,21 +7,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
-// any component changes. It is safe to repeat.
-type PullImages struct {
-	Machine string
-	// Version of Kubernetes.
-	Version string
-}
-
-// On names the machine.
-func (s PullImages) On() string { return s.Machine }
-
-func (s PullImages) String() string {
-	return fmt.Sprintf("pull the images of Kubernetes %s on %s", s.Version, s.Machine)
-}
-
 // UpgradeComponent gives one component of Kubernetes on one machine another image, at once
 // and without a reboot, and ends when the component is seen to run with it. For kube-proxy,
 // which runs elsewhere, it ends with the configuration.
@@ -65,33 +50,11 @@ func (s UpgradeComponent) String() string {
 	return text
 }
 
-// SyncManifests applies the bootstrap manifests that a control plane renders to the cluster,
-// such as those of kube-proxy and CoreDNS, and prunes what is not among them any more.
-type SyncManifests struct {
-	// Machine whose manifests they are.
-	Machine string
-	// Version of Kubernetes.
-	Version string
-	// TalosVersion is the oldest one of the control planes, which decides how it is done.
-	TalosVersion string
-	// Changes is what the manifests are made of and that is another now; empty where only the version is.
-	Changes string
-	// Keep leaves in the cluster what is not among them any more.
-	Keep bool
-}
+// Disrupts is true where the node is cordoned.
+func (s UpgradeComponent) Disrupts() bool { return s.Node != "" }
 
-// On names the machine.
-func (s SyncManifests) On() string { return s.Machine }
+// OneByOne is true for control planes.
+func (s UpgradeComponent) OneByOne() bool { return s.Role == ControlPlane }
 
-func (s SyncManifests) String() string {
-	text := fmt.Sprintf("sync the bootstrap manifests of Kubernetes %s from %s", s.Version, s.Machine)
-	if s.Keep {
-		text += " (nothing is pruned)"
-	}
-
-	if s.Changes != "" {
-		text += ": " + s.Changes
-	}
-
-	return text
-}
+// Impact is that of the drain.
+func (s UpgradeComponent) Impact() Impact { return Impact{Drains: s.Drain} }

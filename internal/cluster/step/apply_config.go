@@ -1,0 +1,101 @@
+package step
+
+import (
+	"fmt"
+
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+)
+
+// ApplyConfig gives a machine its configuration: to a machine in maintenance
+// mode, which installs and joins by itself, or to a member, without a reboot.
+type ApplyConfig struct {
+	Machine string
+	Address string
+	Role    Role
+	// Digest of the configuration that is sent.
+	Digest string
+	// Access is how the machine answers, and so the way the configuration takes.
+	Access Access
+	// Install is the disk that Talos installs itself to; empty where it does not.
+	Install string
+	// TalosVersion that is installed.
+	TalosVersion string
+	// Kubernetes is the version that a machine joins with, or that a member keeps where its
+	// configuration names none, when the cluster does not run the wanted one yet; else empty.
+	Kubernetes string
+	// Reboot names the fields for which a member has to reboot; empty when Talos applies the configuration at once.
+	Reboot string
+	// Staged names the fields for which the configuration waits for the next boot of a member, whoever makes it boot;
+	// empty when it does not wait.
+	Staged string
+	// Try keeps the configuration only when the machine is reached again under it.
+	Try bool
+	// Container is set for a machine that is a pod.
+	Container bool
+	// Keys are those that the configuration carries, and Moves says what becomes of the former ones of a member.
+	Keys  rotation.Keys
+	Moves string
+	// Evacuation before a reboot.
+	Evacuation
+}
+
+// On names the machine.
+func (s ApplyConfig) On() string { return s.Machine }
+
+func (s ApplyConfig) String() string {
+	moves := s.Moves
+	if moves != "" {
+		moves = ": " + moves
+	}
+
+	switch {
+	case s.Access == Member && s.Reboot != "":
+		return fmt.Sprintf("apply configuration to %s (%s for %s)%s", s.Machine, s.and(s.restart()), s.Reboot, moves)
+	case s.Access == Member && s.Staged != "":
+		return fmt.Sprintf("apply configuration to %s (at its next reboot, for %s)%s", s.Machine, s.Staged, moves)
+	case s.Access == Member && s.Try:
+		return fmt.Sprintf("apply configuration to %s (no reboot, on trial first)%s", s.Machine, moves)
+	case s.Access == Member:
+		return fmt.Sprintf("apply configuration to %s (no reboot)%s", s.Machine, moves)
+	}
+
+	joins := "joins as " + s.Role.String()
+	if s.Kubernetes != "" {
+		joins += " with Kubernetes " + s.Kubernetes
+	}
+
+	if s.Container {
+		return fmt.Sprintf("create pod of %s with Talos %s, apply configuration: %s", s.Machine, s.TalosVersion, joins)
+	}
+
+	if s.Install == "" {
+		return fmt.Sprintf("apply configuration to %s: %s", s.Machine, joins)
+	}
+
+	return fmt.Sprintf("apply configuration to %s: installs Talos %s on %s, reboots, %s",
+		s.Machine, s.TalosVersion, s.Install, joins)
+}
+
+// restart is how the machine begins anew.
+func (s ApplyConfig) restart() string {
+	if s.Container {
+		return "restart"
+	}
+
+	return "reboot"
+}
+
+// Disrupts is true for a reboot.
+func (s ApplyConfig) Disrupts() bool { return s.Reboot != "" }
+
+// OneByOne is true for control planes that are members.
+func (s ApplyConfig) OneByOne() bool { return s.Access == Member && s.Role == ControlPlane }
+
+// Impact is that of a reboot.
+func (s ApplyConfig) Impact() Impact {
+	if s.Access != Member || s.Reboot == "" {
+		return Impact{}
+	}
+
+	return Impact{Drains: s.Drain, Reboots: true}
+}

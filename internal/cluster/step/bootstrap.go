@@ -1,0 +1,13 @@
+package step
+
+// Bootstrap makes a control plane the first member of a new etcd. It happens once in the life of a cluster.
+type Bootstrap struct {
+	plain
+
+	Machine string
+}
+
+// On names the machine.
+func (s Bootstrap) On() string { return s.Machine }
+
+func (s Bootstrap) String() string { return "bootstrap etcd on " + s.Machine }

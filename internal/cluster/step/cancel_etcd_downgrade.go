@@ -1,0 +1,22 @@
+package step
+
+import "fmt"
+
+// CancelEtcdDowngrade takes a [DowngradeEtcd] back.
+type CancelEtcdDowngrade struct {
+	plain
+
+	Machine string
+	// To is the version that etcd was told to go back to.
+	To string
+}
+
+// On names the machine.
+func (s CancelEtcdDowngrade) On() string { return s.Machine }
+
+func (s CancelEtcdDowngrade) String() string {
+	return fmt.Sprintf("cancel the downgrade of etcd to %s (told to %s; no restart)", s.To, s.Machine)
+}
+
+// OneByOne is always true.
+func (s CancelEtcdDowngrade) OneByOne() bool { return true }

@@ -1,0 +1,24 @@
+package step
+
+import "fmt"
+
+// NoteStaged notes on the node of a machine whether a configuration waits for the machine's next boot, for those who
+// look at a cluster and not at configurations.
+type NoteStaged struct {
+	plain
+
+	Machine string
+	Node    string
+	Waits   bool
+}
+
+// On names the machine.
+func (s NoteStaged) On() string { return s.Machine }
+
+func (s NoteStaged) String() string {
+	if s.Waits {
+		return fmt.Sprintf("note on node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
+	}
+
+	return fmt.Sprintf("take off node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
+}

@@ -1,0 +1,23 @@
+package step
+
+import "github.com/talosop/terraform-provider-talosop/internal/operation"
+
+// Operate does on a member what somebody asked for.
+type Operate struct {
+	plain
+
+	Machine string
+	operation.Operation
+	Evacuation
+}
+
+// On names the machine.
+func (s Operate) On() string { return s.Machine }
+
+func (s Operate) String() string { return s.Operation.On(s.Machine, s.Drain) }
+
+// Disrupts is true for a reboot.
+func (s Operate) Disrupts() bool { return s.Reboots() }
+
+// OneByOne is always true.
+func (s Operate) OneByOne() bool { return true }

@@ -1,0 +1,20 @@
+package step
+
+import "fmt"
+
+// PullImages makes a machine fetch the images of Kubernetes that it is going to run, before
+// any component changes. It is safe to repeat.
+type PullImages struct {
+	plain
+
+	Machine string
+	// Version of Kubernetes.
+	Version string
+}
+
+// On names the machine.
+func (s PullImages) On() string { return s.Machine }
+
+func (s PullImages) String() string {
+	return fmt.Sprintf("pull the images of Kubernetes %s on %s", s.Version, s.Machine)
+}

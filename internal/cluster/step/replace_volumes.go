@@ -1,0 +1,35 @@
+package step
+
+import "fmt"
+
+// ReplaceVolumes gives a container new volumes in the place of those that are lost for good,
+// so that it comes back without data and joins anew. Destructive.
+type ReplaceVolumes struct {
+	plain
+
+	Machine string
+	Role    Role
+	// Cause says what became of the old ones.
+	Cause string
+}
+
+// On names the machine.
+func (s ReplaceVolumes) On() string { return s.Machine }
+
+func (s ReplaceVolumes) String() string {
+	return fmt.Sprintf("replace volumes of %s %s (its data is lost%s)", s.Role, s.Machine, colon(s.Cause))
+}
+
+// Disrupts is always true.
+func (s ReplaceVolumes) Disrupts() bool { return true }
+
+// Impact is that of a machine that begins without data.
+func (s ReplaceVolumes) Impact() Impact { return Impact{Wipes: true, ReplacesPod: true} }
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return ": " + text
+}

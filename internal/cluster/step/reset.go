@@ -1,0 +1,51 @@
+package step
+
+import "fmt"
+
+// Reset wipes a machine's state and reboots it into maintenance mode.
+type Reset struct {
+	plain
+
+	Machine string
+	Role    Role
+	// Graceful resets cordon and drain first, which needs a living cluster.
+	Graceful bool
+	// Evacuation of a machine that leaves a cluster which lives on.
+	Evacuation
+	// Last is set on the reset that ends the control plane.
+	Last bool
+	// Shared is set when other runs may be at work on the same cluster, which ends with
+	// this reset: those that have begun finish first.
+	Shared bool
+	// Container is set for a machine that is a pod: that is deleted, and its volumes, and
+	// nothing is left of the machine.
+	Container bool
+}
+
+// On names the machine.
+func (s Reset) On() string { return s.Machine }
+
+func (s Reset) String() string {
+	switch {
+	case s.Container && s.Last:
+		return fmt.Sprintf("delete pod and volumes of %s, the last %s", s.Machine, s.Role)
+	case s.Container && s.Drain:
+		return fmt.Sprintf("delete pod and volumes of %s %s (drains it)", s.Role, s.Machine)
+	case s.Container:
+		return fmt.Sprintf("delete pod and volumes of %s %s", s.Role, s.Machine)
+	case s.Last:
+		return fmt.Sprintf("reset %s, the last %s (wipes its state, reboots to maintenance mode)", s.Machine, s.Role)
+	case s.Graceful, s.Drain:
+		return fmt.Sprintf("reset %s %s (drains it, wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+	default:
+		return fmt.Sprintf("reset %s %s (wipes its state, reboots to maintenance mode)", s.Role, s.Machine)
+	}
+}
+
+// Disrupts is true for a node of a cluster that lives on, and where others work on the same cluster.
+func (s Reset) Disrupts() bool { return s.Node != "" || s.Shared }
+
+// Impact is that of the wipe.
+func (s Reset) Impact() Impact {
+	return Impact{Drains: s.Drain, Wipes: true, EndsCluster: s.Last && s.Role == ControlPlane}
+}

@@ -1,0 +1,16 @@
+package step
+
+// RestartKubelet restarts the kubelet of a member that has no node in Kubernetes: a kubelet
+// registers when it starts, and at no other time. Pods go on.
+type RestartKubelet struct {
+	plain
+
+	Machine string
+}
+
+// On names the machine.
+func (s RestartKubelet) On() string { return s.Machine }
+
+func (s RestartKubelet) String() string {
+	return "restart the kubelet of " + s.Machine + ", which registers its missing node"
+}

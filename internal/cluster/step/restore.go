@@ -1,0 +1,18 @@
+package step
+
+import "fmt"
+
+// Restore makes a control plane the first member of a new etcd that begins with the data of
+// a snapshot. Like [Bootstrap], it happens while no control plane holds data of etcd.
+type Restore struct {
+	plain
+
+	Machine string
+	// From is the snapshot, as a person would name it.
+	From string
+}
+
+// On names the machine.
+func (s Restore) On() string { return s.Machine }
+
+func (s Restore) String() string { return fmt.Sprintf("restore etcd on %s from %s", s.Machine, s.From) }

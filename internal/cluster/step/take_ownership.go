@@ -1,0 +1,29 @@
+package step
+
+import "fmt"
+
+// TakeOwnership marks the node of a machine as this resource's. No other resource removes the machine from then on.
+type TakeOwnership struct {
+	plain
+
+	Machine string
+	Node    string
+	// From is the owner that the node's mark names; empty for none.
+	From string
+	// Unproven is true where the node has a mark that no key of the cluster authenticates.
+	Unproven bool
+}
+
+// On names the machine.
+func (s TakeOwnership) On() string { return s.Machine }
+
+func (s TakeOwnership) String() string {
+	switch {
+	case s.Unproven:
+		return fmt.Sprintf("mark node %s of %s as owned by this resource: its owner mark is not authentic", s.Node, s.Machine)
+	case s.From == "":
+		return fmt.Sprintf("mark node %s of %s as owned by this resource", s.Node, s.Machine)
+	}
+
+	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
+}

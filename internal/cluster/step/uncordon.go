@@ -1,0 +1,16 @@
+package step
+
+import "fmt"
+
+// Uncordon makes a node schedulable again that talosop cordoned.
+type Uncordon struct {
+	plain
+
+	Machine string
+	Node    string
+}
+
+// On names the machine.
+func (s Uncordon) On() string { return s.Machine }
+
+func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
