@@ -21,3 +21,6 @@ func (s Operate) Disrupts() bool { return s.Reboots() }
 
 // OneByOne is always true.
 func (s Operate) OneByOne() bool { return true }
+
+// Impact is that of a reboot.
+func (s Operate) Impact() Impact { return Impact{Drains: s.Drain, Reboots: s.Reboots()} }

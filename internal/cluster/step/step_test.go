@@ -1,0 +1,72 @@
+package step_test
+
+import (
+	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
+	"github.com/talosop/terraform-provider-talosop/internal/operation"
+)
+
+// What each kind of step does to a machine in service, whether it disrupts, and whether it goes machine by machine.
+func TestStep_whatEachKindDoes(t *testing.T) {
+	t.Parallel()
+
+	drain := step.Evacuation{Node: "n", Drain: true}
+	cordon := step.Evacuation{Node: "n"}
+
+	for name, test := range map[string]struct {
+		step               step.Step
+		impact             step.Impact
+		disrupts, oneByOne bool
+	}{
+		"first configuration":               {step: step.ApplyConfig{Access: step.Maintenance, Role: step.ControlPlane}},
+		"configuration of a control plane":  {step: step.ApplyConfig{Access: step.Member, Role: step.ControlPlane}, oneByOne: true},
+		"configuration of a worker":         {step: step.ApplyConfig{Access: step.Member, Role: step.Worker}},
+		"configuration with a reboot":       {step: step.ApplyConfig{Access: step.Member, Role: step.Worker, Reboot: "a", Evacuation: drain}, impact: step.Impact{Drains: true, Reboots: true}, disrupts: true},
+		"bootstrap":                         {step: step.Bootstrap{}},
+		"restore":                           {step: step.Restore{}},
+		"META":                              {step: step.WriteMeta{Keys: "0x0c"}},
+		"network in META":                   {step: step.WriteMeta{Keys: metakey.Text(metakey.Network)}, oneByOne: true},
+		"upgrade":                           {step: step.Upgrade{From: "a", To: "b", Evacuation: drain}, impact: step.Impact{Drains: true, Reboots: true, Upgrades: true}, disrupts: true},
+		"another schematic":                 {step: step.Upgrade{From: "a", To: "a"}, impact: step.Impact{Reboots: true, Upgrades: true}, disrupts: true},
+		"upgrade of a pod":                  {step: step.Upgrade{From: "a", To: "b", Container: true}, impact: step.Impact{Upgrades: true, ReplacesPod: true}, disrupts: true},
+		"another pod":                       {step: step.Upgrade{From: "a", To: "a", Container: true}, impact: step.Impact{ReplacesPod: true}, disrupts: true},
+		"another pod without volumes":       {step: step.Upgrade{Container: true, Loses: true}, impact: step.Impact{Wipes: true, ReplacesPod: true}, disrupts: true},
+		"downgrade of etcd":                 {step: step.DowngradeEtcd{}, oneByOne: true},
+		"no downgrade of etcd":              {step: step.CancelEtcdDowngrade{}, oneByOne: true},
+		"uncordon":                          {step: step.Uncordon{}},
+		"ownership":                         {step: step.TakeOwnership{}},
+		"note":                              {step: step.NoteStaged{}},
+		"leave etcd":                        {step: step.LeaveEtcd{Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
+		"member":                            {step: step.RemoveMember{}, disrupts: true},
+		"reset":                             {step: step.Reset{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true, Wipes: true}, disrupts: true},
+		"reset of a machine without a node": {step: step.Reset{Role: step.Worker}, impact: step.Impact{Wipes: true}},
+		"reset beside others":               {step: step.Reset{Shared: true}, impact: step.Impact{Wipes: true}, disrupts: true},
+		"reset of the last worker":          {step: step.Reset{Role: step.Worker, Last: true}, impact: step.Impact{Wipes: true}},
+		"reset of the last control plane":   {step: step.Reset{Role: step.ControlPlane, Last: true}, impact: step.Impact{Wipes: true, EndsCluster: true}},
+		"volumes":                           {step: step.ReplaceVolumes{}, impact: step.Impact{Wipes: true, ReplacesPod: true}, disrupts: true},
+		"kubelet":                           {step: step.RestartKubelet{}},
+		"asked-for reboot":                  {step: step.Operate{Operation: operation.Operation{Kind: operation.Reboot}, Evacuation: drain}, impact: step.Impact{Drains: true, Reboots: true}, disrupts: true, oneByOne: true},
+		"asked-for defragmentation":         {step: step.Operate{Operation: operation.Operation{Kind: operation.Defragment}}, oneByOne: true},
+		"node":                              {step: step.DeleteNode{}},
+		"images":                            {step: step.PullImages{}},
+		"component of a worker":             {step: step.UpgradeComponent{Role: step.Worker}},
+		"component of a control plane":      {step: step.UpgradeComponent{Role: step.ControlPlane}, oneByOne: true},
+		"component of a cordoned node":      {step: step.UpgradeComponent{Role: step.Worker, Evacuation: cordon}, disrupts: true},
+		"component of a drained node":       {step: step.UpgradeComponent{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
+		"manifests":                         {step: step.SyncManifests{}, oneByOne: true},
+	} {
+		if got := test.step.Impact(); got != test.impact {
+			t.Errorf("%s: impact %+v, want %+v", name, got, test.impact)
+		}
+
+		if got := test.step.Disrupts(); got != test.disrupts {
+			t.Errorf("%s: disrupts %t", name, got)
+		}
+
+		if got := test.step.OneByOne(); got != test.oneByOne {
+			t.Errorf("%s: one by one %t", name, got)
+		}
+	}
+}
