@@ -12,6 +12,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -125,7 +126,7 @@ func kill(t *testing.T, simulator *sim.Simulator, w *clitest.Workspace, n int, s
 
 	reached, killed := make(chan struct{}), make(chan struct{})
 
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if !c.Mutates() {
 			return nil
 		}

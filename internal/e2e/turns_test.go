@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -155,7 +156,7 @@ func guard(simulator *sim.Simulator) (violations func() []string) {
 		found []string
 	)
 
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Method != "Reboot" {
 			return nil
 		}

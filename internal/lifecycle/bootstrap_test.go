@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -32,7 +33,7 @@ func TestBootstrap_inFlightIsTheOnlyOne(t *testing.T) {
 
 	var first atomic.Value // of string: the machine that was asked; which one depends on who boots first
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		switch {
 		case c.Method == "Bootstrap":
 			first.CompareAndSwap(nil, c.Machine)
@@ -71,11 +72,11 @@ func TestBootstrap_withoutAnAnswerIsNotGivenToAnother(t *testing.T) {
 		reads atomic.Int64 // of the others since then
 	)
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		switch asked := first.Load(); {
 		case c.Method == "Bootstrap":
 			first.CompareAndSwap(nil, c.Machine)
-			s.sim.Machine(c.Machine).SetFault(sim.Fault{Count: -1, DropResponse: true})
+			s.sim.Machine(c.Machine).SetFault(fault.Fault{Count: -1, DropResponse: true})
 		case asked != nil && c.Machine != asked && strings.HasPrefix(c.Method, "Get"): // at least two in each observation
 			reads.Add(1)
 		}

@@ -18,6 +18,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -86,7 +88,7 @@ var disruptive = []string{"Reboot", "Reset", "Upgrade", "EtcdLeaveCluster"}
 func (s *site) guard(workers int) {
 	var mu sync.Mutex
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if !slices.Contains(disruptive, c.Method) || strings.Contains(c.Service, "Lifecycle") {
 			return nil
 		}
@@ -698,7 +700,7 @@ func TestRollout_isHeldByAnAlarm(t *testing.T) {
 	s.create()
 	s.upgrade(newerTalos)
 
-	if err := s.sim.Machine("cp-2").RaiseEtcdAlarm(bounded(t), sim.EtcdNoSpace); err != nil {
+	if err := s.sim.Machine("cp-2").RaiseEtcdAlarm(bounded(t), etcd.NoSpace); err != nil {
 		t.Fatal(err)
 	}
 
@@ -807,7 +809,7 @@ func TestUpgrade_isCalledOffWhenAnotherControlPlaneGoes(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "Upgrade" && c.Machine == "cp-1" {
 			once.Do(s.sim.Machine("cp-2").PowerOff)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -246,7 +247,7 @@ func TestCreate_finishesOthersWithoutAMachineThatNeverBoots(t *testing.T) {
 
 			var once sync.Once
 
-			s.sim.SetOnCall(func(c sim.Call) error {
+			s.sim.SetOnCall(func(c fault.Call) error {
 				if c.Machine == dead && c.Method == "ApplyConfiguration" {
 					once.Do(func() { go s.sim.Machine(dead).PowerOff() })
 				}
@@ -299,11 +300,11 @@ func TestCreate_slowMachineHoldsUpNobodyElse(t *testing.T) {
 	s.timeouts = talos.Timeouts{Call: time.Minute, Observe: time.Minute}
 	begun := make(chan struct{})
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		switch {
 		case c.Method == "Bootstrap":
 			close(begun)
-		case c.Machine == "cp-3" && c.Personality == sim.Configured:
+		case c.Machine == "cp-3" && c.Personality == fault.Configured:
 			select {
 			case <-begun:
 			case <-t.Context().Done():
@@ -314,7 +315,7 @@ func TestCreate_slowMachineHoldsUpNobodyElse(t *testing.T) {
 	})
 	s.create()
 
-	if refused := slices.ContainsFunc(s.sim.CallsTo("Get"), func(c sim.Call) bool {
+	if refused := slices.ContainsFunc(s.sim.CallsTo("Get"), func(c fault.Call) bool {
 		return c.Machine == "cp-3" && c.Code == codes.DeadlineExceeded
 	}); refused {
 		t.Error("the machine was given up before etcd began: the others had waited for it")
@@ -326,8 +327,8 @@ func TestCreate_unavailableForAWhile(t *testing.T) {
 
 	s := newSite(t, 1, 1, sim.Options{})
 	s.sim.Machine("cp-1").SetFault(
-		sim.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
-	s.sim.Machine("w-1").SetFault(sim.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
+		fault.Fault{Method: "ApplyConfiguration", Count: 3, Code: codes.Unavailable, Message: "overloaded"})
+	s.sim.Machine("w-1").SetFault(fault.Fault{For: 300 * time.Millisecond, Code: codes.Unavailable, Message: "overloaded"})
 	s.create()
 }
 
@@ -350,7 +351,7 @@ func TestRunner_interruptReturnsAtOnceWithWhatIsKnown(t *testing.T) {
 	s := newSite(t, 3, 0, sim.Options{})
 
 	ctx, interrupt := context.WithCancel(bounded(t))
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "Bootstrap" {
 			interrupt()
 		}
@@ -396,7 +397,7 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 
 	var told atomic.Bool
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method != "EtcdMemberList" {
 			return nil
 		}
@@ -437,7 +438,7 @@ func TestRunner_deadlineIsNoCause(t *testing.T) {
 
 	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "EtcdMemberList" {
 			return status.Error(codes.Unavailable, "etcdserver: no leader")
 		}
@@ -476,7 +477,7 @@ func TestRunner_interruptedStepKeepsItsCause(t *testing.T) {
 
 	var asked atomic.Int64
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		switch {
 		case c.Method != "ApplyConfiguration":
 			return nil
@@ -507,7 +508,7 @@ func TestConfiguration_changesOneControlPlaneAtATime(t *testing.T) {
 
 	var running atomic.Int64
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" && strings.HasPrefix(c.Machine, "cp-") && running.Add(1) > 1 {
 			t.Errorf("%s is changed while another control plane is", c.Machine)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -51,7 +52,7 @@ func TestCreateAndTeardown_survivesAFaultAtEveryChange(t *testing.T) {
 func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 	t.Parallel()
 
-	for name, fault := range map[string]sim.Fault{
+	for name, injected := range map[string]fault.Fault{
 		"unavailable": {Code: codes.Unavailable, Message: "injected"},
 		"cut":         {Cut: true},
 		"answer lost": {DropResponse: true},
@@ -62,9 +63,9 @@ func TestCreateAndTeardown_surviveReadsThatFail(t *testing.T) {
 			s := newSite(t, 2, 1, sim.Options{})
 			s.timeouts.Settle = impatience
 
-			read := func(c sim.Call) bool { return !c.Mutates() && (uint32(c.Seq)*2654435761)>>16%30 == 0 } //nolint:gosec // a hash
+			read := func(c fault.Call) bool { return !c.Mutates() && (uint32(c.Seq)*2654435761)>>16%30 == 0 } //nolint:gosec // a hash
 
-			s.sim.SetOnCall(func(c sim.Call) error { return s.strike(c, read(c), fault) })
+			s.sim.SetOnCall(func(c fault.Call) error { return s.strike(c, read(c), injected) })
 			s.create()
 			s.teardown()
 
@@ -148,14 +149,14 @@ func (s *site) teardown() {
 }
 
 // strike makes a call fail.
-func (s *site) strike(c sim.Call, struck bool, fault sim.Fault) error {
+func (s *site) strike(c fault.Call, struck bool, injected fault.Fault) error {
 	switch {
 	case !struck:
 		return nil
-	case fault.Code != codes.OK:
-		return status.Error(fault.Code, fault.Message)
+	case injected.Code != codes.OK:
+		return status.Error(injected.Code, injected.Message)
 	default:
-		s.sim.Machine(c.Machine).SetFault(fault)
+		s.sim.Machine(c.Machine).SetFault(injected)
 
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // point is a call that changes a machine, in a run that nothing disturbs: the n-th of a method on a machine, or on
@@ -63,10 +63,10 @@ func (s *site) points() []point {
 }
 
 // counter finds the call of a point among those that come.
-func (p point) counter() func(sim.Call) bool {
+func (p point) counter() func(fault.Call) bool {
 	var calls atomic.Int64
 
-	return func(c sim.Call) bool {
+	return func(c fault.Call) bool {
 		return c.Method == p.method && (p.machine == "" || c.Machine == p.machine) && calls.Add(1) == int64(p.n)
 	}
 }
@@ -84,16 +84,16 @@ type disturbance struct {
 // disturbances are an answer that says no, a connection that is cut, an answer that is lost, and the end of the
 // process before the call is served and after it.
 func disturbances() []disturbance {
-	fault := func(f sim.Fault) func(*site, point, runs) {
+	injecting := func(f fault.Fault) func(*site, point, runs) {
 		return func(s *site, at point, _ runs) { s.inject(at, f) }
 	}
 
 	return []disturbance{
-		{"unavailable", fault(sim.Fault{Code: codes.Unavailable, Message: "injected"})},
+		{"unavailable", injecting(fault.Fault{Code: codes.Unavailable, Message: "injected"})},
 		{"killed before", func(s *site, at point, run runs) { s.kill(at, false, run) }},
-		{"answer lost", fault(sim.Fault{DropResponse: true})},
+		{"answer lost", injecting(fault.Fault{DropResponse: true})},
 		{"killed after", func(s *site, at point, run runs) { s.kill(at, true, run) }},
-		{"cut", fault(sim.Fault{Cut: true})},
+		{"cut", injecting(fault.Fault{Cut: true})},
 	}
 }
 
@@ -102,7 +102,7 @@ const impatience = 3 * time.Second
 
 // inject makes the call of a point fail. The test fails when there is none until the next call of inject or
 // kill, or its end.
-func (s *site) inject(at point, fault sim.Fault) {
+func (s *site) inject(at point, injected fault.Fault) {
 	s.t.Helper()
 	s.expectStruck()
 
@@ -112,14 +112,14 @@ func (s *site) inject(at point, fault sim.Fault) {
 
 	is := at.counter()
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if !is(c) {
 			return nil
 		}
 
 		struck.Store(true)
 
-		return s.strike(c, true, fault)
+		return s.strike(c, true, injected)
 	})
 
 	s.unstruck = func() {
@@ -162,7 +162,7 @@ func (s *site) kill(at point, served bool, run runs) {
 		close(reached)
 	}
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		switch {
 		case p.killed():
 			return status.Error(codes.Unavailable, "the process is gone")
@@ -179,7 +179,7 @@ func (s *site) kill(at point, served bool, run runs) {
 		}
 	})
 
-	after := func(c sim.Call) {
+	after := func(c fault.Call) {
 		if served && int64(c.Seq) == target.Load() {
 			strike()
 		}
@@ -283,7 +283,7 @@ func TestKill_needsItsPoint(t *testing.T) {
 	t.Parallel()
 
 	is := point{machine: "cp-1", method: "Reboot", n: 2}.counter()
-	calls := []sim.Call{{Machine: "cp-1", Method: "Get"}, {Machine: "cp-1", Method: "Reboot"},
+	calls := []fault.Call{{Machine: "cp-1", Method: "Get"}, {Machine: "cp-1", Method: "Reboot"},
 		{Machine: "cp-2", Method: "Reboot"}}
 
 	for _, c := range calls {

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
@@ -334,7 +335,7 @@ func TestKubernetesUpgrade_withoutTheEndpoint(t *testing.T) {
 
 	var once sync.Once
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" && c.Machine == "cp-2" {
 			once.Do(func() {
 				if err := s.sim.DropEndpoint(s.want.Endpoint); err != nil {

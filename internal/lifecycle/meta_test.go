@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // wantMeta asks for values on every machine: one of its own, and a network where
@@ -124,7 +125,7 @@ func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	defer cancel()
 
-	s.sim.SetOnCall(func(c sim.Call) error {
+	s.sim.SetOnCall(func(c fault.Call) error {
 		if c.Method == "MetaWrite" {
 			go s.sim.Machine(c.Machine).PowerOff()
 		}
@@ -155,7 +156,7 @@ func TestMeta_wrongNetworkCostsOneMachine(t *testing.T) {
 func TestMeta_survivesFailuresAtEveryWrite(t *testing.T) {
 	t.Parallel()
 
-	for _, fault := range []sim.Fault{{Code: codes.Unavailable, Message: "injected"}, {Cut: true}, {DropResponse: true}} {
+	for _, injected := range []fault.Fault{{Code: codes.Unavailable, Message: "injected"}, {Cut: true}, {DropResponse: true}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 
@@ -164,16 +165,16 @@ func TestMeta_survivesFailuresAtEveryWrite(t *testing.T) {
 
 			var writes atomic.Int64
 
-			s.sim.SetOnCall(func(c sim.Call) error {
+			s.sim.SetOnCall(func(c fault.Call) error {
 				if c.Method != "MetaWrite" || writes.Add(1)%2 == 0 {
 					return nil
 				}
 
-				if fault.Code != codes.OK {
-					return status.Error(fault.Code, fault.Message)
+				if injected.Code != codes.OK {
+					return status.Error(injected.Code, injected.Message)
 				}
 
-				s.sim.Machine(c.Machine).SetFault(fault)
+				s.sim.Machine(c.Machine).SetFault(injected)
 
 				return nil
 			})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 )
 
 // A run with nothing to do does not end as if all were well while etcd has an alarm: the health data source and the next
@@ -17,7 +18,7 @@ func TestConverge_endsWithAnErrorWhileEtcdHasAnAlarm(t *testing.T) {
 	s := newSite(t, 1, 0, sim.Options{})
 	s.create()
 
-	if err := s.sim.Machine("cp-1").RaiseEtcdAlarm(bounded(t), sim.EtcdNoSpace); err != nil {
+	if err := s.sim.Machine("cp-1").RaiseEtcdAlarm(bounded(t), etcd.NoSpace); err != nil {
 		t.Fatal(err)
 	}
 

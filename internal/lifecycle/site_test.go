@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
@@ -53,7 +54,7 @@ type site struct {
 	// dial connects to the Talos API; directly where it is nil.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// served is told of every call of the Talos API once it was served; see site.kill.
-	served atomic.Pointer[func(sim.Call)]
+	served atomic.Pointer[func(fault.Call)]
 	// unstruck fails the test when the point that was to be disturbed was not.
 	unstruck func()
 	// isolated is set for a cluster that is kept apart from one with the same secrets.
@@ -75,7 +76,7 @@ func newSite(t testing.TB, controlPlanes, workers int, opts sim.Options) *site {
 	s := &site{t: t, bundle: testBundle(t), configs: map[string][]byte{}, policy: cluster.DefaultPolicy()}
 	s.policy.AppearWithin = 10 * time.Minute // a machine of a killed run may take long to boot on a busy computer
 
-	opts.Observe = func(c sim.Call) {
+	opts.Observe = func(c fault.Call) {
 		if served := s.served.Load(); served != nil {
 			(*served)(c)
 		}

@@ -12,38 +12,6 @@ import (
 
 // What a plan says of machines that go, and what is said of those that went otherwise than they should.
 
-// RefuseDestroy refuses to destroy a resource of a kind that is protected, or has machines that are locked, unless its
-// machines are another's by now.
-func (p Set) RefuseDestroy(kind, id string, record Record) finding.List {
-	return p.refuseRemoval(kind, id, "destroyed", record)
-}
-
-// RefuseReplace is RefuseDestroy for a change that replaces the resource, such as that of its mode.
-func (p Set) RefuseReplace(kind, id string, record Record) finding.List {
-	found := p.refuseRemoval(kind, id, "replaced, and its machines reset", record)
-	if loss := p.Removal(record, cluster.DefaultPolicy()); found.HasError() && loss != "" && !p.Preserves {
-		found[0].Detail += " What it would do: " + loss
-	}
-
-	return found
-}
-
-func (p Set) refuseRemoval(kind, id, operation string, record Record) finding.List {
-	switch {
-	case record.LeftToOthers():
-		return nil
-	case !p.Protected || !p.Guarded():
-		return finding.Locked(kind, id, operation, p.Locked())
-	}
-
-	if p.Single != nil && p.OwnsControlPlane() {
-		operation += " as the only control plane that talos_endpoints of its cluster name (to exchange it, let another one " +
-			"join in an apply before)"
-	}
-
-	return finding.List{finding.Protected(kind, id, operation)}
-}
-
 // Locked names the machines that are locked, where a destroy would reset them.
 func (p Set) Locked() []string {
 	if p.Preserves {
@@ -66,22 +34,6 @@ func (p Set) Removal(record Record, policy cluster.Policy) string {
 	}
 
 	return p.lossOf(steps, record.LeftToOthersNames())
-}
-
-// WarnOfUnprotected warns of a plan that takes deletion protection away: the CLIs show no warning in a plan of
-// -replace, so that this one is the last to say what goes.
-func (p Set) WarnOfUnprotected(prior Set, record Record, policy cluster.Policy) finding.List {
-	if p.Protected || !prior.Protected || !prior.Guarded() {
-		return nil
-	}
-
-	loss := prior.Removal(record, policy)
-	if loss == "" {
-		return nil
-	}
-
-	return finding.List{finding.Warn("Deletion protection is switched off",
-		"After this apply a plan may destroy or replace the resource, and with -replace it does not say what goes. "+loss)}
 }
 
 // removal is the steps by which the machines of a record all go.

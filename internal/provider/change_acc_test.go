@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubectl"
 )
@@ -246,7 +247,7 @@ func TestAccScale_downContinuesAfterFailure(t *testing.T) {
 				{Config: s.wholeCluster()},
 				{
 					PreConfig: func() {
-						s.workers[2].SetFault(sim.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
+						s.workers[2].SetFault(fault.Fault{Method: "Reset", Count: -1, Code: codes.Unavailable, Message: "not now"})
 					},
 					Config:      small,
 					ExpectError: message("Unable to update workers"),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -103,7 +104,7 @@ func TestAccClusterHealth_ofUnhealthyClusters(t *testing.T) {
 
 	s.awaitReady(t)
 
-	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), sim.EtcdNoSpace); err != nil {
+	if err := s.controlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace); err != nil {
 		t.Fatal(err)
 	}
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -72,7 +72,7 @@ func momentsOf(t *testing.T, s *hostSite) *moments {
 	heard.Store(s.namespace, m)
 	t.Cleanup(func() { heard.Delete(s.namespace) })
 
-	s.Sim().SetOnCall(func(call sim.Call) error {
+	s.Sim().SetOnCall(func(call fault.Call) error {
 		namespace, pod, _ := strings.Cut(call.Machine, ".")
 		if of, ok := heard.Load(namespace); ok && call.Mutates() {
 			of.(*moments).tell(strings.TrimSpace("talos " + pod + " " + call.Method + " " + call.Detail))

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // A create names all machines that lack the disk of their configurations, and sends nothing before.
@@ -46,7 +47,7 @@ func TestCreate_thatTalosRefuses(t *testing.T) {
 	s := newSiteWith(t, sim.Options{}, 1, 0)
 	d := driveOn(t, quickProviderData(), "talosop_cluster")
 
-	s.SetOnCall(func(c sim.Call) error {
+	s.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" {
 			return status.Error(codes.InvalidArgument, "a reason of Talos")
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/storetest"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // Nothing is recorded that was not stored.
@@ -83,7 +83,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 
 	for _, m := range b.controlPlane {
 		if m.Hostname() != leader {
-			m.SetFault(sim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, EndEarly: true})
+			m.SetFault(fault.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, EndEarly: true})
 		}
 	}
 
@@ -103,7 +103,7 @@ func testBackupMemberFails(t *testing.T, b *backups) {
 
 	for _, m := range b.controlPlane {
 		if m.Hostname() == leader {
-			m.SetFault(sim.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
+			m.SetFault(fault.Fault{Method: "EtcdSnapshot", Count: -1, After: 8000, Cut: true})
 		}
 	}
 

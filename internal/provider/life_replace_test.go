@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // replaceLife is a cluster whose machines are replaced by plans and applies as the CLIs make them, with one state.
@@ -75,7 +75,7 @@ func (r *replaceLife) applied(p lifePlan) (done *lifeApply, fewest int) {
 
 	fewest = len(r.controlPlane)
 
-	r.SetOnCall(func(c sim.Call) error {
+	r.SetOnCall(func(c fault.Call) error {
 		if c.Method != "EtcdLeaveCluster" && c.Method != "EtcdRemoveMemberByID" {
 			return nil
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // lifeWorld is a cluster, the states that hold it and the configurations that were applied last, and what must hold of
@@ -215,7 +216,7 @@ func (w *lifeWorld) apply(plan lifePlan, blocks []lifeBlock, op lifeOperation) (
 
 	var killed atomic.Bool
 
-	w.SetOnCall(func(sim.Call) error {
+	w.SetOnCall(func(fault.Call) error {
 		if n := calls.Add(1); op.Interrupt > 0 && n > int64(op.Interrupt) {
 			killed.Store(op.Kill)
 			interrupt()

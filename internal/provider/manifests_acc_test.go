@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 )
 
 // inlineManifests is the argument that gives a cluster ConfigMaps of its own, each with one value.
@@ -72,7 +72,7 @@ func TestAccManifests_followTheirSources(t *testing.T) {
 		holds("first", "3")
 		holds("second", "1")
 
-		s.controlPlane[2].SetFault(sim.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
+		s.controlPlane[2].SetFault(fault.Fault{Method: "ApplyConfiguration", Count: -1, Code: codes.Unavailable, Message: "not now"})
 		write(inlineManifests(map[string]string{"first": "4"}, `timeouts = { update = "`+hanging+`" }`))
 
 		if w.Run("apply", "-auto-approve").Exit == 0 {

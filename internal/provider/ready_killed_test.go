@@ -16,6 +16,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
@@ -182,7 +183,7 @@ func (g *growth) killedOn(s *site) {
 			d.refresh(t).must(t)
 		}
 
-		s.SetOnCall(func(sim.Call) error {
+		s.SetOnCall(func(fault.Call) error {
 			if n := calls.Add(1); at > 0 && n >= at {
 				kill(errKilled)
 
@@ -322,7 +323,7 @@ func (g *growth) killedOnHost(s *hostSite) {
 			d.refresh(t).must(t)
 		}
 
-		s.Sim().SetOnCall(func(sim.Call) error {
+		s.Sim().SetOnCall(func(fault.Call) error {
 			if n := calls.Add(1); at > 0 && n >= at && !life.dead() {
 				_ = life.die() // the error is what the caller sees
 			}
@@ -426,7 +427,7 @@ func TestReady_planWaitsForPodsThatStart(t *testing.T) {
 
 	var configured atomic.Int64
 
-	s.Sim().SetOnCall(func(call sim.Call) error {
+	s.Sim().SetOnCall(func(call fault.Call) error {
 		if call.Method == "ApplyConfiguration" {
 			configured.Add(1)
 		} else if configured.Load() >= 3 {

@@ -24,6 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -105,7 +106,7 @@ func (r *rotationLife) apply(p lifePlan, how end, after int) int {
 
 	var over, gone atomic.Bool
 
-	r.SetOnCall(func(c sim.Call) error {
+	r.SetOnCall(func(c fault.Call) error {
 		if how != never && changes.Load() >= int64(after) && over.CompareAndSwap(false, true) {
 			gone.Store(how != interrupted)
 			close(stop)

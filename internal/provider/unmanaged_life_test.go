@@ -13,6 +13,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -215,7 +216,7 @@ func TestUnmanaged_goesWhileItIsUpgraded(t *testing.T) {
 
 	go func() {
 		pulled <- wait.Until(t.Context(), time.Millisecond, func(context.Context) error {
-			if !slices.ContainsFunc(r.CallsTo("Pull"), func(c sim.Call) bool { return c.Machine == during.Name() }) {
+			if !slices.ContainsFunc(r.CallsTo("Pull"), func(c fault.Call) bool { return c.Machine == during.Name() }) {
 				return errors.New("its upgrade has not begun")
 			}
 

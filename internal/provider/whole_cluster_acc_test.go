@@ -14,6 +14,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -157,7 +158,7 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 		bootstrap := s.CallsTo("Bootstrap")[0].Seq
 		for _, w := range s.workers {
 			if !slices.ContainsFunc(s.CallsTo("ApplyConfiguration"),
-				func(c sim.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
+				func(c fault.Call) bool { return c.Machine == w.Name() && c.Seq < bootstrap }) {
 				t.Errorf("%s was not configured before etcd was bootstrapped", w.Name())
 			}
 		}

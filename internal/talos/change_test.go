@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -53,7 +54,7 @@ func TestApplyConfig_afterALostAnswer(t *testing.T) {
 	configuration := o.config(t, machinetype.TypeControlPlane)
 
 	// Lost before it was served: the machine still waits, and that is the reason.
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err := o.fleet(t, shortly).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID())
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
@@ -63,7 +64,7 @@ func TestApplyConfig_afterALostAnswer(t *testing.T) {
 
 	// Lost after it was served: leaving maintenance mode is the answer.
 	m.ClearFaults()
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
 	must(t, o.fleet(t, nil).Machine(wanted(m)).ApplyConfig(t.Context(), configuration, step.Maintenance, m.UUID()))
 
@@ -76,7 +77,7 @@ func TestApplyConfig_errors(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault     sim.Fault
+		fault     fault.Fault
 		config    func(*testing.T, []byte) []byte
 		uuid      string
 		access    step.Access
@@ -89,14 +90,14 @@ func TestApplyConfig_errors(t *testing.T) {
 			text: "expected is 11111111-2222-3333-4444-555555555555",
 		},
 		"a busy machine": {
-			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
+			fault: fault.Fault{Code: codes.FailedPrecondition, Message: "another apply configuration is already in progress"},
 			class: talos.ErrInProgress, text: "already in progress",
 		},
-		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
+		"a restarting machine": {fault: fault.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
 			text: "starting"},
-		"configured meanwhile": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+		"configured meanwhile": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
 			class: talos.ErrNotAuthorised, text: "has a configuration already"},
-		"an agent": {fault: sim.Fault{Code: codes.Unimplemented, Message: "agent mode"},
+		"an agent": {fault: fault.Fault{Code: codes.Unimplemented, Message: "agent mode"},
 			class: talos.ErrUnsupported, permanent: true},
 		"an unknown key": {
 			config: func(t *testing.T, c []byte) []byte {
@@ -217,24 +218,24 @@ func TestBootstrap_once(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault sim.Fault
+		fault fault.Fault
 		// first is the class of the first attempt's error.
 		first error
 		calls int
 	}{
 		"an answer":      {calls: 1},
-		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
-		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
-		"not yet": {fault: sim.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"},
+		"a lost answer":  {fault: fault.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: fault.Fault{Cut: true}, first: talos.ErrUnreachable, calls: 2},
+		"not yet": {fault: fault.Fault{Code: codes.FailedPrecondition, Message: "time is not in sync yet"},
 			first: talos.ErrInProgress, calls: 2},
-		"unavailable": {fault: sim.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable,
+		"unavailable": {fault: fault.Fault{Code: codes.Unavailable, Message: "restarting"}, first: talos.ErrUnreachable,
 			calls: 2},
-		"data is there": {fault: sim.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"},
+		"data is there": {fault: fault.Fault{Code: codes.AlreadyExists, Message: "etcd data directory is not empty"},
 			calls: 2},
-		"an early crash": {fault: sim.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+		"an early crash": {fault: fault.Fault{Crash: true}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
 			first: talos.ErrNotAuthorised, calls: 2},
-		"an unknown call": {fault: sim.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"},
+		"an unknown call": {fault: fault.Fault{Code: codes.Unimplemented, Message: "only available on control plane nodes"},
 			first: talos.ErrUnsupported, calls: 2},
 	}
 	for name, test := range tests {
@@ -246,7 +247,7 @@ func TestBootstrap_once(t *testing.T) {
 			m, api := member(t, simulator, o, o.fleet(t, shortlyUnless(test.first == nil)), machinetype.TypeControlPlane)
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-			if test.fault != (sim.Fault{}) {
+			if test.fault != (fault.Fault{}) {
 				test.fault.Method = "Bootstrap"
 				m.SetFault(test.fault)
 			}
@@ -362,15 +363,15 @@ func TestReset_withFaults(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault sim.Fault
+		fault fault.Fault
 		first error
 		calls int
 	}{
 		"an answer":      {calls: 1},
-		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
-		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":    {fault: sim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
+		"a lost answer":  {fault: fault.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: fault.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":    {fault: fault.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, calls: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -382,7 +383,7 @@ func TestReset_withFaults(t *testing.T) {
 			m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 			observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-			if test.fault != (sim.Fault{}) {
+			if test.fault != (fault.Fault{}) {
 				test.fault.Method = "Reset"
 				m.SetFault(test.fault)
 			}
@@ -499,10 +500,10 @@ func TestChanges_endWithTheirContext(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{})
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Latency: time.Hour, Count: -1})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", Latency: time.Hour, Count: -1})
 
 	ctx, cancel := context.WithCancel(t.Context())
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Method == "ApplyConfiguration" {
 			cancel()
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -67,7 +68,7 @@ func answeredOrNot(t *testing.T, method string, test func(*testing.T, threePlane
 
 	for name, lose := range map[string]func(*sim.Machine){
 		"an answer":     func(*sim.Machine) {},
-		"a lost answer": func(m *sim.Machine) { m.SetFault(sim.Fault{Method: method, DropResponse: true}) },
+		"a lost answer": func(m *sim.Machine) { m.SetFault(fault.Fault{Method: method, DropResponse: true}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +217,7 @@ func TestForfeitLeadership_endedByTheMachine(t *testing.T) {
 			continue
 		}
 
-		machines[i].SetFault(sim.Fault{
+		machines[i].SetFault(fault.Fault{
 			Method: "EtcdForfeitLeadership", Code: codes.DeadlineExceeded, Message: "context deadline exceeded",
 		})
 
@@ -307,7 +308,7 @@ func TestRemoveMember_errors(t *testing.T) {
 		t.Errorf("a name: %v", err)
 	}
 
-	machines[0].SetFault(sim.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
+	machines[0].SetFault(fault.Fault{Method: "EtcdRemoveMemberByID", Cut: true})
 
 	err := newOwner(t, simulator).fleet(t, shortly).Machine(wanted(machines[0])).RemoveMember(t.Context(), dead)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -88,7 +89,7 @@ func TestWriteMeta_errors(t *testing.T) {
 
 	tests := map[string]struct {
 		platform  machined.Platform
-		fault     sim.Fault
+		fault     fault.Fault
 		uuid      string
 		value     string
 		class     error
@@ -99,11 +100,11 @@ func TestWriteMeta_errors(t *testing.T) {
 			text: "no META here, as in containers: method is not supported in container mode"},
 		"no space": {value: strings.Repeat("x", 256<<10), class: talos.ErrRejected, permanent: true,
 			text: "key 0x0c: rejected: meta write failed"},
-		"a client without role": {fault: sim.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
+		"a client without role": {fault: fault.Fault{Code: codes.PermissionDenied, Message: "not authorized"},
 			class: talos.ErrNotAuthorised, permanent: true},
-		"a restarting machine": {fault: sim.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
+		"a restarting machine": {fault: fault.Fault{Code: codes.Unavailable, Message: "starting"}, class: talos.ErrUnreachable,
 			text: "starting"},
-		"a lost answer": {fault: sim.Fault{DropResponse: true}, class: talos.ErrUnreachable},
+		"a lost answer": {fault: fault.Fault{DropResponse: true}, class: talos.ErrUnreachable},
 		"another hardware UUID": {uuid: "11111111-2222-3333-4444-555555555555", class: talos.ErrForeign, permanent: true,
 			text: "expected is 11111111"},
 	}
@@ -180,9 +181,9 @@ func TestWriteMeta_ofNetwork(t *testing.T) {
 
 	must(t, api.WriteMeta(t.Context(), map[uint8]string{metakey.Network: "addresses: []"}))
 
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Method == "MetaWrite" {
-			m.SetFault(sim.Fault{Cut: true, Count: -1, Method: "Get"})
+			m.SetFault(fault.Fault{Cut: true, Count: -1, Method: "Get"})
 		}
 
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
@@ -308,7 +309,7 @@ func TestObserve_unavailable(t *testing.T) {
 	m, api := member(t, simulator, o, o.fleet(t, nil), machinetype.TypeControlPlane)
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
 
-	for name, fault := range map[string]sim.Fault{
+	for name, fault := range map[string]fault.Fault{
 		"unavailable": {Code: codes.Unavailable, Message: "machined is restarting", Count: -1},
 		"cut off":     {Cut: true, Count: -1},
 	} {
@@ -327,7 +328,7 @@ func TestObserve_unavailable(t *testing.T) {
 	}
 
 	// One call that fails is made good by a second attempt on another connection.
-	m.SetFault(sim.Fault{Method: "Get", Cut: true})
+	m.SetFault(fault.Fault{Method: "Get", Cut: true})
 
 	if got := api.Observe(t.Context()); got.Access != step.Member {
 		t.Errorf("after one lost call: %+v", got)
@@ -379,7 +380,7 @@ func TestObserve_isBoundedAndCancelled(t *testing.T) {
 	simulator := site(t, sim.Options{})
 	o := newOwner(t, simulator)
 	m := add(t, simulator, sim.MachineOptions{})
-	m.SetFault(sim.Fault{Method: "Version", Latency: time.Hour, Count: -1})
+	m.SetFault(fault.Fault{Method: "Version", Latency: time.Hour, Count: -1})
 
 	slow := o.fleet(t, func(o *talos.Options) {
 		o.Timeouts.Call, o.Timeouts.Observe = 200*time.Millisecond, 300*time.Millisecond

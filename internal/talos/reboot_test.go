@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -24,18 +25,18 @@ func TestReboot_withFaults(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault     sim.Fault
+		fault     fault.Fault
 		first     error
 		permanent bool
 		calls     int
 	}{
 		"an answer":      {calls: 1},
-		"a lost answer":  {fault: sim.Fault{DropResponse: true}, calls: 1},
-		"a lost request": {fault: sim.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
-		"unavailable":    {fault: sim.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
-		"no role for it": {fault: sim.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true,
+		"a lost answer":  {fault: fault.Fault{DropResponse: true}, calls: 1},
+		"a lost request": {fault: fault.Fault{Cut: true}, first: talos.ErrInProgress, calls: 2},
+		"unavailable":    {fault: fault.Fault{Code: codes.Unavailable}, first: talos.ErrUnreachable, calls: 2},
+		"no role for it": {fault: fault.Fault{Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, permanent: true,
 			calls: 2},
-		"no way to it": {fault: sim.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true,
+		"no way to it": {fault: fault.Fault{Code: codes.FailedPrecondition}, first: talos.ErrUnsupported, permanent: true,
 			calls: 2},
 	}
 	for name, test := range tests {
@@ -47,7 +48,7 @@ func TestReboot_withFaults(t *testing.T) {
 			m, api, _ := waiting(t, simulator, o, o.fleet(t, nil))
 			boot := m.BootID()
 
-			if test.fault != (sim.Fault{}) {
+			if test.fault != (fault.Fault{}) {
 				test.fault.Method = "Reboot"
 				m.SetFault(test.fault)
 			}
@@ -171,7 +172,7 @@ func TestReboot_ofAContainerThatDoesNotTakeIt(t *testing.T) {
 
 	must(t, api.ApplyConfig(t.Context(), o.config(t, machinetype.TypeControlPlane), step.Maintenance, ""))
 	observed(t, api, "waited for its bootstrap", waitsForBootstrap)
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented,
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", Code: codes.Unimplemented,
 		Message: "the REBOOT mode is not supported"})
 
 	if err := api.Reboot(t.Context(), ""); !errors.Is(err, talos.ErrUnsupported) || !wait.IsPermanent(err) {

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -65,36 +66,36 @@ func TestRestore_once(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		fault sim.Fault
+		fault fault.Fault
 		// first is the class of the first attempt's error.
 		first               error
 		uploads, bootstraps int
 	}{
 		"an answer": {uploads: 1, bootstraps: 1},
 		"not ready": {
-			fault: sim.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition,
+			fault: fault.Fault{Method: "EtcdRecover", Code: codes.FailedPrecondition,
 				Message: "etcd service is not ready for recovery yet"},
 			first: talos.ErrInProgress, uploads: 2, bootstraps: 1,
 		},
 		"an upload that is cut": {
-			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2,
+			fault: fault.Fault{Method: "EtcdRecover", After: 200 << 10, Cut: true}, first: talos.ErrUnreachable, uploads: 2,
 			bootstraps: 1,
 		},
 		"power that is cut in an upload": {
-			fault: sim.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2,
+			fault: fault.Fault{Method: "EtcdRecover", After: 200 << 10, Crash: true}, first: talos.ErrUnreachable, uploads: 2,
 			bootstraps: 1,
 		},
 		"an upload whose answer is lost": {
-			fault: sim.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
+			fault: fault.Fault{Method: "EtcdRecover", DropResponse: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 1,
 		},
 		"a bootstrap whose answer is lost": {
-			fault: sim.Fault{Method: "Bootstrap", DropResponse: true}, uploads: 1, bootstraps: 1,
+			fault: fault.Fault{Method: "Bootstrap", DropResponse: true}, uploads: 1, bootstraps: 1,
 		},
 		"a bootstrap that is lost": {
-			fault: sim.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
+			fault: fault.Fault{Method: "Bootstrap", Cut: true}, first: talos.ErrUnreachable, uploads: 2, bootstraps: 2,
 		},
 		"no role for it": {
-			fault: sim.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2,
+			fault: fault.Fault{Method: "EtcdRecover", Code: codes.PermissionDenied}, first: talos.ErrNotAuthorised, uploads: 2,
 			bootstraps: 1,
 		},
 	}
@@ -140,7 +141,7 @@ func TestRestore_once(t *testing.T) {
 				t.Errorf("uploads %v and bootstraps %v, want %d and %d", uploads, bootstraps, test.uploads, test.bootstraps)
 			}
 
-			if slices.ContainsFunc(bootstraps, func(c sim.Call) bool { return c.Detail != "recover" }) {
+			if slices.ContainsFunc(bootstraps, func(c fault.Call) bool { return c.Detail != "recover" }) {
 				t.Errorf("a bootstrap without the snapshot: %v", bootstraps)
 			}
 		})
@@ -175,7 +176,7 @@ func TestRestore_onASilentMachine(t *testing.T) {
 
 	simulator := site(t, sim.Options{})
 	m, api, snapshot := lost(t, simulator, func(o *talos.Options) { o.Timeouts.Stall = 200 * time.Millisecond })
-	m.SetFault(sim.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
+	m.SetFault(fault.Fault{Method: "EtcdRecover", After: 100 << 10, Latency: time.Hour})
 
 	err := restoring(api, snapshot)(t.Context())
 	if !errors.Is(err, talos.ErrUnreachable) || !strings.Contains(err.Error(), "nothing moved for 200ms") {
@@ -255,7 +256,7 @@ func TestRestore_thatIsInterruptedByAReboot(t *testing.T) {
 	m, api, snapshot := lost(t, simulator, nil)
 
 	// The first list is asked for before the bootstrap.
-	m.SetFault(sim.Fault{Method: "ServiceList", From: 2, Crash: true})
+	m.SetFault(fault.Fault{Method: "ServiceList", From: 2, Crash: true})
 
 	ended := make(chan error, 1)
 
@@ -322,11 +323,11 @@ func TestEtcdSnapshot_thatBreaksOff(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		api   *talos.Machine
-		fault sim.Fault
+		fault fault.Fault
 		texts []string // of which one is told: which end of a connection notices first is not said
 	}{
-		"cut":    {api, sim.Fault{Cut: true}, []string{"EOF", "broken pipe", "connection reset by peer"}},
-		"silent": {shortTimeouts, sim.Fault{Latency: time.Hour}, []string{"nothing moved for 200ms"}},
+		"cut":    {api, fault.Fault{Cut: true}, []string{"EOF", "broken pipe", "connection reset by peer"}},
+		"silent": {shortTimeouts, fault.Fault{Latency: time.Hour}, []string{"nothing moved for 200ms"}},
 	} {
 		test.fault.Method, test.fault.After = "EtcdSnapshot", 200<<10
 		m.SetFault(test.fault)

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -109,7 +110,7 @@ func TestTryConfig_isKept(t *testing.T) {
 	after := withSysctl(t, before)
 	simulator.ForgetCalls()
 
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", DropResponse: true})
 	must(t, api.TryConfig(t.Context(), after, m.UUID(), time.Hour))
 
 	if n := len(simulator.CallsTo("ApplyConfiguration")); n != 1 {
@@ -135,7 +136,7 @@ func TestTryConfig_errors(t *testing.T) {
 		t.Errorf("a change that needs a reboot: %v", err)
 	}
 
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", Cut: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", Cut: true})
 
 	err = api.TryConfig(t.Context(), withSysctl(t, before), m.UUID(), time.Minute)
 	if !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) ||
@@ -154,7 +155,7 @@ func TestStageConfig_takesEffectAtTheNextBoot(t *testing.T) {
 	m, api, before := waiting(t, simulator, o, o.fleet(t, nil))
 	after, boots := withFile(t, before), m.Boots()
 
-	m.SetFault(sim.Fault{Method: "ApplyConfiguration", DropResponse: true})
+	m.SetFault(fault.Fault{Method: "ApplyConfiguration", DropResponse: true})
 
 	if err := api.StageConfig(t.Context(), withSysctl(t, before), m.UUID()); !errors.Is(err, talos.ErrUnreachable) ||
 		wait.IsPermanent(err) {

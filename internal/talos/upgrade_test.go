@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
@@ -125,31 +126,31 @@ func TestUpgrade_again(t *testing.T) {
 
 	tests := map[string]struct {
 		version string
-		fault   sim.Fault
+		fault   fault.Fault
 		first   error
 		changes []string
 	}{
-		"pull cut": {version: "v1.13.0", fault: sim.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable,
+		"pull cut": {version: "v1.13.0", fault: fault.Fault{Method: "Pull", Cut: true}, first: talos.ErrUnreachable,
 			changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"pull lost": {version: "v1.13.0", fault: sim.Fault{Method: "Pull", DropResponse: true},
+		"pull lost": {version: "v1.13.0", fault: fault.Fault{Method: "Pull", DropResponse: true},
 			first: talos.ErrUnreachable, changes: []string{"Pull", "Pull", "Upgrade", "Reboot"}},
-		"installation cut": {version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Cut: true},
+		"installation cut": {version: "v1.13.0", fault: fault.Fault{Method: "Upgrade", Cut: true},
 			first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"}},
-		"installed, no reboot": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", Code: codes.Unavailable},
+		"installed, no reboot": {version: "v1.13.0", fault: fault.Fault{Method: "Reboot", Code: codes.Unavailable},
 			first: talos.ErrUnreachable, changes: []string{"Pull", "Upgrade", "Reboot", "Pull", "Upgrade", "Reboot"}},
-		"reboot lost": {version: "v1.13.0", fault: sim.Fault{Method: "Reboot", DropResponse: true},
+		"reboot lost": {version: "v1.13.0", fault: fault.Fault{Method: "Reboot", DropResponse: true},
 			changes: []string{"Pull", "Upgrade", "Reboot"}},
 		"another one runs": {
-			version: "v1.13.0", fault: sim.Fault{Method: "Upgrade", Code: codes.FailedPrecondition,
+			version: "v1.13.0", fault: fault.Fault{Method: "Upgrade", Code: codes.FailedPrecondition,
 				Message: "another installation/upgrade is already in progress"},
 			first: talos.ErrInProgress, changes: []string{"Pull", "Upgrade", "Pull", "Upgrade", "Reboot"},
 		},
-		"1.12, cut": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress,
+		"1.12, cut": {version: "v1.12.6", fault: fault.Fault{Method: "Upgrade", Cut: true}, first: talos.ErrInProgress,
 			changes: []string{"Upgrade", "Upgrade"}},
-		"1.12, lost": {version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", DropResponse: true},
+		"1.12, lost": {version: "v1.12.6", fault: fault.Fault{Method: "Upgrade", DropResponse: true},
 			changes: []string{"Upgrade"}},
 		"1.12, lock": {
-			version: "v1.12.6", fault: sim.Fault{Method: "Upgrade", Code: codes.Unknown,
+			version: "v1.12.6", fault: fault.Fault{Method: "Upgrade", Code: codes.Unknown,
 				Message: "failed to acquire upgrade mutex: locked"},
 			first: talos.ErrInProgress, changes: []string{"Upgrade", "Upgrade"},
 		},
@@ -192,25 +193,25 @@ func TestUpgrade_thatTalosRefuses(t *testing.T) {
 
 	tests := map[string]struct {
 		version, image string
-		fault          sim.Fault
+		fault          fault.Fault
 		class          error
 		text           string
 	}{
 		"too new":      {version: "v1.13.0", image: tooNew, class: talos.ErrRejected, text: "pre-flight checks failed"},
 		"no image":     {version: "v1.13.0", image: noImage, class: talos.ErrGone, text: noImage},
 		"no installer": {version: "v1.13.0", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
-		"no role for it": {version: "v1.13.0", image: newer, fault: sim.Fault{Code: codes.PermissionDenied},
+		"no role for it": {version: "v1.13.0", image: newer, fault: fault.Fault{Code: codes.PermissionDenied},
 			class: talos.ErrNotAuthorised},
 		"not installed": {
 			version: "v1.13.0", image: newer,
-			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
+			fault: fault.Fault{Code: codes.FailedPrecondition, Message: "machine is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 		"1.12, no image":     {version: "v1.12.6", image: noImage, class: talos.ErrGone, text: noImage},
 		"1.12, no installer": {version: "v1.12.6", image: noBinary, class: talos.ErrRejected, text: "/bin/installer"},
 		"1.12, not installed": {
 			version: "v1.12.6", image: newer112,
-			fault: sim.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
+			fault: fault.Fault{Code: codes.FailedPrecondition, Message: "Talos is not installed"},
 			class: talos.ErrUnsupported, text: "not installed",
 		},
 	}
@@ -247,7 +248,7 @@ func TestUpgrade_showsNoOutputUnseen(t *testing.T) {
 
 	var installed atomic.Bool
 
-	simulator.SetOnCall(func(c sim.Call) error {
+	simulator.SetOnCall(func(c fault.Call) error {
 		if c.Service == "cosi.resource.State" && installed.Load() {
 			return status.Error(codes.PermissionDenied, "not now")
 		}
@@ -319,7 +320,7 @@ func TestPullImage_once(t *testing.T) {
 		t.Errorf("a registry that fails: %v", err)
 	}
 
-	m.SetFault(sim.Fault{Method: "Pull", DropResponse: true})
+	m.SetFault(fault.Fault{Method: "Pull", DropResponse: true})
 
 	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 		t.Errorf("a lost answer: %v", err)
@@ -330,7 +331,7 @@ func TestPullImage_thatTakesTooLong(t *testing.T) {
 	t.Parallel()
 
 	_, m, api := upgradable(t, "v1.13.0", func(o *talos.Options) { o.Timeouts.Pull = 100 * time.Millisecond })
-	m.SetFault(sim.Fault{Method: "Pull", Latency: time.Hour})
+	m.SetFault(fault.Fault{Method: "Pull", Latency: time.Hour})
 
 	if err := api.PullImage(t.Context(), newer); !errors.Is(err, talos.ErrUnreachable) || wait.IsPermanent(err) {
 		t.Errorf("err = %v", err)
@@ -376,7 +377,7 @@ func TestPullComponent_byTalosVersion(t *testing.T) {
 				t.Errorf("no such image: %v", err)
 			}
 
-			m.SetFault(sim.Fault{Method: method, DropResponse: true})
+			m.SetFault(fault.Fault{Method: method, DropResponse: true})
 
 			if err := api.PullComponent(t.Context(), kubenames.Kubelet, newKubelet); !errors.Is(err, talos.ErrUnreachable) ||
 				wait.IsPermanent(err) {
@@ -416,7 +417,7 @@ func TestPullImage_registryThatFailsForAWhile(t *testing.T) {
 
 			simulator, m, api := upgradable(t, version, nil)
 			must(t, simulator.SetImage(newer, images.Image{}))
-			m.SetFault(sim.Fault{Method: "Pull", Count: 2, Code: codes.Unknown, Message: "503 Service Unavailable"})
+			m.SetFault(fault.Fault{Method: "Pull", Count: 2, Code: codes.Unknown, Message: "503 Service Unavailable"})
 
 			err := api.PullImage(t.Context(), newer)
 			if works != (err == nil) || wait.IsPermanent(err) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -146,7 +147,7 @@ func emptyPlan(tb testing.TB, s *site) time.Duration {
 	return plan.Took
 }
 
-func callsPerMachine(calls []sim.Call, machines int) (average float64, most int) {
+func callsPerMachine(calls []fault.Call, machines int) (average float64, most int) {
 	each := map[string]int{}
 	for _, c := range calls {
 		each[c.Machine]++

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
@@ -38,7 +39,7 @@ func demoDelays() timing.Delays {
 type namedFault struct {
 	machine string
 	hang    bool
-	fault   sim.Fault
+	fault   fault.Fault
 }
 
 func (s *settings) addFault(text string) error {
@@ -63,7 +64,7 @@ func parseFault(text string) (namedFault, error) {
 		return namedFault{}, fmt.Errorf("fault %q: NTH must be a number from 1 on", text)
 	}
 
-	f := namedFault{machine: parts[0], fault: sim.Fault{Method: parts[1], From: nth}}
+	f := namedFault{machine: parts[0], fault: fault.Fault{Method: parts[1], From: nth}}
 
 	switch what := strings.ToLower(parts[3]); what {
 	case "cut":

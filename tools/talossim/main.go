@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
@@ -109,7 +110,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 
 	p := &printer{out: out}
 	s.options.Delays = &s.delays
-	s.options.Observe = func(c sim.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
+	s.options.Observe = func(c fault.Call) { p.printf("%s %s\n", c.Time.Format("15:04:05.000"), c) }
 
 	if s.verbose {
 		s.options.Log = func(format string, args ...any) { p.printf("- "+format+"\n", args...) }

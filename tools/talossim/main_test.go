@@ -14,22 +14,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
-	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
 func TestFaultFlags_areParsed(t *testing.T) {
 	for text, want := range map[string]namedFault{
 		"cp-2:Bootstrap:1:unavailable": {machine: "cp-2",
-			fault: sim.Fault{Method: "Bootstrap", From: 1, Code: codes.Unavailable}},
+			fault: fault.Fault{Method: "Bootstrap", From: 1, Code: codes.Unavailable}},
 		"cp-1:*:3:DEADLINE_EXCEEDED": {machine: "cp-1",
-			fault: sim.Fault{Method: "*", From: 3, Code: codes.DeadlineExceeded}},
+			fault: fault.Fault{Method: "*", From: 3, Code: codes.DeadlineExceeded}},
 		"cp-1:Version:1:250ms": {machine: "cp-1",
-			fault: sim.Fault{Method: "Version", From: 1, Latency: 250 * time.Millisecond}},
-		"cp-1:Reset:1:drop":  {machine: "cp-1", fault: sim.Fault{Method: "Reset", From: 1, DropResponse: true}},
-		"cp-1:Reset:1:cut":   {machine: "cp-1", fault: sim.Fault{Method: "Reset", From: 1, Cut: true}},
-		"cp-1:Reset:1:crash": {machine: "cp-1", fault: sim.Fault{Method: "Reset", From: 1, Crash: true}},
-		"cp-1:-:1:hang":      {machine: "cp-1", hang: true, fault: sim.Fault{Method: "-", From: 1}},
+			fault: fault.Fault{Method: "Version", From: 1, Latency: 250 * time.Millisecond}},
+		"cp-1:Reset:1:drop":  {machine: "cp-1", fault: fault.Fault{Method: "Reset", From: 1, DropResponse: true}},
+		"cp-1:Reset:1:cut":   {machine: "cp-1", fault: fault.Fault{Method: "Reset", From: 1, Cut: true}},
+		"cp-1:Reset:1:crash": {machine: "cp-1", fault: fault.Fault{Method: "Reset", From: 1, Crash: true}},
+		"cp-1:-:1:hang":      {machine: "cp-1", hang: true, fault: fault.Fault{Method: "-", From: 1}},
 	} {
 		got, err := parseFault(text)
 		if err != nil {

@@ -4,8 +4,6 @@ import "github.com/talosop/terraform-provider-talosop/internal/operation"
 
 // Operate does on a member what somebody asked for.
 type Operate struct {
-	plain
-
 	Machine string
 	operation.Operation
 	Evacuation

@@ -79,20 +79,6 @@ func ReadRequest(
 	return request, file, nil
 }
 
-var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
-	"name and the host of their cluster takes them over, as it does after an apply that was killed")
-
-// ParseImport reads an import id; errors say what it should look like.
-func ParseImport(id string, kind Kind) (Request, error) {
-	var request Request
-
-	if err := DecodeImport(id, &request); err != nil {
-		return request, err
-	}
-
-	return request, request.check(kind)
-}
-
 // check says what of a request does not fit its kind.
 func (r Request) check(kind Kind) error {
 	switch {

@@ -3,13 +3,11 @@ package machines
 import (
 	"context"
 	"maps"
-	"strconv"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listdefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -244,18 +242,6 @@ func behaviourAttributes() map[string]schema.Attribute {
 		"on_incomplete": tf.OnIncomplete("What a create that began and did not finish does: `warn` stores the " +
 			"resource with its `phase`, and the next apply goes on; `error` taints it: unless `untaint`ed, the next apply " +
 			"**resets the machines**." + tf.TerraformOnly),
-	}
-}
-
-// protectsTheWhole is what deletion_protection guards where a resource has many machines.
-const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until " +
-	"`false` was applied; single machines are not protected."
-
-// protectionAttribute is deletion_protection with its default, and the text of what it guards.
-func protectionAttribute(on bool, guards string) schema.BoolAttribute {
-	return schema.BoolAttribute{
-		Optional: true, Computed: true, Default: booldefault.StaticBool(on),
-		MarkdownDescription: guards + " Default: `" + strconv.FormatBool(on) + "`." + tf.TerraformOnly,
 	}
 }
 

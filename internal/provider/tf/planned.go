@@ -7,16 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// protectionKey mirrors deletion_protection in private state, where the create leg of a replacement still finds it.
-const protectionKey = "deletion_protection"
-
 // ownerKey has the id of the owner of machines in private state, for the create leg of a replacement.
 const ownerKey = "owner"
-
-// StoreProtection mirrors deletion_protection in private state; every operation that stores state does it.
-func StoreProtection(ctx context.Context, private PrivateStore, on types.Bool) diag.Diagnostics {
-	return StorePrivate(ctx, private, protectionKey, on.ValueBool())
-}
 
 // lockedKey has the names of locked machines in private state, for the create leg of a replacement.
 const lockedKey = "locked"
@@ -39,13 +31,6 @@ func Replaces(ctx context.Context, private PrivateState) bool {
 	marker, _ := private.GetKey(ctx, protectionKey)
 
 	return len(marker) > 0
-}
-
-// ProtectedFromReplace reads what StoreProtection stored, in the create leg of a replacement: of that ModifyPlan sees
-// no state, but the private state of the object that goes. A tainted object has none any more, so that Delete checks
-// again.
-func ProtectedFromReplace(ctx context.Context, private PrivateState, diags *diag.Diagnostics) bool {
-	return Remembers(ctx, private, protectionKey, diags)
 }
 
 // StoreOwner keeps the id of the owner of machines where the create leg of a replacement finds it.

@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+)
+
+// staleStaticPod names a pod of the control plane that does not run with its present
+// configuration yet. The kubelet takes a change up within twenty seconds, and until then
+// the old pod is there and ready, so the readiness of the machine does not show it. Nor does what Talos wants in the
+// moment after a configuration with other keys was sent.
+func staleStaticPod(s MachineState, node kubestate.Node) string {
+	for _, name := range slices.Sorted(maps.Keys(s.StaticPods)) {
+		pod, exists := node.StaticPods[name]
+
+		switch {
+		case !exists:
+			return "its " + name + " has not started yet"
+		case pod.Stamp != s.StaticPods[name],
+			name == string(kubenames.KubeAPIServer) && s.StampsBefore[name] == pod.Stamp:
+			return "its " + name + " does not run with its new configuration yet"
+		case !pod.Ready:
+			return "its " + name + " is not ready"
+		}
+	}
+
+	return ""
+}

@@ -1,0 +1,19 @@
+package clusterimport
+
+import (
+	"errors"
+)
+
+var errContainersNotImported = errors.New("machines in containers are not imported: a create with the secrets, the " +
+	"name and the host of their cluster takes them over, as it does after an apply that was killed")
+
+// ParseImport reads an import id; errors say what it should look like.
+func ParseImport(id string, kind Kind) (Request, error) {
+	var request Request
+
+	if err := DecodeImport(id, &request); err != nil {
+		return request, err
+	}
+
+	return request, request.check(kind)
+}

@@ -1,0 +1,22 @@
+package machines
+
+import (
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+)
+
+// protectsTheWhole is what deletion_protection guards where a resource has many machines.
+const protectsTheWhole = "Whether plans that destroy or replace the resource as a whole are refused, until " +
+	"`false` was applied; single machines are not protected."
+
+// protectionAttribute is deletion_protection with its default, and the text of what it guards.
+func protectionAttribute(on bool, guards string) schema.BoolAttribute {
+	return schema.BoolAttribute{
+		Optional: true, Computed: true, Default: booldefault.StaticBool(on),
+		MarkdownDescription: guards + " Default: `" + strconv.FormatBool(on) + "`." + tf.TerraformOnly,
+	}
+}
