@@ -10,7 +10,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/etcdimage"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
@@ -129,7 +128,7 @@ func (m Machine) rendered(generator *machineconfig.Generator) (out renderedMachi
 	}
 
 	if m.Config.Role == machineconfig.ControlPlane {
-		out.Etcd = etcdimage.Minor(out.Bytes)
+		out.Etcd = etcdMinor(out.Bytes)
 	}
 
 	out.Keys, err = machineconfig.Keys(out.Bytes)
