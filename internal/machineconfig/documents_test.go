@@ -15,7 +15,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/successors"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
@@ -435,9 +434,9 @@ func TestDocuments_leaveTheMainOneAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for _, s := range successors.All {
-			if valueIn(main, s.Path) != nil {
-				t.Errorf("%s: the main document has %s", role, strings.Join(s.Path, "."))
+		for _, s := range successors {
+			if valueIn(main, s.path) != nil {
+				t.Errorf("%s: the main document has %s", role, strings.Join(s.path, "."))
 			}
 		}
 	}

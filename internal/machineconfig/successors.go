@@ -9,15 +9,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
-
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/successors"
 )
 
 // refusal is the mistake of a patch that sets a part which a document has taken the place of.
-func refusal(s successors.Successor, field, contract string) *FieldError {
-	instead := s.Instead
+func refusal(s successor, field, contract string) *FieldError {
+	instead := s.instead
 	if instead == "" {
-		instead = s.Kind
+		instead = s.kind
 	}
 
 	if !strings.HasPrefix(instead, "attribute ") && !strings.HasPrefix(instead, "one of ") {
@@ -25,7 +23,7 @@ func refusal(s successors.Successor, field, contract string) *FieldError {
 	}
 
 	return &FieldError{
-		Field: field, Found: strings.Join(s.Path, ".") + " of the main document, beside the document " + s.Kind,
+		Field: field, Found: strings.Join(s.path, ".") + " of the main document, beside the document " + s.kind,
 		Allowed: "either of them; configurations of contract " + contract + " have the document",
 		Fix:     "write the " + strings.TrimPrefix(instead, "one of ") + " instead", Err: ErrInvalidConfig,
 	}
@@ -43,12 +41,12 @@ func (g *Generator) conflict(d *documents, m Machine) error {
 		return err
 	}
 
-	for _, s := range successors.All {
-		if valueIn(main, s.Path) == nil || !d.known.Has(s.Kind) {
+	for _, s := range successors {
+		if valueIn(main, s.path) == nil || !d.known.Has(s.kind) {
 			continue
 		}
 
-		field, err := g.firstPatch(m, func(p *patch) bool { return p.sets(s.Path) })
+		field, err := g.firstPatch(m, func(p *patch) bool { return p.sets(s.path) })
 		if err != nil {
 			return err
 		}
@@ -145,12 +143,12 @@ func (p *patch) sets(path []string) bool {
 
 // uselessDelete is the part of the main document that a patch deletes and that is in a document of its own. Nil when
 // there is none.
-func (p *patch) uselessDelete(known coreconfig.Provider) (*successors.Successor, error) {
-	var deletes []successors.Successor
+func (p *patch) uselessDelete(known coreconfig.Provider) (*successor, error) {
+	var deletes []successor
 
-	for _, s := range successors.All {
-		if known.Has(s.Kind) && slices.ContainsFunc(p.contents, func(c content) bool {
-			return c.kind == "" && hasDelete(valueIn(c.fields, s.Path))
+	for _, s := range successors {
+		if known.Has(s.kind) && slices.ContainsFunc(p.contents, func(c content) bool {
+			return c.kind == "" && hasDelete(valueIn(c.fields, s.path))
 		}) {
 			deletes = append(deletes, s)
 		}
@@ -166,7 +164,7 @@ func (p *patch) uselessDelete(known coreconfig.Provider) (*successors.Successor,
 	}
 
 	for _, s := range deletes {
-		if valueIn(main, s.Path) == nil {
+		if valueIn(main, s.path) == nil {
 			return &s, nil
 		}
 	}
