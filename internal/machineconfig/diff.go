@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/sensitive"
 )
 
 // ChangeKind is what happens to a value.
@@ -88,7 +87,7 @@ func (c Change) plain() bool {
 
 	kind, _, _ := strings.Cut(c.Document, "/")
 
-	return sensitive.Setting(kind, c.Path)
+	return isPlainSetting(kind, c.Path)
 }
 
 // Renames is whether a change gives the machine another host name.
@@ -348,7 +347,7 @@ func hiddenPaths(d document) (func(path fieldpath.Path) bool, error) {
 		}
 	}
 
-	return func(path fieldpath.Path) bool { return secret[path.String()] || sensitive.Often(d.id.kind, path) }, nil
+	return func(path fieldpath.Path) bool { return secret[path.String()] || oftenSecret(d.id.kind, path) }, nil
 }
 
 var userinfoPattern = regexp.MustCompile(`//[^/@\s]*@`)

@@ -1,6 +1,4 @@
-// Package sensitive knows which values of configurations often are secrets although Talos shows them, and which are
-// settings that anybody may see. Pure.
-package sensitive
+package machineconfig
 
 import (
 	"slices"
@@ -38,8 +36,8 @@ var (
 	secretWords = []string{"password", "passphrase", "secret", "token"}
 )
 
-// Often says whether the value at a path of a document often is a secret.
-func Often(kind string, path fieldpath.Path) bool {
+// oftenSecret says whether the value at a path of a document often is a secret.
+func oftenSecret(kind string, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return false
 	}
@@ -69,9 +67,9 @@ func Often(kind string, path fieldpath.Path) bool {
 		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(strings.ToLower(last), word) })
 }
 
-// settings are parts of documents, by kind, whose values are settings that people put in reviews. The main document is
-// v1alpha1; an empty path is all of a document.
-var settings = map[string][]fieldpath.Path{
+// plainSettings are parts of documents, by kind, whose values are settings that people put in reviews. The main
+// document is v1alpha1; an empty path is all of a document.
+var plainSettings = map[string][]fieldpath.Path{
 	"v1alpha1": {
 		{"machine", "sysctls"}, {"machine", "sysfs"}, {"machine", "nodeLabels"}, {"machine", "nodeTaints"},
 		{"machine", "time"}, {"machine", "features"}, {"machine", "network", "hostname"},
@@ -83,7 +81,7 @@ var settings = map[string][]fieldpath.Path{
 	runtime.UnattendedInstallConfigKind: {{}},
 }
 
-// Setting says whether the value at a path of a document is one that people put in reviews.
-func Setting(kind string, path fieldpath.Path) bool {
-	return slices.ContainsFunc(settings[kind], func(tree fieldpath.Path) bool { return path.StartsWith(tree...) })
+// isPlainSetting says whether the value at a path of a document is one that people put in reviews.
+func isPlainSetting(kind string, path fieldpath.Path) bool {
+	return slices.ContainsFunc(plainSettings[kind], func(tree fieldpath.Path) bool { return path.StartsWith(tree...) })
 }
