@@ -17,7 +17,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
@@ -212,7 +211,7 @@ func untoldLife(ctx context.Context, protect bool) CommonModel {
 			Changes:   rollout.Untold(),
 			OnDestroy: types.StringValue(onDestroyReset), OnIncomplete: types.StringValue(tf.OnIncompleteWarn),
 			DeletionProtection: types.BoolValue(protect), Phase: types.StringNull(), Operations: tf.TextList(nil),
-			Impact: impact.Of(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
+			Impact: impactOf(machineset.Impact{}), Timeouts: tf.NoTimeouts(ctx),
 		},
 		Observed: types.MapNull(ObservedType()),
 	}

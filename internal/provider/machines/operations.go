@@ -21,7 +21,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
@@ -78,7 +77,7 @@ func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.Li
 	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
 
 	if m.Impact.IsUnknown() { // the plan took it for a replacement
-		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
+		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
 	switch {
@@ -261,7 +260,7 @@ func remaining(
 	lines := slices.Concat(machineset.Waits(done.want, done.result.Snapshot, steps),
 		p.OperationsOf(steps, last.Kept, want.Removed))
 
-	return &left{tf.TextList(lines), impact.Of(machineset.ImpactOf(steps, want.Removed))}, diags
+	return &left{tf.TextList(lines), impactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
 // left is what a run that did not finish leaves to the next apply.
@@ -320,7 +319,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 
 	if done.err == nil && m.Operations.IsUnknown() {
 		m.Operations = tf.TextList(machineset.Set{}.OperationsOf(done.result.Done, nil, nil))
-		m.Impact = impact.Of(machineset.ImpactOf(done.result.Done, done.want.Removed))
+		m.Impact = impactOf(machineset.ImpactOf(done.result.Done, done.want.Removed))
 	}
 
 	if done.err != nil || m.others.IsUnknown() {

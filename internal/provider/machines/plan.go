@@ -9,7 +9,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
 )
@@ -34,7 +33,7 @@ type forecast struct {
 func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast {
 	out := forecastUnknown(p, CommonModel{others: unmanaged.Unknown()}, f)
 	if replaces {
-		out.impact = types.ObjectUnknown(impact.Type())
+		out.impact = types.ObjectUnknown(impactType())
 	}
 
 	return out
@@ -43,7 +42,7 @@ func forecastCreate(p writtenSet, f machineset.Forecast, replaces bool) forecast
 // forecastUnknown is a forecast as long as not all is known.
 func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) forecast {
 	out := forecast{
-		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impact.Type()),
+		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
 		observed:  forecastObserved(state.Observed, f.Machines),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 		others: state.others, // the next refresh stores what came and went meanwhile
@@ -58,7 +57,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	}
 
 	if f.Operations != nil {
-		out.operations, out.impact = tf.TextList(f.Operations), impact.Of(f.Impact)
+		out.operations, out.impact = tf.TextList(f.Operations), impactOf(f.Impact)
 	}
 
 	return out
@@ -125,7 +124,7 @@ func (f *forecast) rest(state CommonModel, e edit) {
 	case !e.known:
 		// A value that is unknown may turn out to be the old one; then nothing
 		// changes at all, and the list of operations must not either.
-		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impact.Type())
+		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impactType())
 	}
 }
 
@@ -150,5 +149,5 @@ func (m CommonModel) idle() bool { return untouched(m.Phase, m.Operations, m.Obs
 
 // forgetPlan takes what a plan said out of a record of machines: the next plan says what it does itself.
 func (m *CommonModel) forgetPlan() {
-	m.Operations, m.Impact = tf.TextList(nil), impact.Of(machineset.Impact{})
+	m.Operations, m.Impact = tf.TextList(nil), impactOf(machineset.Impact{})
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/impact"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -260,7 +259,7 @@ func observationAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "What the apply of this plan does to machines, in order. Empty once the next refresh has " +
 				"seen them; after an update that failed, what remains.",
 		},
-		"impact": impact.Attribute(),
+		"impact": impactAttribute(),
 		"observed": schema.MapNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "What was last observed of each machine, by its name. One that does not answer keeps its " +

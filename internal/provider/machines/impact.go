@@ -1,5 +1,4 @@
-// Package impact is the attribute `impact`: what a plan does to machines in service, for rules on its JSON.
-package impact
+package machines
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -10,20 +9,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Attribute is what rules on the JSON of a plan look at.
-func Attribute() schema.SingleNestedAttribute {
+// impactAttribute is what a plan does to machines in service, for rules on its JSON.
+func impactAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "In a plan: what the apply does to machines that are in service, for policies " +
 			"([guide](../guides/plans-and-policies)). Parts that depend on unknown values are unknown; the next refresh " +
 			"empties it.",
 		Attributes: map[string]schema.Attribute{
-			"drained":       names("Machines whose pods are moved elsewhere first."),
-			"rebooted":      names("Machines that reboot, drained or not."),
-			"upgraded":      names("Machines that get another Talos, or the same from another image."),
-			"wiped":         names("Machines that lose their data."),
-			"removed":       names("Machines that leave the cluster for good."),
-			"pods_replaced": names("Machines in containers whose pods are deleted and made anew."),
+			"drained":       machineNames("Machines whose pods are moved elsewhere first."),
+			"rebooted":      machineNames("Machines that reboot, drained or not."),
+			"upgraded":      machineNames("Machines that get another Talos, or the same from another image."),
+			"wiped":         machineNames("Machines that lose their data."),
+			"removed":       machineNames("Machines that leave the cluster for good."),
+			"pods_replaced": machineNames("Machines in containers whose pods are deleted and made anew."),
 			"ends_cluster": schema.BoolAttribute{
 				Computed:            true,
 				MarkdownDescription: "Whether the last control plane is reset, and the cluster with it.",
@@ -32,16 +31,16 @@ func Attribute() schema.SingleNestedAttribute {
 	}
 }
 
-func names(description string) schema.SetAttribute {
+func machineNames(description string) schema.SetAttribute {
 	return schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
 }
 
-// Type is what the attribute is made of.
-func Type() map[string]attr.Type { return tf.ObjectOf(Attribute().Attributes).AttrTypes }
+// impactType is what the attribute is made of.
+func impactType() map[string]attr.Type { return tf.ObjectOf(impactAttribute().Attributes).AttrTypes }
 
-// Of is an impact as plans have it.
-func Of(i machineset.Impact) types.Object {
-	return types.ObjectValueMust(Type(), map[string]attr.Value{
+// impactOf is an impact as plans have it.
+func impactOf(i machineset.Impact) types.Object {
+	return types.ObjectValueMust(impactType(), map[string]attr.Value{
 		"drained": tf.TextSet(i.Drained), "rebooted": tf.TextSet(i.Rebooted), "upgraded": tf.TextSet(i.Upgraded),
 		"wiped": tf.TextSet(i.Wiped), "removed": tf.TextSet(i.Removed), "pods_replaced": tf.TextSet(i.PodsReplaced),
 		"ends_cluster": types.BoolValue(i.EndsCluster),
