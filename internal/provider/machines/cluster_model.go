@@ -15,7 +15,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -133,14 +132,14 @@ func (m ClusterModel) groups(ctx context.Context, r *tf.Reader) []*writtenGroup 
 // seenMeta puts what META of the members holds in place of what state says about it.
 func (m *ClusterModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	plane, diags := withMachines(ctx, m.ControlPlane, func(machines types.Map) (types.Map, diag.Diagnostics) {
-		return meta.With(ctx, "", machines, want, have)
+		return withMeta(ctx, "", machines, want, have)
 	})
 
 	pools := map[string]attr.Value{}
 
 	for name, block := range m.Workers.Elements() {
 		pool, more := withMachines(ctx, block, func(machines types.Map) (types.Map, diag.Diagnostics) {
-			return meta.With(ctx, name+machineset.PoolSeparator, machines, want, have)
+			return withMeta(ctx, name+machineset.PoolSeparator, machines, want, have)
 		})
 		diags.Append(more...)
 

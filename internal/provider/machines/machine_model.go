@@ -15,7 +15,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -208,7 +207,7 @@ func (m *OneMachineModel) derive(ctx context.Context) diag.Diagnostics {
 func (m *OneMachineModel) seenMeta(_ context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	for _, w := range want.Machines {
 		if s := have.Machines[w.Name]; s.Access == step.Member && len(w.Meta) > 0 && !m.Meta.IsNull() {
-			m.Meta = meta.Held(m.Meta, s.Meta)
+			m.Meta = heldMeta(m.Meta, s.Meta)
 		}
 	}
 

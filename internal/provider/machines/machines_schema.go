@@ -12,7 +12,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -111,7 +110,7 @@ func machinesAttribute(role, install string) schema.MapNestedAttribute {
 				MarkdownDescription: "Patches of this machine's configuration, as `config_patches` of all, applied " +
 					"last: addresses, labels, taints.",
 			},
-			"meta": meta.Attribute(),
+			"meta": metaAttribute(),
 		}},
 	}
 }

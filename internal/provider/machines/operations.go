@@ -21,7 +21,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
@@ -271,7 +270,7 @@ type left struct {
 
 // seenMeta puts what META of the members holds in place of what state says about it.
 func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
-	seen, diags := meta.With(ctx, "", m.Machines, want, have)
+	seen, diags := withMeta(ctx, "", m.Machines, want, have)
 	m.Machines = seen
 
 	return diags

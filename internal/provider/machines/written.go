@@ -14,7 +14,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/meta"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
@@ -192,7 +191,7 @@ func (g *writtenGroup) addMachines(ctx context.Context, p *machineset.Set, named
 			OwnInstall:  !machine.Install.IsNull(),
 			OwnVolumes:  !machine.SystemVolumes.IsNull(),
 			OwnImage:    ownImage,
-			Meta:        meta.Read(named, settings, machine.Meta),
+			Meta:        readMeta(named, settings, machine.Meta),
 			Config:      g.machine(ctx, settings, key, machine),
 		}
 	}

@@ -1,8 +1,4 @@
-// Package meta is the argument meta of machines. META is not part of a machine's configuration, so it has ways of its
-// own: what is wanted of it is written by a step, and what it holds is read back into the argument itself. A value that
-// somebody else changed is then a difference between state and configuration, as any other drift, and the next apply
-// writes it again.
-package meta
+package machines
 
 import (
 	"context"
@@ -23,8 +19,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Attribute is the argument.
-func Attribute() schema.MapAttribute {
+// metaAttribute is the argument meta of machines. META is not part of a machine's configuration: a step writes the
+// wanted values, and what META holds is read back into the argument itself. A value that another client changed is then
+// a difference between state and configuration, as any other drift, and the next apply writes it again.
+func metaAttribute() schema.MapAttribute {
 	return schema.MapAttribute{
 		Validators:  []validator.Map{tf.MayBeBlank{}},
 		Optional:    true,
@@ -37,9 +35,9 @@ func Attribute() schema.MapAttribute {
 	}
 }
 
-// Read reads wanted values. Which keys there are decides about steps, so that
+// readMeta reads wanted values. Which keys there are decides about steps, so that
 // not knowing them is remembered by another reader than not knowing values.
-func Read(keys, values *tf.Reader, v types.Map) machineset.Meta {
+func readMeta(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	keys.Unknown = keys.Unknown || v.IsUnknown()
 	out := machineset.Meta{Values: map[string]string{}}
 
@@ -59,9 +57,9 @@ func Read(keys, values *tf.Reader, v types.Map) machineset.Meta {
 	return out
 }
 
-// With returns the machines of a group with what their META holds. Only keys that
+// withMeta returns the machines of a group with what their META holds. Only keys that
 // state has are looked at.
-func With(
+func withMeta(
 	ctx context.Context, prefix string, recorded types.Map, want cluster.Spec, have cluster.Snapshot,
 ) (types.Map, diag.Diagnostics) {
 	var diags diag.Diagnostics
@@ -89,7 +87,7 @@ func With(
 			continue // all that is wanted is in the provider's configuration, and in no state
 		}
 
-		values["meta"] = Held(written, state.Meta)
+		values["meta"] = heldMeta(written, state.Meta)
 
 		object, more := types.ObjectValue(machine.AttributeTypes(ctx), values)
 		diags.Append(more...)
@@ -106,8 +104,8 @@ func With(
 	return seen, append(diags, more...)
 }
 
-// Held is what META holds of the keys that were written.
-func Held(written types.Map, meta map[uint8]string) types.Map {
+// heldMeta is what META holds of the keys that were written.
+func heldMeta(written types.Map, meta map[uint8]string) types.Map {
 	held := map[string]attr.Value{}
 
 	for name, element := range written.Elements() {
