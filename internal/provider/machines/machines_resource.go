@@ -11,7 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/keyholders"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -451,7 +450,7 @@ func (r *machinesResource[M, P]) Create(
 	resp.Diagnostics.Append(p.recordSecrets(ctx, resp.Private)...)
 	resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
 	resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
-	resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
+	resp.Diagnostics.Append(recordOtherKeys(ctx, resp.Private, done.want, done.result.Snapshot)...)
 }
 
 func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -485,7 +484,7 @@ func (r *machinesResource[M, P]) Read(ctx context.Context, req resource.ReadRequ
 		diags := append(P(&state).seenMeta(ctx, want, have), p.recordOthers(ctx, resp.Private, want, have)...)
 		diags.Append(recordLook(ctx, resp.Private, want, have)...)
 
-		return append(diags, keyholders.Record(ctx, resp.Private, want, have)...)
+		return append(diags, recordOtherKeys(ctx, resp.Private, want, have)...)
 	}
 
 	host, found := refresh(tf.MaskSecrets(ctx, p.Secrets), r.ConfiguredResource.ProviderData, &life, p.Set, seen)
@@ -548,8 +547,8 @@ func (r *machinesResource[M, P]) Update(
 		resp.Diagnostics.Append(P(&result).settleUpdate(ctx, done, plan, state)...)
 		resp.Diagnostics.Append(p.recordOthers(ctx, resp.Private, done.want, done.result.Snapshot)...)
 		resp.Diagnostics.Append(recordLook(ctx, resp.Private, done.want, done.result.Snapshot)...)
-		resp.Diagnostics.Append(tf.Diagnostics(keyholders.WarnOfPending(done.want, done.result.Snapshot))...)
-		resp.Diagnostics.Append(keyholders.Record(ctx, resp.Private, done.want, done.result.Snapshot)...)
+		resp.Diagnostics.Append(tf.Diagnostics(warnOfPendingKeys(done.want, done.result.Snapshot))...)
+		resp.Diagnostics.Append(recordOtherKeys(ctx, resp.Private, done.want, done.result.Snapshot)...)
 
 		if done.host.UID != "" {
 			resp.Diagnostics.Append(p.recordHost(ctx, resp.Private, done.host)...)

@@ -11,7 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines/keyholders"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -68,7 +67,7 @@ func (p writtenSet) recordHost(ctx context.Context, private tf.PrivateStore, hos
 func (p *writtenSet) recall(ctx context.Context, private tf.PrivateState) diag.Diagnostics {
 	var diags diag.Diagnostics
 
-	p.Holders, diags = keyholders.Recall(ctx, private)
+	p.Holders, diags = recallOtherKeys(ctx, private)
 	diags.Append(p.recallLook(ctx, private)...)
 
 	if p.Host != nil {

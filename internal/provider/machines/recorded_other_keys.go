@@ -1,6 +1,4 @@
-// Package keyholders keeps in private state which keys the machines of other resources carry: what a plan can do while
-// keys are turned over depends on it.
-package keyholders
+package machines
 
 import (
 	"context"
@@ -13,40 +11,43 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// privateKey is where private state holds them.
-const privateKey = "other_keys"
+// Which keys the machines of other resources carry is in private state: what a plan can do while keys are turned over
+// depends on it.
 
-// recorded is a machine of another resource.
-type recorded struct {
+// otherKeysKey is where private state holds the keys of machines of other resources.
+const otherKeysKey = "other_keys"
+
+// recordedKeys are those of a machine of another resource.
+type recordedKeys struct {
 	Name         string `json:"name"`
 	ControlPlane bool   `json:"control_plane,omitempty"`
 	Keys         string `json:"keys,omitempty"`
 }
 
-// Record stores what nodes of other resources say of their keys, while Kubernetes tells them.
-func Record(
+// recordOtherKeys stores what nodes of other resources say of their keys, while Kubernetes tells them.
+func recordOtherKeys(
 	ctx context.Context, private tf.PrivateStore, want cluster.Spec, have cluster.Snapshot,
 ) diag.Diagnostics {
 	if !have.Kubernetes.Reachable {
 		return nil
 	}
 
-	holders := []recorded{}
+	holders := []recordedKeys{}
 	for _, h := range cluster.HoldersOf(want, have) {
-		holders = append(holders, recorded{h.Name, h.ControlPlane, h.Keys.String()})
+		holders = append(holders, recordedKeys{h.Name, h.ControlPlane, h.Keys.String()})
 	}
 
-	return tf.StorePrivate(ctx, private, privateKey, holders)
+	return tf.StorePrivate(ctx, private, otherKeysKey, holders)
 }
 
-// Recall reads them.
-func Recall(ctx context.Context, private tf.PrivateState) (rotation.Cluster, diag.Diagnostics) {
+// recallOtherKeys reads them.
+func recallOtherKeys(ctx context.Context, private tf.PrivateState) (rotation.Cluster, diag.Diagnostics) {
 	var (
-		stored  []recorded
+		stored  []recordedKeys
 		holders rotation.Cluster
 	)
 
-	diags := tf.ReadPrivate(ctx, private, privateKey, &stored)
+	diags := tf.ReadPrivate(ctx, private, otherKeysKey, &stored)
 
 	for _, h := range stored {
 		holders = append(holders, rotation.Holder{Name: h.Name, ControlPlane: h.ControlPlane, Settled: true,
@@ -56,8 +57,8 @@ func Recall(ctx context.Context, private tf.PrivateState) (rotation.Cluster, dia
 	return holders, diags
 }
 
-// WarnOfPending says what a rotation waits for that this resource cannot do.
-func WarnOfPending(want cluster.Spec, have cluster.Snapshot) finding.List {
+// warnOfPendingKeys says what a rotation waits for that this resource cannot do.
+func warnOfPendingKeys(want cluster.Spec, have cluster.Snapshot) finding.List {
 	names := cluster.KeysPending(want, have)
 	if len(names) == 0 {
 		return nil
