@@ -4,7 +4,7 @@
 //   - api: connections, the failover between API servers, kubeconfigs
 //   - nodes: observe, cordon, drain, delete
 //   - objects: server-side apply, comparison and deletion of objects of any kind
-//   - diagnose: why pods, and what makes them, are not ready
+//   - diagnose: why pods, and what makes them, are not ready; nodes and pods as files of a support bundle
 //   - lock: the right to disrupt machines, a Lease
 //   - upgrade: the checks before an upgrade of Kubernetes, its manifests, the wait for its components
 //

@@ -4,4 +4,6 @@
 //
 // Whether an object is ready by its status is kstatus's to say (github.com/fluxcd/cli-utils), but for the kinds
 // that it is too content with.
+//
+// [Diagnosis.SupportFiles] writes down nodes and pods for people who look for the cause of a problem.
 package diagnose

@@ -16,7 +16,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/inventory"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
@@ -75,8 +74,7 @@ func (a asked) collect(
 	missing, err = support.Collect(ctx, support.Request{
 		Path: a.path.ValueString(), Overwrite: a.overwrite.ValueBool(), Cluster: p.Settings.Name,
 		Secrets: tf.MasksOf(handle.Secrets.ValueString()), Machines: apisOf(c.Machines, machines), Missing: missing,
-		Kubernetes: func(ctx context.Context) (map[string][]byte, error) { return inventory.Files(ctx, c.API.Client) },
-		Tell:       tell,
+		Kubernetes: c.API.SupportFiles, Tell: tell,
 	})
 
 	switch {

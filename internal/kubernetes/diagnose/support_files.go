@@ -1,6 +1,4 @@
-// Package inventory writes down objects of a cluster for people who look for the cause of a problem, without what may
-// be secret in them.
-package inventory
+package diagnose
 
 import (
 	"context"
@@ -17,11 +15,12 @@ import (
 // redacted stands in the place of the values of variables of containers.
 const redacted = "(sensitive value)"
 
-// Files are the nodes and the pods of kube-system as files of YAML, under the names that talosctl support gives them
-// (go-talos-support 0.3.1, collectors.go/GetKubernetesCollectors). Those that could be had come with an error, too.
-func Files(ctx context.Context, c *api.Client) (map[string][]byte, error) {
-	nodes, unlisted := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	pods, unlistedPods := c.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+// SupportFiles are the nodes and the pods of kube-system as files of YAML, without what may be secret in them, under
+// the names that talosctl support gives them (go-talos-support 0.3.1, collectors.go/GetKubernetesCollectors). Those
+// that could be had come with an error, too.
+func (d *Diagnosis) SupportFiles(ctx context.Context) (map[string][]byte, error) {
+	nodes, unlisted := d.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	pods, unlistedPods := d.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 
 	files := map[string][]byte{}
 	errs := []error{oneLine("list the nodes", unlisted), oneLine("list the pods of kube-system", unlistedPods)}
