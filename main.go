@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
-	"github.com/talosop/terraform-provider-talosop/internal/parent"
 	"github.com/talosop/terraform-provider-talosop/internal/provider"
 )
 
@@ -70,8 +68,7 @@ const grace = 10 * time.Second
 // endWithCLI ends the process after the CLI that started it. No state is written any more by then: what the operations
 // did is found by the next plan, as after a provider that was killed.
 func endWithCLI(requests *provider.Requests) {
-	parent.Await(context.Background())
-	requests.End(grace)
+	requests.EndWithCLI(grace)
 	os.Exit(1)
 }
 

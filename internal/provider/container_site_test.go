@@ -23,6 +23,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(parentRole); role != "" {
+		beParentOrChild(role)
+
+		return
+	}
+
 	if to := os.Getenv(listNodes); to != "" {
 		if err := beProgram(to); err != nil {
 			panic(err)

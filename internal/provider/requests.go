@@ -58,9 +58,16 @@ func (r *Requests) end() {
 	}
 }
 
-// End cancels all requests, and returns once they have ended, or after the grace period that they have to release what
-// they hold.
-func (r *Requests) End(grace time.Duration) {
+// EndWithCLI waits for the end of the CLI that started this process, and ends all requests. A CLI that is killed asks
+// its providers for nothing any more, and go-plugin serves until it is asked to stop (go-plugin 1.7, Serve).
+func (r *Requests) EndWithCLI(grace time.Duration) {
+	awaitParent(context.Background())
+	r.endAll(grace)
+}
+
+// endAll cancels all requests, and returns once they have ended, or after the grace period that they have to release
+// what they hold.
+func (r *Requests) endAll(grace time.Duration) {
 	r.stop(errCLIGone)
 
 	r.mu.Lock()

@@ -58,7 +58,7 @@ func TestRequests_End(t *testing.T) {
 				synctest.Wait()
 
 				begun := time.Now()
-				requests.End(grace)
+				requests.endAll(grace)
 
 				if took := time.Since(begun); took != test.took {
 					t.Errorf("it took %s, want %s", took, test.took)
@@ -82,5 +82,5 @@ func TestRequests_EndOfNone(t *testing.T) {
 	requests := NewRequests()
 	_, done := requests.begin(t.Context())
 	done()
-	requests.End(time.Hour)
+	requests.endAll(time.Hour)
 }

@@ -1,12 +1,12 @@
-package parent
+package provider
 
 import (
 	"context"
 	"os"
 )
 
-// Await returns when the process that started this one has ended, or with the context.
-func Await(ctx context.Context) {
+// awaitParent returns when the process that started this one has ended, or with the context.
+func awaitParent(ctx context.Context) {
 	ended := make(chan struct{})
 
 	go func() {

@@ -1,4 +1,4 @@
-package parent_test
+package provider
 
 import (
 	"bufio"
@@ -9,30 +9,27 @@ import (
 	"os/exec"
 	"testing"
 	"time"
-
-	"github.com/talosop/terraform-provider-talosop/internal/parent"
 )
 
-// role is what a process of this test program does: nothing for the tests, start a child, or be that.
-const role = "TALOSOP_TEST_PARENT_ROLE"
+// parentRole names what a process of this test binary does instead of the tests: start a child, or be that.
+const parentRole = "TALOSOP_TEST_PARENT_ROLE"
 
-func TestMain(m *testing.M) {
-	switch os.Getenv(role) {
-	case "parent":
-		run("child")
+func beParentOrChild(role string) {
+	if role == "parent" {
+		startChild()
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
-	case "child":
-		fmt.Println("ready")
-		parent.Await(context.Background())
-	default:
-		m.Run()
+
+		return
 	}
+
+	fmt.Println("ready")
+	awaitParent(context.Background())
 }
 
-// run starts this program in a role, with the same standard output.
-func run(as string) {
+// startChild starts this program as the child, with the same standard output.
+func startChild() {
 	command := exec.CommandContext(context.Background(), os.Args[0])
-	command.Env = append(os.Environ(), role+"="+as)
+	command.Env = append(os.Environ(), parentRole+"=child")
 	command.Stdout = os.Stdout
 
 	if err := command.Start(); err != nil {
@@ -50,7 +47,7 @@ func TestAwait_parentIsKilled(t *testing.T) {
 	}
 
 	command := exec.CommandContext(t.Context(), os.Args[0])
-	command.Env = append(os.Environ(), role+"=parent")
+	command.Env = append(os.Environ(), parentRole+"=parent")
 	command.Stdout = write
 
 	if _, err := command.StdinPipe(); err != nil { // open until the process ends
@@ -93,7 +90,7 @@ func TestAwait_context(t *testing.T) {
 	ended := make(chan struct{})
 
 	go func() {
-		parent.Await(ctx)
+		awaitParent(ctx)
 		close(ended)
 	}()
 
