@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
@@ -65,13 +64,13 @@ func (r rollout) etcdKept(upgrade step.Upgrade) string {
 	m, _ := r.want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
 
-	if upgrade.Role != step.ControlPlane || !etcdstate.Older(to, m.etcdWith(upgrade.From)) {
+	if upgrade.Role != step.ControlPlane || !versions.Older(to, m.etcdWith(upgrade.From)) {
 		return ""
 	}
 
 	for _, other := range r.want.sorted(step.ControlPlane) {
 		runs := other.etcdWith(r.have.Machines[other.Name].TalosVersion)
-		if other.Locked && etcdstate.Older(to, runs) {
+		if other.Locked && versions.Older(to, runs) {
 			return isLocked(other.Name) + " and runs etcd " + runs
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // The versions of etcd in the model, as etcd 3.6 and 3.7 have them (server/etcdserver/version): the leader brings the
@@ -30,7 +31,7 @@ func (s *site) tickEtcd() (moved bool) {
 
 	for _, m := range s.members {
 		all = all && m.id == m.box.member && s.etcdUp(m.box)
-		if minor := m.box.etcdMinor(); lowest == "" || etcdstate.Older(minor, lowest) {
+		if minor := m.box.etcdMinor(); lowest == "" || versions.Older(minor, lowest) {
 			lowest = minor
 		}
 	}
@@ -43,7 +44,7 @@ func (s *site) tickEtcd() (moved bool) {
 		}
 	case s.etcd.target != "":
 		s.etcd.cluster = s.etcd.target
-	case s.etcd.cluster == "" || etcdstate.Older(s.etcd.cluster, lowest):
+	case s.etcd.cluster == "" || versions.Older(s.etcd.cluster, lowest):
 		s.etcd.cluster = lowest
 	}
 
@@ -58,7 +59,7 @@ func (s *site) tickEtcd() (moved bool) {
 
 // opensData is false for an etcd that is older than its data: it panics.
 func (s *site) opensData(b *box) bool {
-	if !b.data || !etcdstate.Older(b.etcdMinor(), b.dataOf) {
+	if !b.data || !versions.Older(b.etcdMinor(), b.dataOf) {
 		return true
 	}
 
@@ -73,13 +74,13 @@ func (s *site) opensData(b *box) bool {
 // admits is whether an etcd may join by its version: none does while another one goes back (etcd 3.7, cluster_util.go,
 // isCompatibleWithCluster).
 func (s *site) admits(b *box) bool {
-	return s.etcd.target == "" && !etcdstate.Older(b.etcdMinor(), s.etcd.cluster)
+	return s.etcd.target == "" && !versions.Older(b.etcdMinor(), s.etcd.cluster)
 }
 
 // etcdVersionsOf is what a member says of them.
 func (s *site) etcdVersionsOf(b *box) etcdstate.Versions {
 	return etcdstate.Versions{Server: b.etcdMinor(), Data: b.dataOf,
-		GoesBack: s.etcd.target != "" && etcdstate.Older(b.dataOf, b.etcdMinor())}
+		GoesBack: s.etcd.target != "" && versions.Older(b.dataOf, b.etcdMinor())}
 }
 
 // downgradeEtcd is told to one member, which answers once its own data went back.
@@ -108,11 +109,11 @@ func (t *trial) randomEtcd(random *rand.Rand) {
 
 	for _, m := range t.members {
 		minor := m.box.etcdMinor()
-		if lowest == "" || etcdstate.Older(minor, lowest) {
+		if lowest == "" || versions.Older(minor, lowest) {
 			lowest = minor
 		}
 
-		if highest == "" || etcdstate.Older(highest, minor) {
+		if highest == "" || versions.Older(highest, minor) {
 			highest = minor
 		}
 	}
@@ -137,7 +138,7 @@ func (t *trial) randomEtcd(random *rand.Rand) {
 
 // etcdGoesBack is whether the change takes etcd to an older version.
 func (t *trial) etcdGoesBack() bool {
-	return etcdstate.Older(etcdstate.OfTalos(t.new.TalosVersion), etcdstate.OfTalos(t.old.TalosVersion))
+	return versions.Older(etcdstate.OfTalos(t.new.TalosVersion), etcdstate.OfTalos(t.old.TalosVersion))
 }
 
 // mayStayOnTalos is true where the user may give up to go back, once.
@@ -174,6 +175,6 @@ func (t *trial) countEtcd(ends map[string]int, end string) {
 // tooOldToJoin is whether all members run a newer etcd than a machine is to.
 func (t *trial) tooOldToJoin(m cluster.Machine) bool {
 	return len(t.members) > 0 && !slices.ContainsFunc(t.members, func(e *etcdMember) bool {
-		return !etcdstate.Older(etcdstate.OfTalos(m.TalosVersion), e.box.etcdMinor())
+		return !versions.Older(etcdstate.OfTalos(m.TalosVersion), e.box.etcdMinor())
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // randomLocks locks some machines of some clusters, seldom one that is to be removed.
@@ -82,8 +83,8 @@ func (j *judge) locked(op step.Step, b *box) {
 
 	for _, m := range j.want.Machines {
 		other, to := j.meant[m.Name], etcdstate.OfTalos(upgrade.To)
-		if m.Locked && m.Role == step.ControlPlane && etcdstate.Older(to, etcdstate.OfTalos(b.version)) &&
-			etcdstate.Older(to, etcdstate.OfTalos(other.version)) {
+		if m.Locked && m.Role == step.ControlPlane && versions.Older(to, etcdstate.OfTalos(b.version)) &&
+			versions.Older(to, etcdstate.OfTalos(other.version)) {
 			j.fail("%q takes etcd back while %s is locked with %s", op, m.Name, other.version)
 		}
 	}

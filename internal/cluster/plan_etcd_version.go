@@ -7,6 +7,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // etcdWith is the minor version of etcd that a machine runs with a Talos.
@@ -46,7 +47,7 @@ func etcdFirst(want Spec, have Snapshot, upgrade step.Upgrade) (why string, tell
 	m, _ := want.Find(upgrade.Machine)
 	to := m.etcdWith(upgrade.To)
 
-	if upgrade.Role != step.ControlPlane || upgrade.Loses || !etcdstate.Older(to, m.etcdWith(upgrade.From)) ||
+	if upgrade.Role != step.ControlPlane || upgrade.Loses || !versions.Older(to, m.etcdWith(upgrade.From)) ||
 		have.Etcd.Views == nil && !want.OwnsControlPlane() {
 		return "", false
 	}
@@ -147,12 +148,12 @@ func (r rollout) turnsBack() bool {
 		s := r.have.Machines[m.Name]
 		e, member := r.have.MemberOf(m)
 		joins = joins || e.Learner || !member && (s.Access == step.Maintenance || s.EtcdService.WithoutData())
-		newer := etcdstate.Older(target, m.etcdWith(m.TalosVersion))
+		newer := versions.Older(target, m.etcdWith(m.TalosVersion))
 		back = back || !newer
-		rises = rises || newer && s.Access == step.Member && !etcdstate.Older(target, m.etcdWith(s.TalosVersion))
+		rises = rises || newer && s.Access == step.Member && !versions.Older(target, m.etcdWith(s.TalosVersion))
 	}
 
-	return joins && !etcdstate.Older(target, r.etcd.Oldest) || !back && (all || rises)
+	return joins && !versions.Older(target, r.etcd.Oldest) || !back && (all || rises)
 }
 
 // spokesman is the own control plane that is told what concerns all of etcd: the first whose member works.
@@ -186,7 +187,7 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 		own := m.etcdWith(m.TalosVersion)
 
 		switch {
-		case members.Silent || !etcdstate.Older(own, oldest):
+		case members.Silent || !versions.Older(own, oldest):
 		case m.Ephemeral && s.TalosVersion != m.TalosVersion:
 			d.refuse(m.Name, fmt.Sprintf("its data goes with its pod, and with etcd %s of Talos %s it could not join "+
 				"members that run %s", own, m.TalosVersion, oldest), "Keep the Talos that runs, or give the control plane volumes")

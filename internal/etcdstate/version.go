@@ -82,7 +82,7 @@ func Before(version string) string {
 
 // CanGoBack reports whether etcd can be taken back from one version to another: to the one before, from 3.7 on. Of one
 // that goes back to 3.5 Talos does not tell whether it was told to (Talos 1.14, v1alpha1_server.go, validateDowngrade).
-func CanGoBack(from, to string) bool { return Before(from) == to && !Older(to, "3.6") }
+func CanGoBack(from, to string) bool { return Before(from) == to && !versions.Older(to, "3.6") }
 
 // Takes says why a member cannot go on with an older version of etcd yet; empty when it can. tell is true when etcd has
 // to be told to go back first, and nothing is in the way of that.
@@ -124,6 +124,3 @@ func OfTalos(version string) string {
 
 	return fmt.Sprintf("3.%d", talosversion.Of(version).EtcdMinor)
 }
-
-// Older reports whether a minor version comes before another one; false where either is not known.
-func Older(a, b string) bool { return versions.Older(a, b) }

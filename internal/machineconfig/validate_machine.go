@@ -53,9 +53,6 @@ func checkKernelArgs(found *problems, contract string, install Install) {
 		"put them into the schematic of the image (customization.extraKernelArgs)")
 }
 
-// IsHostName reports whether a machine can be called so.
-func IsHostName(name string) bool { return network.IsDNSName(name) }
-
 func checkHostname(found *problems, hostname string) {
 	if hostname != "" && !network.IsDNSName(hostname) {
 		found.add("machine.hostname", quoted(hostname),

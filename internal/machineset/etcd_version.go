@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // etcdObstacle says why the etcd of a control plane cannot go back with its Talos. From 3.7 to 3.6 it can: it is told
@@ -21,7 +22,7 @@ func etcdObstacle(from, to machineconfig.TalosVersion, found string) obstacle {
 	was, then := etcdstate.OfTalos(from.String()), etcdstate.OfTalos(to.String())
 
 	switch {
-	case !etcdstate.Older(then, was):
+	case !versions.Older(then, was):
 		return obstacle{}
 	case !etcdstate.CanGoBack(was, then):
 		return obstacle{
@@ -75,13 +76,13 @@ func etcdImageMisfit(pinned, runs, talos string) (reason, remedy string) {
 	own := etcdstate.OfTalos(talos)
 
 	switch {
-	case etcdstate.Older(own, "3.7") && !etcdstate.Older(pinned, "3.7"):
+	case versions.Older(own, "3.7") && !versions.Older(pinned, "3.7"):
 		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know any more", talos, pinned),
 			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
-	case !etcdstate.Older(own, "3.7") && etcdstate.Older(pinned, "3.6"):
+	case !versions.Older(own, "3.7") && versions.Older(pinned, "3.6"):
 		return fmt.Sprintf("Talos %s starts etcd with arguments that %s does not know yet", talos, pinned),
 			fmt.Sprintf("Take cluster.etcd.image out of the patches, so that Talos runs its own etcd %s", own)
-	case etcdstate.Older(pinned, runs):
+	case versions.Older(pinned, runs):
 		return fmt.Sprintf("Etcd %s runs, and an older one does not read its data; with its image in the configuration it "+
 				"would start before the data is taken back", runs),
 			"Take cluster.etcd.image out of the patches: etcd goes back with Talos"

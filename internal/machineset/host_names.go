@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 )
 
 // A machine on metal is called what its key says, unless its host name is given. That is so when it joins: from then on
@@ -36,7 +37,7 @@ func (p Set) WithNames(recorded Record) Set {
 	for name, m := range machines {
 		known, unset := recorded.Machines[name], recorded.HostnameUnset[name]
 		node := known.NodeName
-		other := machineconfig.IsHostName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
+		other := network.IsDNSName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
 
 		switch {
 		case m.OwnHostname || known.Access == step.Maintenance || !unset && !other:
@@ -58,7 +59,7 @@ func (p Set) WithNames(recorded Record) Set {
 // validateHostName checks that the key of a machine can be its host name where it has no other.
 func (p Set) validateHostName(name string) finding.List {
 	m := p.Machines[name]
-	if p.Host != nil || m.OwnHostname || machineconfig.IsHostName(m.Group.HostName(m.Key)) {
+	if p.Host != nil || m.OwnHostname || network.IsDNSName(m.Group.HostName(m.Key)) {
 		return nil
 	}
 

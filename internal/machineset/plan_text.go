@@ -175,7 +175,7 @@ func placesOf(op step.Step, changes map[string][]machineconfig.Change) string {
 func summaryOf(lines int, steps []step.Step) string {
 	var (
 		machines, joining, leaving []string
-		talos, kubernetes          versions
+		talos, kubernetes          versionPath
 		impact                     = ImpactOf(steps, nil)
 	)
 
@@ -208,11 +208,11 @@ func summaryOf(lines int, steps []step.Step) string {
 		strings.Join(parts, ", ")), "; ")
 }
 
-// versions is what a rollout goes through.
-type versions struct{ passed []string }
+// versionPath is what a rollout goes through.
+type versionPath struct{ passed []string }
 
 // pass adds a step of the way.
-func (v *versions) pass(from, to string) {
+func (v *versionPath) pass(from, to string) {
 	for _, version := range []string{from, to} {
 		if version != "" && !slices.Contains(v.passed, version) {
 			v.passed = append(v.passed, version)
@@ -221,7 +221,7 @@ func (v *versions) pass(from, to string) {
 }
 
 // text names the versions in the order in which they are passed; empty when there is no way to go.
-func (v *versions) text(of string) string {
+func (v *versionPath) text(of string) string {
 	if len(v.passed) < 2 {
 		return ""
 	}

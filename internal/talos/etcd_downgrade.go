@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -115,7 +116,7 @@ func (m *Machine) etcdVersions(
 		Server: etcdstate.MinorOf(own.GetProtocolVersion()), Data: etcdstate.MinorOf(own.GetStorageVersion()),
 	}
 
-	if !etcdstate.Older(v.Data, v.Server) {
+	if !versions.Older(v.Data, v.Server) {
 		return v, nil
 	}
 

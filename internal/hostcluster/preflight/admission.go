@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
@@ -157,7 +158,7 @@ func groupOf(k *workload.Kind) string {
 func (c *checking) dryRun(ctx context.Context, k *workload.Kind, o workload.Object) error {
 	return k.Client(c.host.API()).Post().NamespaceIfScoped(o.GetNamespace(), !k.Cluster).Resource(k.Resource).
 		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: workload.FieldManager},
-			workload.Parameters).
+			scheme.ParameterCodec).
 		Body(o).Do(ctx).Error()
 }
 

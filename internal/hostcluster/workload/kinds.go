@@ -24,9 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Parameters writes the options of requests.
-var Parameters = scheme.ParameterCodec
-
 // FieldManager owns the fields that talosop sets.
 const FieldManager = "talosop"
 
@@ -181,7 +178,7 @@ func (h *Client) apply(ctx context.Context, k *Kind, namespace string, body fiel
 
 	became := k.empty()
 	err = k.Client(h.API()).Patch(types.ApplyPatchType).NamespaceIfScoped(namespace, !k.Cluster).Resource(k.Resource).
-		Name(body.name()).VersionedParams(options, Parameters).Body(data).Do(ctx).Into(became)
+		Name(body.name()).VersionedParams(options, scheme.ParameterCodec).Body(data).Do(ctx).Into(became)
 
 	return became, err
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -261,7 +262,7 @@ func (h *Client) list(ctx context.Context, k *Kind, namespace, selector string) 
 	list := k.list()
 
 	err := k.Client(h.API()).Get().NamespaceIfScoped(namespace, !k.Cluster).Resource(k.Resource).
-		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, Parameters).Do(ctx).Into(list)
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, scheme.ParameterCodec).Do(ctx).Into(list)
 
 	switch {
 	case (k.derived || k.optional) && apierrors.IsForbidden(err):

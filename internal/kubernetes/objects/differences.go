@@ -59,11 +59,8 @@ var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "ui
 
 // Differences compares an object to what it should be, field by field, in the order of their paths. What
 // the API server keeps about it and its status are left out, and so is the difference of null and nothing.
-func Differences(found, wanted map[string]any) []Difference { return differencesOf(found, wanted) }
-
-// differencesOf compares an object to what it would be after an apply.
-func differencesOf(live, wanted map[string]any) []Difference {
-	return differ(nil, nil, plainObject(live), plainObject(wanted))
+func Differences(found, wanted map[string]any) []Difference {
+	return differ(nil, nil, plainObject(found), plainObject(wanted))
 }
 
 // plainObject is an object without what nobody wants to have.

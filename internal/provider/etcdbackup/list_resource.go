@@ -34,7 +34,7 @@ func NewListResource() list.ListResource { return &listResource{} }
 
 // listResource lists what a store holds for a cluster. It changes nothing.
 type listResource struct {
-	providerdata.ConfiguredList
+	providerdata.ConfiguredResource
 }
 
 // queryModel is the configuration of a list of backups.
@@ -169,7 +169,9 @@ func (l *listResource) snapshots(ctx context.Context, config queryModel) (
 }
 
 // resource is what imports a snapshot.
-func (l *listResource) resource() *Resource { return &Resource{ConfiguredResource: l.ConfiguredList} }
+func (l *listResource) resource() *Resource {
+	return &Resource{ConfiguredResource: l.ConfiguredResource}
+}
 
 // source is where the secrets of the cluster are.
 func (m queryModel) source() clusterimport.Source {

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -216,7 +217,7 @@ func (g *writtenGroup) machine(
 	install, _ := g.installOf(ctx, r, one)
 
 	hostname := r.Text(one.Hostname)
-	if name := g.HostName(key); one.Hostname.IsNull() && machineconfig.IsHostName(name) {
+	if name := g.HostName(key); one.Hostname.IsNull() && network.IsDNSName(name) {
 		hostname = name
 	}
 

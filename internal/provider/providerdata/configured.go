@@ -14,7 +14,8 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// ConfiguredResource is a resource's hold of the provider data, nil before the provider is configured.
+// ConfiguredResource is a resource's hold of the provider data, nil before the provider is configured. It is that of a
+// list resource, too, which the framework configures as a resource.
 type ConfiguredResource struct{ *ProviderData }
 
 // Configure implements resource.ResourceWithConfigure.
@@ -27,6 +28,11 @@ func (c *ConfiguredResource) Configure(
 // ConfigValidators implements resource.ResourceWithConfigValidators.
 func (ConfiguredResource) ConfigValidators(context.Context) []resource.ConfigValidator {
 	return []resource.ConfigValidator{tf.BlankTexts{}}
+}
+
+// ListResourceConfigValidators implements list.ListResourceWithConfigValidators.
+func (ConfiguredResource) ListResourceConfigValidators(context.Context) []list.ConfigValidator {
+	return []list.ConfigValidator{tf.BlankTexts{}}
 }
 
 // ConfiguredDataSource is a data source's hold of the provider data, nil before the provider is configured.
@@ -70,14 +76,6 @@ func (c *ConfiguredAction) Configure(_ context.Context, req action.ConfigureRequ
 // ConfigValidators implements action.ActionWithConfigValidators.
 func (ConfiguredAction) ConfigValidators(context.Context) []action.ConfigValidator {
 	return []action.ConfigValidator{tf.BlankTexts{}}
-}
-
-// ConfiguredList is a list resource's hold of the provider data; the framework configures it as a resource.
-type ConfiguredList = ConfiguredResource
-
-// ListResourceConfigValidators implements list.ListResourceWithConfigValidators.
-func (ConfiguredResource) ListResourceConfigValidators(context.Context) []list.ConfigValidator {
-	return []list.ConfigValidator{tf.BlankTexts{}}
 }
 
 // providerDataOf takes the provider data that Configure was given, nil for none: the framework also configures before

@@ -33,7 +33,7 @@ type ModelCluster struct {
 	term    uint64
 	index   uint64
 	alarms  []*machine.EtcdMemberAlarm
-	version versions
+	version agreedVersion
 }
 
 // modelMember is one member; it implements Node.

@@ -39,7 +39,7 @@ func (m *modelMember) RaftSnapshots() (map[string]time.Time, error) {
 
 // newMember is the first of a new cluster.
 func (e *Model) newMember(h Host) *modelMember {
-	c := &ModelCluster{world: e.World, Store: objects.NewStore(), version: versions{follow: e.Follow}}
+	c := &ModelCluster{world: e.World, Store: objects.NewStore(), version: agreedVersion{follow: e.Follow}}
 	m := &modelMember{world: e.World, c: c, memberID: rand.Uint64(), name: h.Hostname, started: true}
 	m.world.Update(func() {
 		m.settle(h)

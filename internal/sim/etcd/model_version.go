@@ -6,12 +6,13 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// versions is what the members agree about: the minor version of the cluster, and the one that it was told to go back
-// to. Both change as etcd's own do (etcd 3.6 and 3.7, server/etcdserver/version: Manager and Monitor; tried with 3.7.1
-// beside 3.6.8).
-type versions struct {
+// agreedVersion is what the members agree about: the minor version of the cluster, and the one that it was told to go
+// back to. Both change as etcd's own do (etcd 3.6 and 3.7, server/etcdserver/version: Manager and Monitor; tried with
+// 3.7.1 beside 3.6.8).
+type agreedVersion struct {
 	cluster, target string
 	follow          time.Duration
 	// since is from when on something else is due.
@@ -27,7 +28,7 @@ func (c *ModelCluster) due() string {
 			return c.version.cluster // whoever does not answer may run anything
 		}
 
-		if minor := etcdstate.MinorOf(m.server); lowest == "" || etcdstate.Older(minor, lowest) {
+		if minor := etcdstate.MinorOf(m.server); lowest == "" || versions.Older(minor, lowest) {
 			lowest = minor
 		}
 	}
@@ -37,7 +38,7 @@ func (c *ModelCluster) due() string {
 		return c.version.cluster
 	case c.version.target != "" && lowest != c.version.target:
 		return c.version.target
-	case c.version.cluster == "" || etcdstate.Older(c.version.cluster, lowest):
+	case c.version.cluster == "" || versions.Older(c.version.cluster, lowest):
 		return lowest
 	default:
 		return c.version.cluster
@@ -105,10 +106,10 @@ func (m *modelMember) fits() bool {
 
 	own := etcdstate.MinorOf(m.server)
 	if m.started {
-		return !etcdstate.Older(own, m.data)
+		return !versions.Older(own, m.data)
 	}
 
-	return m.c.version.target == "" && !etcdstate.Older(own, m.c.version.cluster)
+	return m.c.version.target == "" && !versions.Older(own, m.c.version.cluster)
 }
 
 // Downgrade implements [Node].

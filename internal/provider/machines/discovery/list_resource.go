@@ -34,7 +34,7 @@ func NewListResource() list.ListResource { return &listResource{} }
 
 // listResource asks addresses who is there. It changes nothing.
 type listResource struct {
-	providerdata.ConfiguredList
+	providerdata.ConfiguredResource
 }
 
 // Metadata implements the framework.
