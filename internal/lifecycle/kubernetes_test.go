@@ -22,30 +22,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 )
 
-// imagesOf and named turn the images of package machineconfig into those of the planner, and back.
-func imagesOf(config []byte) (kubenames.Images, error) {
-	found, err := machineconfig.Images(config)
-	if err != nil {
-		return nil, err
-	}
-
-	out := kubenames.Images{}
-	for name, image := range found {
-		out[kubenames.Component(name)] = image
-	}
-
-	return out, nil
-}
-
-func named(images kubenames.Images) map[string]string {
-	out := map[string]string{}
-	for component, image := range images {
-		out[string(component)] = image
-	}
-
-	return out
-}
-
 // kubernetes wants a version of Kubernetes on every machine, with patches on top, after the version that was wanted
 // before.
 func (s *site) kubernetes(version string, patches ...string) {
@@ -63,7 +39,7 @@ func (s *site) kubernetes(version string, patches ...string) {
 		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
 
 		var err error
-		if s.want.Machines[i].Images, err = imagesOf(config.Bytes); err != nil {
+		if s.want.Machines[i].Images, err = machineconfig.Images(config.Bytes); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -282,7 +258,7 @@ func (s *site) kubernetesWith(version, all, planes string) {
 		s.configs[m.Name], s.want.Machines[i].ConfigDigest = config.Bytes, config.Digest
 
 		var err error
-		if s.want.Machines[i].Images, err = imagesOf(config.Bytes); err != nil {
+		if s.want.Machines[i].Images, err = machineconfig.Images(config.Bytes); err != nil {
 			s.t.Fatal(err)
 		}
 	}

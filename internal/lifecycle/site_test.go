@@ -13,7 +13,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
@@ -181,7 +180,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 	a, err := talos.NewFleet(talos.Options{
 		Credentials: talosCredentials(admin), Keys: machineconfig.Keys,
 		Digest: machineconfig.Digest,
-		Images: imagesOf,
+		Images: machineconfig.Images,
 		RebootFor: func(machine, version string, active []byte) ([]string, error) {
 			_, fields, err := machineconfig.NeedsReboot(active, s.configs[machine], version)
 
@@ -218,9 +217,7 @@ func (s *site) runnerIn(p *process) *lifecycle.Runner {
 
 	runner := &lifecycle.Runner{
 		Fleet: fleet{a}, Kubernetes: nodes, Lock: nodes.Lock(lock), Configs: s.configs,
-		Images: func(config []byte, images kubenames.Images) ([]byte, error) {
-			return machineconfig.WithImages(config, named(images))
-		},
+		Images: machineconfig.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 )
 
@@ -111,7 +112,7 @@ func FuzzReencoded(f *testing.F) {
 
 		reencoded(t, cfg, digest)
 
-		if _, err := WithImages(cfg, map[string]string{"kubelet": "x:v1"}); err != nil {
+		if _, err := WithImages(cfg, kubenames.Images{"kubelet": "x:v1"}); err != nil {
 			shows(t, "the error", err.Error(), secretsOf(cfg))
 		}
 	})

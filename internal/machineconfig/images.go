@@ -59,18 +59,18 @@ var imageFields = []imageField{
 // DefaultKubernetesVersion that the machine's Talos was built with (machinery 1.13, KubeletConfig.Image and the
 // like in types/v1alpha1), and no other version of the library knows which that is. Errors do not quote the
 // configuration.
-func Images(cfg []byte) (map[string]string, error) {
+func Images(cfg []byte) (kubenames.Images, error) {
 	e, err := edit(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("read images: %w", err)
 	}
 
-	images := map[string]string{}
+	images := kubenames.Images{}
 
 	for _, field := range imageFields {
 		at, runs := e.image(field)
 		if image := e.scalar(at); runs && image != "" {
-			images[string(field.component)] = image
+			images[field.component] = image
 		}
 	}
 
@@ -82,7 +82,7 @@ func Images(cfg []byte) (map[string]string, error) {
 // passed over. Nothing but these fields is different in the result, so that it has the Digest of cfg: other documents
 // stay as they are written, and the main one loses its comments. When nothing is to be changed the result is cfg
 // itself. Errors do not quote the configuration.
-func WithImages(cfg []byte, images map[string]string) ([]byte, error) {
+func WithImages(cfg []byte, images kubenames.Images) ([]byte, error) {
 	e, err := edit(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("put images: %w", err)
@@ -93,7 +93,7 @@ func WithImages(cfg []byte, images map[string]string) ([]byte, error) {
 	for _, field := range imageFields {
 		at, runs := e.image(field)
 
-		image := images[string(field.component)]
+		image := images[field.component]
 		if image == "" || !runs || e.scalar(at) == image {
 			continue
 		}

@@ -11,10 +11,12 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // otherImages are of every component, and in no configuration of the tests.
-var otherImages = map[string]string{
+var otherImages = kubenames.Images{
 	"kube-apiserver":          "registry.test:5000/k8s/kube-apiserver:v1.36.3",
 	"kube-controller-manager": "registry.test:5000/k8s/kube-controller-manager:v1.36.3",
 	"kube-scheduler":          "registry.test:5000/k8s/kube-scheduler:v1.36.3-slim",
@@ -22,8 +24,8 @@ var otherImages = map[string]string{
 	"kubelet":                 "registry.test:5000/k8s/kubelet:v1.36.3-fat",
 }
 
-func only(images map[string]string, names ...string) map[string]string {
-	out := map[string]string{}
+func only(images kubenames.Images, names ...kubenames.Component) kubenames.Images {
+	out := kubenames.Images{}
 	for _, name := range names {
 		out[name] = images[name]
 	}
@@ -31,7 +33,7 @@ func only(images map[string]string, names ...string) map[string]string {
 	return out
 }
 
-func imagesOf(t *testing.T, cfg []byte) map[string]string {
+func imagesOf(t *testing.T, cfg []byte) kubenames.Images {
 	t.Helper()
 
 	images, err := Images(cfg)
@@ -177,7 +179,7 @@ func TestWithImages_ofUnusualConfigurations(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		before string
-		want   map[string]string
+		want   kubenames.Images
 		// after is the whole result, where it matters.
 		after string
 	}{
@@ -254,13 +256,13 @@ func TestWithImages_thatChangeNothing(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		cfg    string
-		images map[string]string
+		images kubenames.Images
 	}{
 		"no images":             {worker, nil},
-		"the same image":        {worker, map[string]string{"kubelet": "kubelet:v1"}},
-		"an empty image":        {worker, map[string]string{"kubelet": ""}},
+		"the same image":        {worker, kubenames.Images{"kubelet": "kubelet:v1"}},
+		"an empty image":        {worker, kubenames.Images{"kubelet": ""}},
 		"of control planes":     {worker, only(otherImages, "kube-apiserver", "kube-proxy")},
-		"an unknown component":  {worker, map[string]string{"etcd": "a"}},
+		"an unknown component":  {worker, kubenames.Images{"etcd": "a"}},
 		"no main document":      {none, otherImages},
 		"no document":           {"# x\n", otherImages},
 		"no role":               {"machine: {type: unknown}\n", otherImages},
@@ -278,7 +280,7 @@ func TestWithImages_thatChangeNothing(t *testing.T) {
 
 	before := "machine: {type: controlplane, kubelet: {image: a}}\ncluster: {apiServer: {image: b}}\n"
 
-	after, err := WithImages([]byte(before), map[string]string{"kube-apiserver": "c"})
+	after, err := WithImages([]byte(before), kubenames.Images{"kube-apiserver": "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +308,7 @@ func TestImages_refuseWhatIsNone(t *testing.T) {
 
 // What the YAML library would write as another text is not written at all.
 func TestWithImages_readsWhatItWrote(t *testing.T) {
-	_, err := WithImages([]byte("machine: \n 00:\n"), map[string]string{"kubelet": "\n 0"})
+	_, err := WithImages([]byte("machine: \n 00:\n"), kubenames.Images{"kubelet": "\n 0"})
 	if !errors.Is(err, errNotSame) {
 		t.Errorf("%v, want %v", err, errNotSame)
 	}
@@ -317,7 +319,7 @@ func TestWithImages_readsWhatItWrote(t *testing.T) {
 func TestImages_thatAreNotWritten(t *testing.T) {
 	got := imagesOf(t, []byte("machine: {type: controlplane, kubelet: {}}\ncluster: {apiServer: {image: a}, proxy: "+
 		"{image: \"\"}, scheduler: {image: ~}}\n"))
-	if diff := cmp.Diff(map[string]string{"kube-apiserver": "a"}, got); diff != "" {
+	if diff := cmp.Diff(kubenames.Images{"kube-apiserver": "a"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -374,7 +376,7 @@ func FuzzWithImages(f *testing.F) {
 			return // no reference of an image
 		}
 
-		images := map[string]string{}
+		images := kubenames.Images{}
 		for name := range otherImages {
 			images[name] = image
 		}

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
@@ -81,7 +82,7 @@ func readInEveryWay(t *testing.T, cfg, other []byte) {
 		"Diff":        func() error { _, err := Diff(cfg, other); return err },
 		"NeedsReboot": func() error { _, _, err := NeedsReboot(cfg, other, ""); return err },
 		"WithImages": func() error {
-			_, err := WithImages(cfg, map[string]string{"kubelet": "registry.example/kubelet:v1.33.2"})
+			_, err := WithImages(cfg, kubenames.Images{"kubelet": "registry.example/kubelet:v1.33.2"})
 
 			return err
 		},

@@ -137,31 +137,6 @@ func podsOf(images kubenames.Images, other map[kubenames.Component]string) map[s
 	return pods
 }
 
-// ImagesIn reads the images of Kubernetes from a configuration.
-func ImagesIn(config []byte) (kubenames.Images, error) {
-	named, err := machineconfig.Images(config)
-	if err != nil {
-		return nil, err
-	}
-
-	images := kubenames.Images{}
-	for name, image := range named {
-		images[kubenames.Component(name)] = image
-	}
-
-	return images, nil
-}
-
-// WithImages is a configuration with other images of Kubernetes.
-func WithImages(config []byte, images kubenames.Images) ([]byte, error) {
-	named := map[string]string{}
-	for c, image := range images {
-		named[string(c)] = image
-	}
-
-	return machineconfig.WithImages(config, named)
-}
-
 // compareVersions orders versions of Kubernetes; what is none goes first.
 func compareVersions(a, b string) int {
 	older, _ := machineconfig.ParseKubernetesVersion(a)

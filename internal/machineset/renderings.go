@@ -123,7 +123,7 @@ func (m Machine) rendered(generator *machineconfig.Generator) (out renderedMachi
 		return out, err
 	}
 
-	if out.Images, err = ImagesIn(out.Bytes); err != nil {
+	if out.Images, err = machineconfig.Images(out.Bytes); err != nil {
 		return out, err
 	}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
@@ -436,7 +437,7 @@ func TestAccDrift_isRepaired(t *testing.T) {
 func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.Bundle) {
 	t.Helper()
 
-	images, err := machineset.ImagesIn(s.workers[0].Config())
+	images, err := machineconfig.Images(s.workers[0].Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -453,7 +454,7 @@ func (s *site) expectImageDrift(t *testing.T, w *clitest.Workspace, bundle *pki.
 
 	w.MustRun("apply", "-auto-approve")
 
-	if images, err = machineset.ImagesIn(s.workers[0].Config()); err != nil || images[kubenames.Kubelet] != meant {
+	if images, err = machineconfig.Images(s.workers[0].Config()); err != nil || images[kubenames.Kubelet] != meant {
 		t.Errorf("after an apply w-1 has kubelet %s (%v)", images[kubenames.Kubelet], err)
 	}
 

@@ -55,7 +55,7 @@ func openSession(
 	replacement := m.Replacements.Of(p.Identity(bundle), runName(p), p.Addresses())
 	follow := m.Follow(ctx, p.Settings.Name, runName(p))
 	runner := &lifecycle.Runner{
-		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineset.WithImages,
+		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},

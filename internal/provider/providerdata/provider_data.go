@@ -76,7 +76,7 @@ type ProviderData struct {
 func NewProviderData() *ProviderData {
 	return &ProviderData{
 		Policy: cluster.DefaultPolicy(),
-		Talos: talos.Options{Digest: machineconfig.Digest, Images: machineset.ImagesIn,
+		Talos: talos.Options{Digest: machineconfig.Digest, Images: machineconfig.Images,
 			Keys: machineconfig.Keys},
 		Removals:          askForRemovals,
 		KubernetesTimeout: 10 * time.Second,
