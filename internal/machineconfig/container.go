@@ -34,21 +34,19 @@ const (
 	ContainerServiceCIDR = "10.112.0.0/12"
 )
 
-// The networks and the domain that Talos takes where nothing is said.
-const (
-	DefaultPodCIDR     = constants.DefaultIPv4PodCIDR
-	DefaultServiceCIDR = constants.DefaultIPv4ServiceCIDR
-	DefaultDNSDomain   = constants.DefaultDNSDomain
-)
+// DefaultNetworks are the networks of pods and services where none are given.
+func DefaultNetworks(container bool) (pods, services string) {
+	if container {
+		return ContainerPodCIDR, ContainerServiceCIDR
+	}
+
+	return constants.DefaultIPv4PodCIDR, constants.DefaultIPv4ServiceCIDR
+}
 
 // networks are the networks of pods and services, the defaults where none are given.
 func (c Cluster) networks() (pods, services []string) {
 	pods, services = c.PodCIDRs, c.ServiceCIDRs
-
-	defaultPods, defaultServices := DefaultPodCIDR, DefaultServiceCIDR
-	if c.Container {
-		defaultPods, defaultServices = ContainerPodCIDR, ContainerServiceCIDR
-	}
+	defaultPods, defaultServices := DefaultNetworks(c.Container)
 
 	if len(pods) == 0 {
 		pods = []string{defaultPods}

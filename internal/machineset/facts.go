@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -96,7 +98,7 @@ func (p Set) networks() (pods, services []netip.Prefix) {
 		return plane.PodCIDRs, plane.ServiceCIDRs
 	}
 
-	ofPods, ofServices := p.defaultNetworks()
+	ofPods, ofServices := machineconfig.DefaultNetworks(p.Host != nil)
 
 	return networksOr(p.Settings.PodCIDRs, ofPods), networksOr(p.Settings.ServiceCIDRs, ofServices)
 }
@@ -119,7 +121,7 @@ func (p Set) OtherNetworks(prior Set) bool {
 	}
 
 	return !slices.Equal(now.PodCIDRs, before.PodCIDRs) || !slices.Equal(now.ServiceCIDRs, before.ServiceCIDRs) ||
-		!network.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
+		!network.SameDomain(now.DNSDomain, before.DNSDomain, constants.DefaultDNSDomain)
 }
 
 // outsideOfNetworks checks that a machine has an address of its own: Talos takes none of the networks of pods and

@@ -3,6 +3,8 @@ package machineset
 import (
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
@@ -49,7 +51,7 @@ func (p Set) otherRole(prior Set) bool {
 // otherWrittenNetworks is whether attributes make others of them. Those that are empty may just not be known yet.
 func (p Set) otherWrittenNetworks(prior Set) bool {
 	now, before := p.Settings, prior.Settings
-	pods, services := p.defaultNetworks()
+	pods, services := machineconfig.DefaultNetworks(p.Host != nil)
 
 	same := func(now, before []string, fallback string) bool {
 		return p.Unknown && (len(now) == 0 || slices.Contains(now, "")) || network.Same(now, before, fallback)
@@ -57,16 +59,7 @@ func (p Set) otherWrittenNetworks(prior Set) bool {
 
 	return !same(now.PodCIDRs, before.PodCIDRs, pods) || !same(now.ServiceCIDRs, before.ServiceCIDRs, services) ||
 		!(now.DNSDomain == "" && p.Unknown) &&
-			!network.SameDomain(now.DNSDomain, before.DNSDomain, machineconfig.DefaultDNSDomain)
-}
-
-// defaultNetworks are the networks of pods and services where none are given.
-func (p Set) defaultNetworks() (pods, services string) {
-	if p.Host != nil {
-		return machineconfig.ContainerPodCIDR, machineconfig.ContainerServiceCIDR
-	}
-
-	return machineconfig.DefaultPodCIDR, machineconfig.DefaultServiceCIDR
+			!network.SameDomain(now.DNSDomain, before.DNSDomain, constants.DefaultDNSDomain)
 }
 
 // AddressesBeside are the addresses of the control planes of other resources that a set knows; nil while they are not
