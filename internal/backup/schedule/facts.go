@@ -8,13 +8,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Facts are what the cluster tells of a schedule's runs, those on demand included.
 type Facts struct {
-	// LastRun is when the last run was due or began, LastSuccess when the last good one ended;
-	// zero for never, as far as the cluster still knows.
+	// LastRun is when the last run was due or began, LastSuccess when the last good one ended; zero for never.
 	LastRun, LastSuccess time.Time
 	// LastFailure is of the Jobs that are still there.
 	LastFailure Failure
@@ -28,8 +29,7 @@ type Failure struct {
 	Job, Reason string
 }
 
-// String is such as "2026-01-02T03:04:05Z Job nightly-29123: BackoffLimitExceeded", and empty
-// for none.
+// String is such as "2026-01-02T03:04:05Z Job nightly-29123: BackoffLimitExceeded", and empty for none.
 func (f Failure) String() string {
 	if f.Job == "" {
 		return ""
@@ -38,24 +38,14 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s Job %s: %s", f.At.UTC().Format(time.RFC3339), f.Job, f.Reason)
 }
 
-// FactsOf reads the facts of a CronJob and its Jobs, as the API has them.
+// FactsOf reads the facts of a CronJob, nil for one that is missing, and its Jobs, as the API has them.
 func FactsOf(cronJob map[string]any, jobs []map[string]any) (Facts, error) {
-	var facts Facts
-
-	if cronJob != nil {
-		c, err := typed[batchv1.CronJob](cronJob)
-		if err != nil {
-			return Facts{}, err
-		}
-
-		if c.Status.LastScheduleTime != nil {
-			facts.LastRun = c.Status.LastScheduleTime.UTC()
-		}
-
-		if c.Status.LastSuccessfulTime != nil {
-			facts.LastSuccess = c.Status.LastSuccessfulTime.UTC()
-		}
+	c, err := typed[batchv1.CronJob](cronJob)
+	if err != nil {
+		return Facts{}, err
 	}
+
+	facts := Facts{LastRun: timeOf(c.Status.LastScheduleTime), LastSuccess: timeOf(c.Status.LastSuccessfulTime)}
 
 	for _, o := range jobs {
 		job, err := typed[batchv1.Job](o)
@@ -69,6 +59,14 @@ func FactsOf(cronJob map[string]any, jobs []map[string]any) (Facts, error) {
 	return facts, nil
 }
 
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+
+	return t.UTC()
+}
+
 func (f *Facts) count(job batchv1.Job) {
 	if begun := job.CreationTimestamp.UTC(); begun.After(f.LastRun) {
 		f.LastRun = begun
@@ -79,14 +77,10 @@ func (f *Facts) count(job batchv1.Job) {
 	switch {
 	case !end.Done:
 		f.Active++
-	case end.Failure == "":
-		if end.At.After(f.LastSuccess) {
-			f.LastSuccess = end.At
-		}
-	default:
-		if !end.At.Before(f.LastFailure.At) {
-			f.LastFailure = Failure{At: end.At, Job: job.Name, Reason: end.Failure}
-		}
+	case end.Failure == "" && end.At.After(f.LastSuccess):
+		f.LastSuccess = end.At
+	case end.Failure != "" && !end.At.Before(f.LastFailure.At):
+		f.LastFailure = Failure{At: end.At, Job: job.Name, Reason: end.Failure}
 	}
 }
 
@@ -101,61 +95,23 @@ type End struct {
 // EndOf reads how a Job ended, if it did.
 func EndOf(job map[string]any) (End, error) {
 	j, err := typed[batchv1.Job](job)
-	if err != nil {
-		return End{}, err
-	}
 
-	return endOf(j), nil
+	return endOf(j), err
 }
 
 func endOf(job batchv1.Job) End {
 	for _, c := range job.Status.Conditions {
-		if c.Status != corev1.ConditionTrue {
-			continue
-		}
-
-		switch c.Type {
-		case batchv1.JobComplete:
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
 			return End{Done: true, At: c.LastTransitionTime.UTC()}
-		case batchv1.JobFailed:
+		case c.Type == batchv1.JobFailed:
 			return End{Done: true, At: c.LastTransitionTime.UTC(),
 				Failure: cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")}
-		default:
 		}
 	}
 
 	return End{}
-}
-
-// Refusal is why Talos gives no credentials to a ServiceAccount, as the API has it; empty when
-// Talos says nothing.
-func Refusal(account map[string]any) string {
-	reason, _ := nested(account, "status")["failureReason"].(string)
-
-	return reason
-}
-
-// Altered says what somebody changed in the content of the schedule's Secret, as the API has
-// it; empty for nothing. No value is in it.
-func Altered(secret map[string]any) string {
-	content := map[string]string{}
-
-	for key, value := range nested(secret, "data") {
-		content[key], _ = value.(string)
-	}
-
-	if nested(secret, "metadata", "annotations")[contentAnnotation] != digest(content) {
-		return "data is another one"
-	}
-
-	return ""
-}
-
-// ExpressionOf is the cron expression of a CronJob, as the API has it.
-func ExpressionOf(cronJob map[string]any) string {
-	expression, _ := nested(cronJob, "spec")["schedule"].(string)
-
-	return expression
 }
 
 func typed[T any](o map[string]any) (out T, err error) {
@@ -164,4 +120,20 @@ func typed[T any](o map[string]any) (out T, err error) {
 	}
 
 	return out, nil
+}
+
+// Refusal is why Talos gives no credentials to a ServiceAccount, as the API has it; empty when Talos says nothing.
+func Refusal(account map[string]any) string { return textAt(account, "status", "failureReason") }
+
+// ExpressionOf is the cron expression of a CronJob, as the API has it.
+func ExpressionOf(cronJob map[string]any) string { return textAt(cronJob, "spec", "schedule") }
+
+// textAt is a text in an object, empty where there is none.
+func textAt(o map[string]any, fields ...string) string {
+	text, _, err := unstructured.NestedString(o, fields...)
+	if err != nil {
+		return "" // it is of another type
+	}
+
+	return text
 }

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -22,8 +23,7 @@ const (
 	Label = "talosop.dev/etcd-backup-schedule"
 	// MadeAnnotation is on a namespace that was made for schedules.
 	MadeAnnotation = "talosop.dev/made-for"
-	// contentAnnotation has the digest of a Secret's content, so that it can be told whether
-	// somebody changed what is stored nowhere else. Who reads it, reads the Secret.
+	// contentAnnotation has the digest of a Secret's content, which is stored nowhere else, to find changes of it.
 	contentAnnotation = "talosop.dev/content"
 	managedBy         = "app.kubernetes.io/managed-by"
 	manager           = "talosop"
@@ -36,21 +36,17 @@ const (
 	// TalosAPI and TalosKind are the Talos ServiceAccount (Talos 1.13, constants).
 	TalosAPI  = "talos.dev/v1alpha1"
 	TalosKind = "ServiceAccount"
-)
-
-// DefaultRegion is what most servers other than AWS call themselves.
-const DefaultRegion = "us-east-1"
-
-const (
-	// talosMount is where clients of Talos in pods look for credentials (Talos 1.13,
-	// constants.ServiceAccountMountPath).
-	talosMount = "/var/run/secrets/talos.dev"
 	// TalosConfigKey is the key in Talos's Secret (Talos 1.13, constants.TalosconfigFilename).
 	TalosConfigKey = "config"
-	// caMount has the certificates of the bucket's server, and is where Go looks for more of
-	// them when told (crypto/x509, SSL_CERT_DIR); those of the image are read besides.
+)
+
+const (
+	// defaultRegion is what most servers other than AWS call themselves.
+	defaultRegion = "us-east-1"
+	// talosMount is where clients of Talos in pods look for credentials (Talos 1.13, constants.ServiceAccountMountPath).
+	talosMount = "/var/run/secrets/talos.dev"
+	// caMount has the certificates of the bucket's server. Go reads those of SSL_CERT_DIR besides (crypto/x509).
 	caMount    = "/etc/talosop"
-	caVariable = "/etc/ssl/certs:" + caMount
 	caKey      = "ca.crt"
 	workFolder = "/tmp"
 	container  = "talos-backup"
@@ -60,14 +56,13 @@ const (
 	retries = 2
 )
 
-// names of the objects besides the CronJob, which has that of the schedule.
+// The names of the objects besides the CronJob, which has that of the schedule.
 func (s Spec) talosName() string  { return s.Name + "-talos" }
 func (s Spec) secretName() string { return s.Name + "-s3" }
 
 type object = map[string]any
 
-// NamespaceObject is the namespace, for whoever makes it: its pods have to conform to the
-// strictest profile, as those of the schedule do.
+// NamespaceObject is the namespace. Its pods conform to the strictest PodSecurity profile, as those of the schedule do.
 func (s Spec) NamespaceObject() map[string]any {
 	return object{
 		"apiVersion": coreAPI, "kind": "Namespace",
@@ -81,31 +76,16 @@ func (s Spec) NamespaceObject() map[string]any {
 
 // Made reports whether a namespace, as the API has it, was made for schedules.
 func Made(namespace map[string]any) bool {
-	return nested(namespace, "metadata", "annotations")[MadeAnnotation] != nil
+	_, made := (&unstructured.Unstructured{Object: namespace}).GetAnnotations()[MadeAnnotation]
+
+	return made
 }
 
 // Owned reports whether an object, as the API has it, is of the schedule of that name.
 func Owned(o map[string]any, name string) bool {
-	labels := nested(o, "metadata", "labels")
+	labels := (&unstructured.Unstructured{Object: o}).GetLabels()
 
 	return labels[managedBy] == manager && labels[Label] == name
-}
-
-func nested(o object, fields ...string) object {
-	for _, field := range fields {
-		o, _ = o[field].(object)
-	}
-
-	return o
-}
-
-func (s Spec) metadata(name string) object {
-	labels := object{}
-	for key, value := range s.labels() {
-		labels[key] = value
-	}
-
-	return object{"name": name, "namespace": s.Namespace, "labels": labels}
 }
 
 func (s Spec) labels() map[string]string {
@@ -115,76 +95,87 @@ func (s Spec) labels() map[string]string {
 // Selector finds everything that has the schedule's label.
 func (s Spec) Selector() string { return Label + "=" + s.Name }
 
+func (s Spec) object(apiVersion, kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: object{"apiVersion": apiVersion, "kind": kind}}
+	u.SetNamespace(s.Namespace)
+	u.SetName(name)
+	u.SetLabels(s.labels())
+
+	return u
+}
+
 // TalosAccount is the ServiceAccount for which Talos makes a Secret of the same name.
 func (s Spec) TalosAccount() map[string]any {
-	return object{
-		"apiVersion": TalosAPI, "kind": TalosKind, "metadata": s.metadata(s.talosName()),
-		"spec": object{"roles": []any{Role}},
-	}
+	account := s.object(TalosAPI, TalosKind, s.talosName())
+	account.Object["spec"] = object{"roles": []any{Role}}
+
+	return account.Object
 }
 
 // Secret is the access to the bucket.
 func (s Spec) Secret(c Credentials) map[string]any {
-	content := map[string]string{}
+	data := object{}
 
 	for key, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.SessionToken,
 		caKey: s.Bucket.CA,
 	} {
 		if value != "" {
-			content[key] = base64.StdEncoding.EncodeToString([]byte(value))
+			data[key] = base64.StdEncoding.EncodeToString([]byte(value))
 		}
 	}
 
-	data := object{}
-	for key, value := range content {
-		data[key] = value
-	}
+	secret := s.object(coreAPI, "Secret", s.secretName())
+	secret.SetAnnotations(map[string]string{contentAnnotation: digest(data)})
+	secret.Object["type"], secret.Object["data"] = "Opaque", data
 
-	metadata := s.metadata(s.secretName())
-	metadata["annotations"] = object{contentAnnotation: digest(content)}
-
-	return object{"apiVersion": coreAPI, "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+	return secret.Object
 }
 
-func digest(content map[string]string) string {
+func digest(data object) string {
 	var text []byte
-	for _, key := range slices.Sorted(maps.Keys(content)) {
-		text = fmt.Appendf(text, "%d:%s%d:%s", len(key), key, len(content[key]), content[key])
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		value, _ := data[key].(string)
+		text = fmt.Appendf(text, "%d:%s%d:%s", len(key), key, len(value), value)
 	}
 
-	sum := sha256.Sum256(text)
-
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// CronJob runs talos-backup. It does not depend on the credentials, so that it can be rendered
-// when they are not at hand: what the Secret lacks is not set in the pod.
+// Altered says what was changed in the content of the schedule's Secret, as the API has it; empty for nothing. No value
+// is in it.
+func Altered(secret map[string]any) string {
+	data, _ := secret["data"].(object)
+	if (&unstructured.Unstructured{Object: secret}).GetAnnotations()[contentAnnotation] != digest(data) {
+		return "data is another one"
+	}
+
+	return ""
+}
+
+// CronJob runs talos-backup. It does not depend on the credentials, which are not always at hand: what the Secret lacks
+// is not set in the pod.
 func (s Spec) CronJob() map[string]any {
 	labels := metav1.ObjectMeta{Labels: s.labels()}
-	c := batchv1.CronJob{
-		TypeMeta:   metav1.TypeMeta{APIVersion: batchAPI, Kind: "CronJob"},
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.labels()},
-		Spec: batchv1.CronJobSpec{
-			Schedule: s.Schedule, Suspend: &s.Suspend,
-			// Two snapshots at once would strain etcd.
-			ConcurrencyPolicy:          batchv1.ForbidConcurrent,
-			SuccessfulJobsHistoryLimit: new(int32(s.Successful)), FailedJobsHistoryLimit: new(int32(s.Failed)),
-			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: labels, Spec: batchv1.JobSpec{
-				BackoffLimit: new(int32(retries)),
-				// A run that hangs would keep all later ones from beginning.
-				ActiveDeadlineSeconds: new(seconds(s.RunTimeout)),
-				Template:              corev1.PodTemplateSpec{ObjectMeta: labels, Spec: s.pod()},
-			}},
-		},
-	}
+	c := batchv1.CronJob{Spec: batchv1.CronJobSpec{
+		Schedule: s.Schedule, Suspend: &s.Suspend,
+		// Two snapshots at once would strain etcd.
+		ConcurrencyPolicy:          batchv1.ForbidConcurrent,
+		SuccessfulJobsHistoryLimit: new(int32(s.Successful)), FailedJobsHistoryLimit: new(int32(s.Failed)),
+		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: labels, Spec: batchv1.JobSpec{
+			BackoffLimit: new(int32(retries)),
+			// A run that hangs would keep all later ones from beginning.
+			ActiveDeadlineSeconds: new(int64(s.RunTimeout / time.Second)),
+			Template:              corev1.PodTemplateSpec{ObjectMeta: labels, Spec: s.pod()},
+		}},
+	}}
 
 	if s.TimeZone != "" {
 		c.Spec.TimeZone = &s.TimeZone
 	}
 
 	if s.StartingDeadline > 0 {
-		c.Spec.StartingDeadlineSeconds = new(seconds(s.StartingDeadline))
+		c.Spec.StartingDeadlineSeconds = new(int64(s.StartingDeadline / time.Second))
 	}
 
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
@@ -192,17 +183,16 @@ func (s Spec) CronJob() map[string]any {
 		panic(err) // a type of the API
 	}
 
-	return withoutEmpty(content)
+	cronJob := s.object(batchAPI, "CronJob", s.Name)
+	cronJob.Object["spec"] = withoutEmpty(content)["spec"]
+
+	return cronJob.Object
 }
 
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
-
-// withoutEmpty takes out what types have and nobody set: an apply would own these fields.
+// withoutEmpty takes out the objects that types have and that are not set: an apply would own these fields.
 func withoutEmpty(o object) object {
 	for key, value := range o {
 		switch value := value.(type) {
-		case nil:
-			delete(o, key)
 		case object:
 			if len(withoutEmpty(value)) == 0 && key != "emptyDir" {
 				delete(o, key)
@@ -230,7 +220,7 @@ func (s Spec) pod() corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
-			Name: container, Image: s.Image.Reference(), ImagePullPolicy: corev1.PullIfNotPresent,
+			Name: container, Image: s.Image.Repository + ":" + s.Image.Tag, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:    []string{"/talos-backup"},
 			WorkingDir: workFolder, Env: s.environment(), Resources: s.Resources,
 			// The end of the log is then in the status of a container that failed.
@@ -239,21 +229,23 @@ func (s Spec) pod() corev1.PodSpec {
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: workFolder},
-				{Name: "talos", MountPath: talosMount, ReadOnly: true}},
 		}},
-		Volumes: []corev1.Volume{
-			{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "talos", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.talosName()}}},
-		},
 		NodeSelector: s.NodeSelector, Tolerations: s.Tolerations,
 	}
 
-	if s.Bucket.CA != "" {
-		ca := &corev1.SecretVolumeSource{SecretName: s.secretName(), Items: []corev1.KeyToPath{{Key: caKey, Path: caKey}}}
-		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{Secret: ca}})
+	mount := func(name, path string, readOnly bool, source corev1.VolumeSource) {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts,
-			corev1.VolumeMount{Name: "ca", MountPath: caMount, ReadOnly: true})
+			corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+	}
+
+	mount("work", workFolder, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	mount("talos", talosMount, true,
+		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: s.talosName()}})
+
+	if s.Bucket.CA != "" {
+		mount("ca", caMount, true, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: s.secretName(), Items: []corev1.KeyToPath{{Key: caKey, Path: caKey}}}})
 	}
 
 	if s.Image.PullSecret != "" {
@@ -268,37 +260,28 @@ func (s Spec) environment() []corev1.EnvVar {
 		{Name: "BUCKET", Value: s.Bucket.Name}, {Name: "CLUSTER_NAME", Value: s.stem()},
 		{Name: "S3_PREFIX", Value: s.Folder()},
 	}
-	region, style, compress, plain, ca := s.Bucket.Region, "", "", "", ""
+	region := s.Bucket.Region
 
 	if s.Bucket.Endpoint != "" {
-		region = cmp.Or(region, DefaultRegion)
+		region = cmp.Or(region, defaultRegion)
 	}
 
-	if s.Bucket.PathStyle {
-		style = s.Image.pathStyle()
-	}
-
-	if s.Compress {
-		compress = "true"
-	}
-
-	if s.Recipient == "" {
-		plain = "true"
-	}
-
-	if s.Bucket.CA != "" {
-		ca = caVariable
-	}
-
-	for _, v := range []corev1.EnvVar{
-		{Name: "AWS_REGION", Value: region}, {Name: "CUSTOM_S3_ENDPOINT", Value: s.Bucket.Endpoint},
-		{Name: "USE_PATH_STYLE", Value: style},
-		{Name: "ENABLE_COMPRESSION", Value: compress}, {Name: "DISABLE_ENCRYPTION", Value: plain},
-		{Name: "AGE_X25519_PUBLIC_KEY", Value: s.Recipient},
-		{Name: "SSL_CERT_DIR", Value: ca},
+	for _, v := range []struct {
+		given       bool
+		name, value string
+	}{
+		{region != "", "AWS_REGION", region},
+		{s.Bucket.Endpoint != "", "CUSTOM_S3_ENDPOINT", s.Bucket.Endpoint},
+		// Up to v0.1.0-beta.3 "false" asks for path style, by mistake (pkg/config/service.go there), commit 0b3984d took the
+		// variable away, and it came back as it should be with talos-backup pull request 62.
+		{s.Bucket.PathStyle, "USE_PATH_STYLE", strconv.FormatBool(s.Image.Compresses())},
+		{s.Compress, "ENABLE_COMPRESSION", "true"},
+		{s.Recipient == "", "DISABLE_ENCRYPTION", "true"},
+		{s.Recipient != "", "AGE_X25519_PUBLIC_KEY", s.Recipient},
+		{s.Bucket.CA != "", "SSL_CERT_DIR", "/etc/ssl/certs:" + caMount},
 	} {
-		if v.Value != "" {
-			variables = append(variables, v)
+		if v.given {
+			variables = append(variables, corev1.EnvVar{Name: v.name, Value: v.value})
 		}
 	}
 
@@ -312,24 +295,19 @@ func (s Spec) environment() []corev1.EnvVar {
 	return variables
 }
 
-// JobNow is a run on demand of a CronJob that the API has, as `kubectl create job --from` makes it
-// (kubectl 0.36, createJobFromCronJob): the CronJob counts it among its own. wish tells this run
-// from others; the same wish gives the same name.
+// JobNow is a run on demand of a CronJob that the API has, as `kubectl create job --from` makes it (kubectl 0.36,
+// createJobFromCronJob): the CronJob counts it among its own. The same wish gives the same name.
 func (s Spec) JobNow(cronJob map[string]any, wish string) map[string]any {
-	template := nested(cronJob, "spec", "jobTemplate")
+	spec, _ := cronJob["spec"].(object)
+	template, _ := spec["jobTemplate"].(object)
 	sum := sha256.Sum256([]byte(wish))
 
-	return object{
-		"apiVersion": batchAPI, "kind": "Job",
-		"metadata": object{
-			"name": s.Name + "-now-" + hex.EncodeToString(sum[:3]), "namespace": s.Namespace,
-			"labels":      nested(template, "metadata", "labels"),
-			"annotations": object{"cronjob.kubernetes.io/instantiate": "manual"},
-			"ownerReferences": []any{object{
-				"apiVersion": batchAPI, "kind": "CronJob", "name": s.Name, "uid": nested(cronJob, "metadata")["uid"],
-				"controller": true,
-			}},
-		},
-		"spec": template["spec"],
-	}
+	job := s.object(batchAPI, "Job", fmt.Sprintf("%s-now-%x", s.Name, sum[:3]))
+	job.SetLabels((&unstructured.Unstructured{Object: template}).GetLabels())
+	job.SetAnnotations(map[string]string{"cronjob.kubernetes.io/instantiate": "manual"})
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: batchAPI, Kind: "CronJob", Name: s.Name,
+		UID: (&unstructured.Unstructured{Object: cronJob}).GetUID(), Controller: new(true)}})
+	job.Object["spec"] = template["spec"]
+
+	return job.Object
 }

@@ -14,12 +14,11 @@ import (
 )
 
 // Expired are the keys of the snapshots that a retention lets go, oldest first, and total is how many there are. Only
-// those of this schedule and cluster are counted and only they go, and never the newest.
+// those of this schedule and cluster are counted and go, and never the newest.
 //
-// Nobody records what talos-backup stores, and the key that is in the cluster, which may put objects and not delete
-// any, can put as many as it likes. So what counts are the turns of the schedule, by the store's clock, which nobody
-// sets back who may only put: all snapshots of the newest turns stay, however many there are, and what is forged today
-// takes the place of no real one of another day.
+// talos-backup keeps no record, and the key that is in the cluster may put any number of objects, and delete none. So
+// turns of the schedule count, by the clock of the store: all snapshots of the newest turns stay, and what is forged
+// today takes the place of no snapshot of another day.
 func (s Spec) Expired(r backup.Retention, objects []store.Object, now time.Time) (expired []string, total int) {
 	var own []backup.Stored
 
@@ -55,12 +54,7 @@ func (s Spec) Expired(r backup.Retention, objects []store.Object, now time.Time)
 
 // turn is when the turn of a schedule ends that a time is in, which all times of it have in common.
 func (s Spec) turn(at time.Time) (time.Time, bool) {
-	location, err := time.LoadLocation(s.TimeZone)
-	if err != nil {
-		return time.Time{}, false
-	}
-
-	times, err := timetable.ReadCron(s.Schedule)
+	times, location, err := s.times()
 	if err != nil {
 		return time.Time{}, false
 	}
@@ -71,4 +65,25 @@ func (s Spec) turn(at time.Time) (time.Time, bool) {
 	}
 
 	return times.Next(at.In(location)).UTC(), true
+}
+
+// NextRun is when a schedule runs next after a time; zero when it is suspended or names no time.
+func (s Spec) NextRun(after time.Time) time.Time {
+	times, location, err := s.times()
+	if err != nil || s.Suspend {
+		return time.Time{}
+	}
+
+	return times.Next(after.In(location)).UTC()
+}
+
+func (s Spec) times() (cron.Schedule, *time.Location, error) {
+	location, err := time.LoadLocation(s.TimeZone)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	times, err := timetable.ReadCron(s.Schedule)
+
+	return times, location, err
 }

@@ -11,11 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The image that is known to do all that a Spec says. Releases of talos-backup are rare:
-// v0.1.0-beta.3, the newest, cannot compress, and its S3 client is refused by some servers
-// (talos-backup commit 0b3984d). This is a build of its main branch, as every commit has one
-// (talos-backup issue 52), and the one that github.com/hcloud-k8s/terraform-hcloud-kubernetes
-// runs by default (variables.tf, talos_backup_version).
+// The image that is known to do all that a Spec says. v0.1.0-beta.3, the newest release, cannot compress, and some
+// servers refuse its S3 client (talos-backup commit 0b3984d). This is a build of the main branch, as every commit has
+// one (talos-backup issue 52), and the one that github.com/hcloud-k8s/terraform-hcloud-kubernetes runs by default
+// (variables.tf, talos_backup_version).
 const (
 	DefaultRepository = "ghcr.io/siderolabs/talos-backup"
 	DefaultTag        = "v0.1.0-beta.3-3-g38dad7c"
@@ -24,8 +23,8 @@ const (
 // Role is what Talos has to grant.
 const Role = "os:etcd:backup"
 
-// LongestName is how long the name of a schedule may be: Kubernetes adds eleven characters for
-// the names of Jobs (Kubernetes 1.36, ValidateCronJobCreate).
+// LongestName is how long the name of a schedule may be: Kubernetes adds eleven characters for the names of Jobs
+// (Kubernetes 1.36, ValidateCronJobCreate).
 const LongestName = 52
 
 // Spec is a schedule.
@@ -33,8 +32,8 @@ type Spec struct {
 	Namespace, Name string
 	// Cluster and Mark are in the keys; Mark tells the cluster from all others of its name.
 	Cluster, Mark string
-	// Schedule is a cron expression as Kubernetes takes it, in TimeZone or, when that is empty,
-	// in that of the kube-controller-manager (batch/v1 CronJobSpec.timeZone), taken to be UTC.
+	// Schedule is a cron expression in TimeZone or, when that is empty, in the zone of the kube-controller-manager (batch/v1
+	// CronJobSpec.timeZone), taken to be UTC.
 	Schedule, TimeZone string
 	Suspend            bool
 	Bucket             Bucket
@@ -66,8 +65,7 @@ type Image struct {
 	PullSecret string
 }
 
-// Credentials of the bucket; the zero value leaves the pod to its own identity: instance
-// metadata, or what a webhook puts into the pod.
+// Credentials of the bucket; the zero value leaves the pod to its own identity.
 type Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
 
 // String hides the credentials.
@@ -76,37 +74,15 @@ func (Credentials) String() string { return "credentials" }
 // GoString hides the credentials from %#v.
 func (Credentials) GoString() string { return "credentials" }
 
-// Reference is the image with its tag.
-func (i Image) Reference() string { return i.Repository + ":" + i.Tag }
-
-// released matches the releases up to v0.1.0-beta.3, without builds after it.
-var released = regexp.MustCompile(`^v0\.1\.0-(alpha\.\d+|beta\.[0-3])(@|$)`)
-
-// beforeBeta3 matches builds between earlier releases.
-var beforeBeta3 = regexp.MustCompile(`^v0\.1\.0-(alpha\.\d+|beta\.[0-2])(-|@|$)`)
-
-// old is whether an image is v0.1.0-beta.3 or older. Tags of somebody else's are not.
-func (i Image) old() bool { return released.MatchString(i.Tag) || beforeBeta3.MatchString(i.Tag) }
+// old matches v0.1.0-beta.3 and what was built before it. No build after it and no tag of another image does.
+var old = regexp.MustCompile(`^v0\.1\.0-(((alpha\.\d+|beta\.[0-2])(-|@|$))|beta\.3(@|$))`)
 
 // Compresses is whether the image knows ENABLE_COMPRESSION. Others store the snapshot as it is.
-func (i Image) Compresses() bool { return !i.old() }
+func (i Image) Compresses() bool { return !old.MatchString(i.Tag) }
 
-// pathStyle is the value of USE_PATH_STYLE that asks for it: up to v0.1.0-beta.3 it is "false", by
-// mistake (pkg/config/service.go there), commit 0b3984d took the variable away, and it came back
-// as it should be with talos-backup pull request 62.
-func (i Image) pathStyle() string {
-	if i.old() {
-		return "false"
-	}
-
-	return "true"
-}
-
-// Folder is what the keys of a schedule's snapshots begin with, without the slash behind it.
-// No other schedule and no talosop_etcd_backup has it.
-func (s Spec) Folder() string {
-	return path.Join(s.Bucket.Prefix, s.Cluster, s.Name)
-}
+// Folder is what the keys of a schedule's snapshots begin with, without the slash behind it. No other schedule and no
+// talosop_etcd_backup has it.
+func (s Spec) Folder() string { return path.Join(s.Bucket.Prefix, s.Cluster, s.Name) }
 
 // stem is what the names of the snapshots begin with.
 func (s Spec) stem() string { return s.Cluster + "-" + s.Mark }
@@ -114,8 +90,7 @@ func (s Spec) stem() string { return s.Cluster + "-" + s.Mark }
 // KeyPrefix is what the keys of the snapshots begin with, up to their time.
 func (s Spec) KeyPrefix() string { return s.Folder() + "/" + s.stem() + "-" }
 
-// TimeOf reads when a snapshot of this schedule was begun from its key; ok is false for the key
-// of anything else.
+// TimeOf reads when a snapshot of this schedule was begun from its key; ok is false for the key of anything else.
 func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
 	rest, ok := strings.CutPrefix(key, s.KeyPrefix())
 	if !ok {
@@ -132,9 +107,8 @@ func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// CheckRecipient says what is wrong with the recipient of a schedule, without quoting it.
-// talos-backup takes X25519 keys alone (pkg/encryption/encryption.go), not those of SSH or of
-// plugins.
+// CheckRecipient says what is wrong with the recipient of a schedule, without quoting it. talos-backup takes X25519 keys
+// alone (pkg/encryption/encryption.go).
 func CheckRecipient(recipient string) error {
 	if _, err := age.ParseX25519Recipient(recipient); err != nil {
 		return errors.New("it is no public X25519 key of age")
