@@ -66,7 +66,7 @@ func (o *Objects) AwaitEstablished(ctx context.Context, names []string) error {
 func (o *Objects) established(ctx context.Context, name string) error {
 	found, err := o.GetObject(ctx, Reference{APIVersion: "apiextensions.k8s.io/v1", Kind: DefinitionKind, Name: name})
 	if err != nil {
-		return final(err)
+		return Final(err)
 	}
 
 	if found == nil {
@@ -103,7 +103,7 @@ func (o *Objects) served(ctx context.Context, name string, definition map[string
 
 		serves, err := o.ServesKind(ctx, apiVersion, kind)
 		if err != nil {
-			return final(err)
+			return Final(err)
 		}
 
 		if !serves {

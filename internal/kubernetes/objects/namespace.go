@@ -117,7 +117,7 @@ func (o *Objects) AwaitNamespace(ctx context.Context, name string) (object map[s
 
 	err = wait.Backoff(ctx, shortPause, objectPause, func(ctx context.Context) (err error) {
 		if object, err = o.GetObject(ctx, ref); err != nil {
-			return final(err)
+			return Final(err)
 		}
 
 		if object == nil {

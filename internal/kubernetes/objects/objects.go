@@ -155,10 +155,10 @@ func (o *Objects) DeleteObject(ctx context.Context, ref Reference, uid string) e
 	err := wait.Backoff(ctx, shortPause, objectPause, func(ctx context.Context) error {
 		found, err := o.GetObject(ctx, ref)
 		if err != nil {
-			return final(err)
+			return Final(err)
 		}
 
-		if found == nil || uid != "" && uidOf(found) != uid {
+		if found == nil || uid != "" && UIDOf(found) != uid {
 			return nil
 		}
 
@@ -186,7 +186,7 @@ func (o *Objects) RequestDeletion(ctx context.Context, ref Reference, uid string
 			return err
 		}
 
-		if found == nil || uidOf(found) != uid {
+		if found == nil || UIDOf(found) != uid {
 			return nil
 		}
 	}
@@ -203,7 +203,8 @@ func (o *Objects) RequestDeletion(ctx context.Context, ref Reference, uid string
 	return nil
 }
 
-func uidOf(object map[string]any) string {
+// UIDOf is the uid of an object as the API has it.
+func UIDOf(object map[string]any) string {
 	return string((&unstructured.Unstructured{Object: object}).GetUID())
 }
 
@@ -215,12 +216,12 @@ func (o *Objects) insist(ctx context.Context, request func(ctx context.Context, 
 	return wait.Backoff(ctx, shortPause, objectPause, func(ctx context.Context) error {
 		try := &attempt{o, o.api.Library(ctx)}
 
-		return final(try.Answered(request(ctx, try)))
+		return Final(try.Answered(request(ctx, try)))
 	})
 }
 
-// final marks all errors but those for want of an answer.
-func final(err error) error {
+// Final marks all errors but those for want of an answer, for waits that end with the first answer that is an error.
+func Final(err error) error {
 	if errors.Is(err, api.ErrNoAnswer) {
 		return err
 	}

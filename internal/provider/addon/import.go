@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
@@ -119,19 +118,16 @@ func (r *addonResource) importedHandle(ctx context.Context, request addonImport)
 
 	ctx = tf.MaskSecrets(ctx, file.Text)
 
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, request.ControlPlane, file, step.ControlPlane)
+	_, handle, diags, err := clusterimport.AccessSeen(ctx, r.ProviderData, request.ControlPlane, file)
+	if err != nil {
+		diags.Append(addonNotImported("read the configurations of the control planes", err, importAgain))
+	}
+
 	if diags.HasError() {
 		return nothing, diags
 	}
 
-	settings, _, err := clusterimport.SettingsOfAll(planes, file)
-	if err != nil {
-		return nothing, append(diags, addonNotImported("read the configurations of the control planes", err, importAgain))
-	}
-
-	handle, more := clusterimport.AccessSeen(ctx, settings, file, planes)
-
-	return handle, append(diags, more...)
+	return handle, diags
 }
 
 // saysNothing is a model in which all is null that has no default.

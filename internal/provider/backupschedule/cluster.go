@@ -9,7 +9,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -18,16 +17,17 @@ import (
 type Scheduler struct {
 	API  *kubernetes.Client
 	Spec schedule.Spec
-	// Timeout bounds what Talos does by itself: serving its kind, and giving credentials. gracePeriod is
-	// how long Talos may refuse before it is believed: its answer may be from before its configuration was changed.
+	// Timeout bounds what Talos does by itself: serving its kind, and giving credentials. A refusal counts after
+	// gracePeriod: it may be from before the configuration of Talos was changed.
 	Timeout, gracePeriod, Pause time.Duration
 }
 
-// scheduleSeen is a schedule as its cluster has it.
-type scheduleSeen struct {
+// observed is a schedule as its cluster has it.
+type observed struct {
+	schedule.Facts
+
 	// gone is whether there is nothing of it.
-	gone  bool
-	facts schedule.Facts
+	gone bool
 	// drift is what is not as it was made.
 	drift []string
 	// refused is why Talos gives no credentials, empty when it does.
@@ -37,84 +37,75 @@ type scheduleSeen struct {
 // ErrTalosAccess is that Talos lets no pod of the namespace take snapshots.
 var ErrTalosAccess = errors.New("Talos gives pods of the namespace no access") //nolint:staticcheck // a name
 
-// errForeign is that an object of the schedule's names is somebody else's.
+// errForeign is that an object of the schedule's names is of another owner.
 var errForeign = errors.New("that this resource did not make")
 
-// objects are those that are compared, in the order in which they are made.
+// objects are those of the schedule alone. The Secret is without its credentials.
 func (s *Scheduler) objects() []map[string]any {
-	return []map[string]any{s.Spec.TalosAccount(), s.Spec.CronJob()}
+	return []map[string]any{s.Spec.TalosAccount(), s.Spec.CronJob(), s.Spec.Secret(schedule.Credentials{})}
 }
 
-// observe reads everything and changes nothing. A cluster that does not answer is
-// kubernetes.ErrNoAnswer.
-func (s *Scheduler) observe(ctx context.Context) (scheduleSeen, error) {
-	seen, missing := scheduleSeen{}, 0
+// observe reads everything and changes nothing. A cluster that does not answer is kubernetes.ErrNoAnswer.
+func (s *Scheduler) observe(ctx context.Context) (seen observed, err error) {
 	found := map[string]map[string]any{}
 
 	for _, o := range s.objects() {
-		ref := objects.ReferenceTo(o)
-
-		live, differences, err := s.API.CompareObject(ctx, o)
+		live, drift, err := s.compare(ctx, o)
 		if err != nil {
-			return scheduleSeen{}, err
+			return observed{}, err
 		}
 
-		if live == nil {
-			missing++
-
-			seen.drift = append(seen.drift, ref.String()+" is missing")
+		if live != nil {
+			found[objects.ReferenceTo(o).Kind] = live
 		}
 
-		for _, d := range differences {
-			seen.drift = append(seen.drift, fmt.Sprintf("%s: %s", ref, d))
-		}
-
-		found[ref.Kind] = live
+		seen.drift = append(seen.drift, drift...)
 	}
 
-	secret, err := s.observeSecret(ctx, &seen)
-	if err != nil {
-		return scheduleSeen{}, err
-	}
-
-	if seen.gone = missing == len(found) && secret == nil; seen.gone {
+	if seen.gone = len(found) == 0; seen.gone {
 		return seen, nil
 	}
 
 	jobs, err := s.jobs(ctx)
 	if err != nil {
-		return scheduleSeen{}, err
+		return observed{}, err
 	}
 
-	if seen.facts, err = schedule.FactsOf(found["CronJob"], jobs); err != nil {
-		return scheduleSeen{}, err
+	if seen.Facts, err = schedule.FactsOf(found["CronJob"], jobs); err != nil {
+		return observed{}, err
 	}
 
 	if account := found[schedule.TalosKind]; account != nil {
 		if seen.refused, err = s.refusal(ctx, account); err != nil {
-			return scheduleSeen{}, err
+			return observed{}, err
 		}
 	}
 
 	return seen, nil
 }
 
-// observeSecret reads the Secret with the credentials, whose content is known to nobody here.
-func (s *Scheduler) observeSecret(ctx context.Context, seen *scheduleSeen) (map[string]any, error) {
-	ref := objects.ReferenceTo(s.Spec.Secret(schedule.Credentials{}))
+// compare reads an object, nil for none, and in what it is not as it was made.
+func (s *Scheduler) compare(ctx context.Context, o map[string]any) (live map[string]any, drift []string, err error) {
+	ref := objects.ReferenceTo(o)
 
-	secret, err := s.API.GetObject(ctx, ref)
-	if err != nil {
-		return nil, err
+	if ref.Kind == "Secret" { // no state has its content
+		if live, err = s.API.GetObject(ctx, ref); live != nil && schedule.Altered(live) != "" {
+			drift = []string{ref.String() + ": " + schedule.Altered(live)}
+		}
+	} else {
+		var differences []objects.Difference
+
+		live, differences, err = s.API.CompareObject(ctx, o)
+		for _, d := range differences {
+			drift = append(drift, fmt.Sprintf("%s: %s", ref, d))
+		}
 	}
 
-	if secret == nil {
-		seen.drift = append(seen.drift, ref.String()+" is missing")
-	} else if altered := schedule.Altered(secret); altered != "" {
-		seen.drift = append(seen.drift, ref.String()+": "+altered)
+	if live == nil {
+		drift = []string{ref.String() + " is missing"}
 	}
 
-	return secret, nil
+	return live, drift, err
 }
 
 func (s *Scheduler) jobs(ctx context.Context) ([]map[string]any, error) {
@@ -133,22 +124,18 @@ func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string
 	ref.APIVersion, ref.Kind = "v1", "Secret"
 
 	secret, err := s.API.GetObject(ctx, ref)
-	if err != nil {
-		return "", err
-	}
-
-	if data, _ := secret["data"].(map[string]any); data[schedule.TalosConfigKey] == nil {
+	if data, _ := secret["data"].(map[string]any); err == nil && data[schedule.TalosConfigKey] == nil {
 		return "Talos made no " + ref.String(), nil
 	}
 
-	return "", nil
+	return "", err
 }
 
-// refuseForeign is an error when objects of the schedule's names are somebody else's.
+// refuseForeign is an error when objects of the schedule's names are of another owner.
 func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	var foreign []error
 
-	for _, o := range append(s.objects(), s.Spec.Secret(schedule.Credentials{})) {
+	for _, o := range s.objects() {
 		ref := objects.ReferenceTo(o)
 
 		live, err := s.API.GetObject(ctx, ref)
@@ -164,7 +151,7 @@ func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	return errors.Join(foreign...)
 }
 
-// Establish makes everything what the schedule says; a first time nothing of it may be somebody else's. It is
+// Establish makes everything what the schedule says; a first time nothing of it may be of another owner. It is
 // idempotent. begun is false as long as nothing was changed.
 func (s *Scheduler) Establish(
 	ctx context.Context, credentials schedule.Credentials, first, makeNamespace bool,
@@ -179,7 +166,7 @@ func (s *Scheduler) Establish(
 		}
 	}
 
-	if begun, err = s.namespace(ctx, makeNamespace); err != nil {
+	if begun, err = s.makeNamespace(ctx, makeNamespace); err != nil {
 		return begun, err
 	}
 
@@ -212,24 +199,21 @@ func (s *Scheduler) awaitTalos(ctx context.Context, done func(context.Context) e
 // served is nil when the API has the kind that Talos brings once the feature is on, and answers for it.
 func (s *Scheduler) served(ctx context.Context) error {
 	served, err := s.API.ServesKind(ctx, schedule.TalosAPI, schedule.TalosKind)
-	if err == nil && served {
-		// A kind that was defined just now is listed before it answers.
-		_, err = s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
-	}
 
 	switch {
-	case errors.Is(err, api.ErrNoAnswer):
-		return err
 	case err != nil:
-		return wait.Permanent(err)
+		return objects.Final(err)
 	case !served:
 		return fmt.Errorf("%w: the API has no kind %s of %s", ErrTalosAccess, schedule.TalosKind, schedule.TalosAPI)
-	default:
-		return nil
 	}
+
+	// A kind that was defined just now is listed before it answers.
+	_, err = s.API.GetObject(ctx, objects.ReferenceTo(s.Spec.TalosAccount()))
+
+	return objects.Final(err)
 }
 
-func (s *Scheduler) namespace(ctx context.Context, create bool) (begun bool, err error) {
+func (s *Scheduler) makeNamespace(ctx context.Context, create bool) (begun bool, err error) {
 	live, err := s.API.AwaitNamespace(ctx, s.Spec.Namespace)
 
 	switch {
@@ -266,9 +250,10 @@ func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
 	return err
 }
 
-// Remove takes everything away that establish and the CronJob made, and nothing else. It is
-// idempotent. stays is what keeps a namespace that was made for schedules.
+// Remove takes everything away that Establish and the CronJob made, and nothing else. It is idempotent. stays is what
+// keeps a namespace that was made for schedules.
 func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
+	// No Job begins any more without the CronJob.
 	if err := s.removeOwn(ctx, s.Spec.CronJob()); err != nil {
 		return nil, err
 	}
@@ -279,7 +264,7 @@ func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
 	}
 
 	for _, job := range jobs {
-		if err := s.API.DeleteObject(ctx, objects.ReferenceTo(job), uidOf(job)); err != nil {
+		if err := s.API.DeleteObject(ctx, objects.ReferenceTo(job), objects.UIDOf(job)); err != nil {
 			return nil, err
 		}
 	}
@@ -301,10 +286,10 @@ func (s *Scheduler) removeOwn(ctx context.Context, o map[string]any) error {
 		return err
 	}
 
-	return s.API.DeleteObject(ctx, ref, uidOf(live))
+	return s.API.DeleteObject(ctx, ref, objects.UIDOf(live))
 }
 
-func (s *Scheduler) removeNamespace(ctx context.Context) ([]string, error) {
+func (s *Scheduler) removeNamespace(ctx context.Context) (stays []string, err error) {
 	ref := objects.ReferenceTo(s.Spec.NamespaceObject())
 
 	live, err := s.API.GetObject(ctx, ref)
@@ -313,18 +298,13 @@ func (s *Scheduler) removeNamespace(ctx context.Context) ([]string, error) {
 	}
 
 	contents, err := s.API.ContentsOf(ctx, ref.Name)
-	if err != nil {
-		return nil, err
+	for _, c := range contents {
+		stays = append(stays, c.String())
 	}
 
-	if len(contents) > 0 {
-		var names []string
-		for _, c := range contents {
-			names = append(names, c.String())
-		}
-
-		return slices.Compact(names), nil
+	if err != nil || len(stays) > 0 {
+		return slices.Compact(stays), err
 	}
 
-	return nil, s.API.RequestDeletion(ctx, ref, uidOf(live))
+	return nil, s.API.RequestDeletion(ctx, ref, objects.UIDOf(live))
 }

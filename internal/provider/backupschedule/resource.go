@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
@@ -26,16 +27,16 @@ import (
 )
 
 var (
-	_ resource.Resource                   = (*etcdBackupScheduleResource)(nil)
-	_ resource.ResourceWithConfigure      = (*etcdBackupScheduleResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*etcdBackupScheduleResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*etcdBackupScheduleResource)(nil)
-	_ resource.ResourceWithImportState    = (*etcdBackupScheduleResource)(nil)
+	_ resource.Resource                   = (*scheduleResource)(nil)
+	_ resource.ResourceWithConfigure      = (*scheduleResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*scheduleResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*scheduleResource)(nil)
+	_ resource.ResourceWithImportState    = (*scheduleResource)(nil)
 )
 
 const scheduleObject = "etcd backup schedule"
 
-// How long Talos may take, see scheduler.
+// How long Talos may take, see Scheduler.
 const (
 	talosTimeout     = time.Minute
 	talosGracePeriod = 15 * time.Second
@@ -43,22 +44,18 @@ const (
 )
 
 // NewResource is talosop_etcd_backup_schedule.
-func NewResource() resource.Resource { return &etcdBackupScheduleResource{} }
+func NewResource() resource.Resource { return &scheduleResource{} }
 
-// etcdBackupScheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
-type etcdBackupScheduleResource struct {
+// scheduleResource keeps a CronJob in a cluster that takes snapshots of its etcd.
+type scheduleResource struct {
 	providerdata.ConfiguredResource
 }
 
-func (r *etcdBackupScheduleResource) Metadata(
-	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,
-) {
+func (r *scheduleResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_etcd_backup_schedule"
 }
 
-func (r *etcdBackupScheduleResource) Schema(
-	ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse,
-) {
+func (r *scheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Snapshots of etcd that the cluster takes by itself, while nobody runs Terraform: a " +
 			"CronJob of [talos-backup](https://github.com/siderolabs/talos-backup) that sends them to a bucket, with the " +
@@ -66,84 +63,60 @@ func (r *etcdBackupScheduleResource) Schema(
 			"of these is put right by the next apply (`drift`). Talos has to let pods of the namespace use its API, with " +
 			"a patch of every control plane that is in the [guide to backups](../guides/etcd-backups.md). Destroying the " +
 			"resource removes exactly what it made; the snapshots stay.",
-		Attributes: etcdBackupScheduleAttributes(ctx),
+		Attributes: scheduleAttributes(ctx),
 	}
 }
 
-// TalosAccessPatch is what the configuration of control planes needs (Talos 1.13,
-// v1alpha1.KubernetesTalosAPIAccessConfig).
-func TalosAccessPatch(namespace string) string {
-	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " +
-		schedule.Role +
-		"\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
-}
-
-func (r *etcdBackupScheduleResource) Create(
+func (r *scheduleResource) Create(
 	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
 ) {
-	var plan etcdBackupScheduleModel
+	var plan scheduleModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-
-	stored, diags := r.apply(ctx, tf.OpCreate, &plan, nil, req.Config)
-	resp.Diagnostics.Append(diags...)
-
-	if stored {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	}
+	r.apply(ctx, tf.OpCreate, &plan, nil, req.Config, &resp.State, &resp.Diagnostics)
 }
 
-func (r *etcdBackupScheduleResource) Update(
+func (r *scheduleResource) Update(
 	ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse,
 ) {
-	var plan, state etcdBackupScheduleModel
+	var plan, state scheduleModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-
-	stored, diags := r.apply(ctx, tf.OpUpdate, &plan, &state, req.Config)
-	resp.Diagnostics.Append(diags...)
-
-	if stored {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	}
+	r.apply(ctx, tf.OpUpdate, &plan, &state, req.Config, &resp.State, &resp.Diagnostics)
 }
 
-// apply brings a plan to the cluster and the bucket. stored is whether there is anything to store.
-func (r *etcdBackupScheduleResource) apply(
-	ctx context.Context, op tf.Operation, plan, state *etcdBackupScheduleModel, config tfsdk.Config,
-) (stored bool, diags diag.Diagnostics) {
-	credentials, diags := scheduleCredentials(ctx, config)
+// apply brings a plan to the cluster and the bucket, and stores what became of it. state is nil for a create.
+func (r *scheduleResource) apply(
+	ctx context.Context, op tf.Operation, plan, state *scheduleModel, config tfsdk.Config, result *tfsdk.State,
+	diags *diag.Diagnostics,
+) {
+	var bucket types.Object
 
-	ctx, cancel := plan.deadline(ctx, op, &diags)
-	defer cancel()
+	// The configuration alone has the key that the pods use.
+	diags.Append(config.GetAttribute(ctx, path.Root("s3"), &bucket)...)
+	key := store.CredentialsIn((&tf.Reader{}).Fields(bucket))
+	ctx = store.MaskCredentials(ctx, key)
 
-	s, closing, more := r.scheduler(ctx, pki.ChangingObjects, *plan)
-	if diags.Append(more...); diags.HasError() {
-		return false, diags
-	}
-
-	defer closing()
-
-	stored, more = r.settle(ctx, s, plan, state, credentials)
-
-	return stored, append(diags, more...)
+	r.inCluster(ctx, op, pki.ChangingObjects, *plan, diags, func(ctx context.Context, s *Scheduler) {
+		if r.establish(ctx, s, plan, state, schedule.Credentials{AccessKeyID: key.AccessKeyID,
+			SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}, diags) {
+			diags.Append(result.Set(ctx, plan)...)
+		}
+	})
 }
 
-// settle brings a plan to the cluster and the bucket, and puts what became of it into the plan.
-// stored is whether there is anything to store.
-func (r *etcdBackupScheduleResource) settle(
-	ctx context.Context, s *Scheduler, plan, state *etcdBackupScheduleModel, credentials schedule.Credentials,
-) (stored bool, diags diag.Diagnostics) {
+// establish brings a plan to the cluster and the bucket, and puts what became of it into the plan. It reports whether
+// there is anything to store.
+func (r *scheduleResource) establish(
+	ctx context.Context, s *Scheduler, plan, state *scheduleModel, key schedule.Credentials, diags *diag.Diagnostics,
+) bool {
 	verb, ran := "create", types.StringNull()
 	if state != nil {
 		verb, ran = "update", state.RunNow
 	}
 
-	ctx = store.MaskCredentials(ctx, s3Credentials(credentials))
-
-	begun, err := s.Establish(ctx, credentials, state == nil,
-		plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+	begun, err := s.Establish(ctx, key, state == nil, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
 	if err != nil {
 		next := "Correct the cause and apply again; what was made stays and is used."
 
@@ -156,15 +129,11 @@ func (r *etcdBackupScheduleResource) settle(
 
 		diags.Append(ScheduleFailed(ctx, verb, s, err, next))
 
-		if state != nil || !begun {
-			return false, diags
-		}
+		// What a create made is known by its names, and goes when the resource is replaced.
+		plan.fill(s.Spec, observed{})
+		plan.RunNow, plan.Kept, plan.Expired = ran, types.Int64Null(), tf.TextList(nil)
 
-		// What was made is known by its names, and goes when the resource is replaced.
-		plan.Fill(s.Spec, scheduleSeen{})
-		plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), tf.TextList(nil)
-
-		return true, diags
+		return state == nil && begun
 	}
 
 	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
@@ -183,24 +152,21 @@ func (r *etcdBackupScheduleResource) settle(
 	diags.Append(r.thinOut(ctx, s.Spec, plan, state)...)
 
 	seen, err := s.observe(ctx)
-	if plan.Fill(s.Spec, seen); err != nil {
+	if err != nil {
 		diags.Append(tf.Warn("Unable to observe etcd backup schedule",
 			finding.Report{Cause: []string{err.Error()}, Now: []string{"everything was made"}}.String()))
 	}
 
+	plan.fill(s.Spec, seen)
 	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
 
-	return true, diags
+	return true
 }
 
-func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state etcdBackupScheduleModel
+func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state scheduleModel
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
 
 	if state.S3.IsNull() {
 		return // it was imported, and the next apply makes it what the configuration says
@@ -212,43 +178,30 @@ func (r *etcdBackupScheduleResource) Read(ctx context.Context, req resource.Read
 		return
 	}
 
-	ctx, cancel := state.deadline(ctx, tf.OpRead, &resp.Diagnostics)
-	defer cancel()
+	r.inCluster(ctx, tf.OpRead, pki.ReadingSchedule, state, &resp.Diagnostics,
+		func(ctx context.Context, s *Scheduler) {
+			seen, err := s.observe(ctx)
 
-	s, closing, diags := r.scheduler(ctx, pki.ReadingSchedule, state)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	defer closing()
-
-	seen, err := s.observe(ctx)
-	if err == nil && seen.gone {
-		resp.State.RemoveResource(ctx)
-
-		return
-	}
-
-	if err != nil {
-		resp.Diagnostics.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{
-			Attempted: fmt.Sprintf("observe %s", s), Cause: strings.Split(err.Error(), "\n"),
-			Now:  []string{"the schedule is taken to be as it was last seen"},
-			Next: "Nothing follows from that for the plan.",
-		}.String()))
-
-		return
-	}
-
-	state.Fill(s.Spec, seen)
-	resp.Diagnostics.Append(s.warn(seen)...)
-	resp.Diagnostics.Append(r.count(ctx, s.Spec, &state)...)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+			switch {
+			case err != nil:
+				resp.Diagnostics.Append(tf.Warn("Unable to observe etcd backup schedule", finding.Report{
+					Attempted: fmt.Sprintf("observe %s", s), Cause: strings.Split(err.Error(), "\n"),
+					Now:  []string{"the schedule is taken to be as it was last seen"},
+					Next: "Nothing follows from that for the plan.",
+				}.String()))
+			case seen.gone:
+				resp.State.RemoveResource(ctx)
+			default:
+				_, _, _, diags := r.count(ctx, s.Spec, &state)
+				resp.Diagnostics.Append(append(s.warn(seen), diags...)...)
+				state.fill(s.Spec, seen)
+				resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+			}
+		})
 }
 
 // warn tells what was seen and what an apply does about it.
-func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
+func (s *Scheduler) warn(seen observed) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	if seen.refused != "" {
@@ -270,8 +223,14 @@ func (s *Scheduler) warn(seen scheduleSeen) diag.Diagnostics {
 func (s *Scheduler) allow() string {
 	return "Talos lets pods of a namespace use its API with a patch of the configuration of every control plane, such " +
 		"as in config_patches of talosop_control_plane, control_plane.config_patches of talosop_cluster, or config_patches " +
-		"of each talosop_machine that is one:\n\n" +
-		TalosAccessPatch(s.Spec.Namespace)
+		"of each talosop_machine that is one:\n\n" + TalosAccessPatch(s.Spec.Namespace)
+}
+
+// TalosAccessPatch is what the configuration of control planes needs (Talos 1.13,
+// v1alpha1.KubernetesTalosAPIAccessConfig).
+func TalosAccessPatch(namespace string) string {
+	return "machine:\n  features:\n    kubernetesTalosAPIAccess:\n      enabled: true\n      allowedRoles:\n        - " +
+		schedule.Role + "\n      allowedKubernetesNamespaces:\n        - " + namespace + "\n"
 }
 
 // String names the schedule.
@@ -279,68 +238,65 @@ func (s *Scheduler) String() string {
 	return fmt.Sprintf("schedule %s/%s of cluster %q", s.Spec.Namespace, s.Spec.Name, s.Spec.Cluster)
 }
 
-func (r *etcdBackupScheduleResource) Delete(
-	ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse,
-) {
-	var state etcdBackupScheduleModel
+func (r *scheduleResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state scheduleModel
 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 
-	if resp.Diagnostics.HasError() {
-		return
-	}
+	r.inCluster(ctx, tf.OpDelete, pki.ChangingObjects, state, &resp.Diagnostics,
+		func(ctx context.Context, s *Scheduler) {
+			stays, err := s.Remove(ctx)
 
-	ctx, cancel := state.deadline(ctx, tf.OpDelete, &resp.Diagnostics)
-	defer cancel()
-
-	s, closing, diags := r.scheduler(ctx, pki.ChangingObjects, state)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	defer closing()
-
-	stays, err := s.Remove(ctx)
-
-	switch {
-	case err != nil:
-		resp.Diagnostics.Append(ScheduleFailed(ctx, "delete", s, err,
-			"Apply again. When the cluster is gone for good, take the resource out of state (`terraform state rm`): nothing "+
-				"else is left of it."))
-	case len(stays) > 0:
-		resp.Diagnostics.Append(tf.Warn("Namespace of an etcd backup schedule is kept", finding.Report{
-			Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
-			Now:  []string{"the schedule itself is removed"},
-			Next: "The last schedule in it takes it along once it holds nothing else.",
-		}.String()))
-	}
+			switch {
+			case err != nil:
+				resp.Diagnostics.Append(ScheduleFailed(ctx, "delete", s, err, "Apply again. When the cluster is gone for good, "+
+					"take the resource out of state (`terraform state rm`): nothing else is left of it."))
+			case len(stays) > 0:
+				resp.Diagnostics.Append(tf.Warn("Namespace of an etcd backup schedule is kept", finding.Report{
+					Attempted: "remove the namespace " + s.Spec.Namespace + ", which was made for schedules", Cause: stays,
+					Now:  []string{"the schedule itself is removed"},
+					Next: "The last schedule in it takes it along once it holds nothing else.",
+				}.String()))
+			}
+		})
 }
 
-// scheduler prepares work on the cluster of a model that is fully known.
-func (r *etcdBackupScheduleResource) scheduler(
-	ctx context.Context, access pki.Access, m etcdBackupScheduleModel,
-) (*Scheduler, func(), diag.Diagnostics) {
-	spec, _, diags := m.Spec(ctx, r.ProviderData)
+// inCluster does work in the cluster of a model that is fully known, within the time of an operation.
+func (r *scheduleResource) inCluster(
+	ctx context.Context, op tf.Operation, access pki.Access, m scheduleModel, diags *diag.Diagnostics,
+	work func(context.Context, *Scheduler),
+) {
+	if diags.HasError() {
+		return
+	}
 
-	handle, bundle, more := r.ClusterOf(ctx, m.Cluster)
-	diags.Append(more...)
+	ctx, cancel := tf.DeadlineOf(ctx, m.Timeouts, op, diags)
+	defer cancel()
 
-	p := providerdata.OfHandle(handle, "cluster", &diags)
+	spec, _, invalid := m.spec(ctx, r.ProviderData)
+	diags.Append(invalid...)
+
+	handle, bundle, invalid := r.ClusterOf(ctx, m.Cluster)
+	diags.Append(invalid...)
+
+	p := providerdata.OfHandle(handle, "cluster", diags)
 
 	if diags.HasError() {
-		return nil, nil, diags
+		return
 	}
 
 	c, err := r.ClientsOf(ctx, access, p, machineset.PriorState{}, bundle,
 		api.Options{Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
-		return nil, nil, append(diags, tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
+		diags.Append(tf.Unable("reach", "cluster", finding.Report{Cause: []string{err.Error()}}))
+
+		return
 	}
 
-	return &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod,
-		Pause: cmp.Or(r.Interval, schedulePause)}, c.Close, diags
+	defer c.Close()
+
+	work(ctx, &Scheduler{API: c.API, Spec: spec, Timeout: talosTimeout, gracePeriod: talosGracePeriod,
+		Pause: cmp.Or(r.Interval, schedulePause)})
 }
 
 // ScheduleFailed is the error of work that did not succeed. next is said unless Talos is the cause.

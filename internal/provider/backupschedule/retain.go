@@ -12,115 +12,89 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/s3"
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
+	backupstore "github.com/talosop/terraform-provider-talosop/internal/backup/store"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
-	storepkg "github.com/talosop/terraform-provider-talosop/internal/provider/store"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// talos-backup deletes nothing, so that snapshots are thinned out from here, with credentials of
-// the provider: the key in the cluster need not be allowed to.
+// talos-backup deletes nothing, so that snapshots are thinned out from here, with credentials of the provider: the key
+// in the cluster need not be allowed to.
 
-func s3Credentials(c schedule.Credentials) s3.Credentials {
-	return s3.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
+// place is the bucket of a schedule. The key of the cluster is not in it.
+func (m scheduleModel) place() store.Place {
+	place := store.PlaceOf(m.S3, types.ObjectNull(nil))
+	place.Bucket.Credentials = s3.Credentials{}
+
+	return place
 }
 
-// snapshotsOf opens the bucket of a schedule and lists what is in its folder, within LookLimit.
-func (r *etcdBackupScheduleResource) snapshotsOf(
-	ctx context.Context, s schedule.Spec, m etcdBackupScheduleModel,
-) (context.Context, store.Store, []store.Object, error) {
-	from := storepkg.PlaceOf(m.S3, types.ObjectNull(nil))
-	from.Bucket.Credentials = s3.Credentials{}
+// count looks for what retain lets go and stores what it finds. The store is nil when retain says nothing, and when the
+// bucket does not answer.
+func (r *scheduleResource) count(
+	ctx context.Context, s schedule.Spec, m *scheduleModel,
+) (context.Context, backupstore.Store, []string, diag.Diagnostics) {
+	m.Kept, m.Expired = types.Int64Null(), tf.TextList(nil)
 
-	ctx, opened, err := from.Open(ctx, r.Stores)
+	retention := etcdbackup.RetentionOf(ctx, m.Retain)
+	if retention.Count == 0 {
+		return ctx, nil, nil, nil
+	}
+
+	place := m.place()
+
+	ctx, opened, err := place.Open(ctx, r.Stores)
 	if err != nil {
-		return ctx, nil, nil, err
+		return ctx, nil, nil, notCounted(s, place, err)
 	}
 
 	bounded, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
 	defer cancel()
 
 	objects, err := opened.List(bounded, s.Folder()+"/")
-
-	return ctx, opened, objects, err
-}
-
-// count looks for what retain lets go, for a refresh.
-func (r *etcdBackupScheduleResource) count(
-	ctx context.Context, s schedule.Spec, m *etcdBackupScheduleModel,
-) diag.Diagnostics {
-	m.Kept, m.Expired = types.Int64Null(), tf.TextList(nil)
-
-	retention, ok := m.retention(ctx)
-	if !ok {
-		return nil
-	}
-
-	_, _, objects, err := r.snapshotsOf(ctx, s, *m)
 	if err != nil {
-		return diag.Diagnostics{notCounted(s, *m, err)}
+		return ctx, nil, nil, notCounted(s, place, err)
 	}
 
 	expired, total := s.Expired(retention, objects, time.Now())
 	m.Kept, m.Expired = types.Int64Value(int64(total)), tf.TextList(expired)
 
-	return nil
+	return ctx, opened, expired, nil
 }
 
-func notCounted(s schedule.Spec, m etcdBackupScheduleModel, err error) diag.Diagnostic {
-	from := storepkg.PlaceOf(m.S3, types.ObjectNull(nil))
-	cause, next := from.Diagnosis(err)
+func notCounted(s schedule.Spec, place store.Place, err error) diag.Diagnostics {
+	cause, next := place.Diagnosis(err)
 
-	return tf.Warn("Unable to list snapshots of a schedule", finding.Report{
-		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", from, s.Name),
+	return diag.Diagnostics{tf.Warn("Unable to list snapshots of a schedule", finding.Report{
+		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", place, s.Name),
 		Cause:     cause, Now: []string{"no snapshot is deleted"},
 		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and " +
 			"delete there; or remove retain, and give the bucket a lifecycle rule."),
-	}.String())
+	}.String())}
 }
 
-// thinOut deletes what retain lets go. Where retain is as it was, that is what the plan has
-// shown, and is let go still.
-func (r *etcdBackupScheduleResource) thinOut(
-	ctx context.Context, s schedule.Spec, plan, state *etcdBackupScheduleModel,
-) diag.Diagnostics {
-	plan.Kept = types.Int64Null()
-
-	retention, ok := plan.retention(ctx)
-	if !ok {
-		return nil
-	}
-
-	ctx, opened, objects, err := r.snapshotsOf(ctx, s, *plan)
-	if err != nil {
-		return diag.Diagnostics{notCounted(s, *plan, err)}
-	}
-
-	expired, left := s.Expired(retention, objects, time.Now())
+// thinOut deletes what retain lets go. Where retain is as it was, only what the plan has shown is deleted.
+func (r *scheduleResource) thinOut(ctx context.Context, s schedule.Spec, plan, state *scheduleModel) diag.Diagnostics {
+	ctx, opened, expired, diags := r.count(ctx, s, plan)
 
 	if state != nil && plan.Retain.Equal(state.Retain) {
 		shown, _ := tf.KnownStrings(state.Expired)
 		expired = slices.DeleteFunc(expired, func(key string) bool { return !slices.Contains(shown, key) })
 	}
 
+	// The oldest first: after an error nothing newer goes.
 	for _, key := range expired {
-		// The oldest first: after an error nothing newer goes.
-		if err = opened.Delete(ctx, key); err != nil {
-			break
+		if err := opened.Delete(ctx, key); err != nil {
+			return append(diags, tf.Warn("Unable to delete expired snapshots", finding.Report{
+				Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
+				Next: "The next plan shows those that are left in `expired`.",
+			}.String()))
 		}
 
-		left--
+		plan.Kept = types.Int64Value(plan.Kept.ValueInt64() - 1)
 	}
 
-	plan.Kept = types.Int64Value(int64(left))
-
-	if err != nil {
-		return diag.Diagnostics{tf.Warn("Unable to delete expired snapshots", finding.Report{
-			Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
-			Next: "The next plan shows those that are left in `expired`.",
-		}.String())}
-	}
-
-	return nil
+	return diags
 }

@@ -7,12 +7,9 @@ import (
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/schedule"
-	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
-
-// Runs on demand of a schedule.
 
 // runNow makes a Job from the CronJob and waits for it. One of the same wish that still runs, because the process was
 // killed meanwhile, is waited for.
@@ -22,10 +19,10 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 		return err
 	}
 
-	wanted := s.Spec.JobNow(cronJob, wish)
-	ref := objects.ReferenceTo(wanted)
+	job := s.Spec.JobNow(cronJob, wish)
+	ref := objects.ReferenceTo(job)
 
-	if err := s.begin(ctx, ref, wanted); err != nil {
+	if err := s.begin(ctx, ref, job); err != nil {
 		return err
 	}
 
@@ -38,12 +35,8 @@ func (s *Scheduler) runNow(ctx context.Context, wish string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.gracePeriod)
 	defer cancel()
 
-	reasons := []error{fmt.Errorf("run %s: %w", ref, err)}
-
 	pods, unknown := s.API.Job(ctx, ref.Namespace, ref.Name)
-	if unknown != nil {
-		reasons = append(reasons, unknown)
-	}
+	reasons := []error{fmt.Errorf("run %s: %w", ref, err), unknown}
 
 	for _, pod := range pods {
 		reasons = append(reasons, errors.New(strings.ReplaceAll(pod.Why(), "\n", " | ")))
@@ -65,7 +58,7 @@ func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[st
 			return err
 		}
 
-		if err := s.API.DeleteObject(ctx, ref, uidOf(live)); err != nil {
+		if err := s.API.DeleteObject(ctx, ref, objects.UIDOf(live)); err != nil {
 			return err
 		}
 	}
@@ -75,21 +68,13 @@ func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[st
 	return err
 }
 
-func uidOf(o map[string]any) string {
-	metadata, _ := o["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-
-	return uid
-}
-
+// ended is nil when a Job succeeded, and a permanent error when it never will.
 func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
 	live, err := s.API.GetObject(ctx, ref)
 
 	switch {
-	case errors.Is(err, api.ErrNoAnswer):
-		return err
 	case err != nil:
-		return wait.Permanent(err)
+		return objects.Final(err)
 	case live == nil:
 		return wait.Permanent(errors.New("somebody deleted it"))
 	}

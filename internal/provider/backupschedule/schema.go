@@ -23,30 +23,57 @@ import (
 
 // What a schedule is when its resource says nothing.
 const (
-	DefaultNamespace  = "talosop-backup"
-	defaultRunTimeout = "1h"
-	defaultHistory    = 3
+	DefaultNamespace = "talosop-backup"
+	defaultHistory   = 3
 )
 
 // The texts that say what a change of a schedule does.
 const (
-	nextRun      = " A change counts for the runs from then on."
-	movesObjects = " A change replaces the resource: what it has in the cluster is removed and made anew, and " +
+	nextRun       = " A change counts for the runs from then on."
+	nextSnapshots = " A change counts for the snapshots taken from then on; the ones in the former place stay."
+	movesObjects  = " A change replaces the resource: what it has in the cluster is removed and made anew, and " +
 		"the snapshots in the bucket stay."
 )
 
-// scheduleBucket are the attributes of the bucket that talos-backup can be told.
-var scheduleBucket = []string{"bucket", "region", "endpoint", "path_style", "ca"}
+// text is a string that may be left out, and takes one of the values that are allowed, any where none are listed.
+func text(description string, allowed ...string) schema.StringAttribute {
+	attribute := schema.StringAttribute{Optional: true, MarkdownDescription: description}
+	if len(allowed) > 0 {
+		attribute.Validators = []validator.String{stringvalidator.OneOf(allowed...)}
+	}
 
-func etcdBackupScheduleAttributes(ctx context.Context) map[string]schema.Attribute {
-	attributes := scheduleArguments(ctx)
-	maps.Copy(attributes, schedulePodAttributes())
-	maps.Copy(attributes, scheduleResults())
+	return attribute
+}
+
+func truth(description string) schema.BoolAttribute {
+	return schema.BoolAttribute{Optional: true, MarkdownDescription: description}
+}
+
+func duration(description string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, CustomType: tf.DurationType{}, MarkdownDescription: description}
+}
+
+func nested(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
+}
+
+func scheduleAttributes(ctx context.Context) map[string]schema.Attribute {
+	attributes := argumentAttributes()
+	maps.Copy(attributes, podAttributes())
+	maps.Copy(attributes, resultAttributes())
+
+	attributes["timeouts"] = tf.TimeoutsAttribute(ctx, "", map[string]string{
+		"create": "Time for making everything, and for the run that `run_now` asks for. Default: `30m`.",
+		"read":   "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes nothing.",
+		"update": "Time for bringing a change to the cluster, and for the run that `run_now` asks for. Default: `30m`.",
+		"delete": "Time for removing everything. Default: `30m`.",
+	})
 
 	return attributes
 }
 
-func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
+// argumentAttributes say when snapshots of which cluster are taken, and where they go.
+func argumentAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster": schema.SingleNestedAttribute{
 			Required: true,
@@ -58,165 +85,94 @@ func scheduleArguments(ctx context.Context) map[string]schema.Attribute {
 		"name": schema.StringAttribute{
 			Required: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChange()},
 			MarkdownDescription: "Name of the schedule, of its CronJob and of the folder of its snapshots, such as `nightly`: " +
-				"at most " +
-				fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
+				"at most " + fmt.Sprint(schedule.LongestName) + " lower-case letters, digits and hyphens." + movesObjects,
 		},
 		"namespace": schema.StringAttribute{
 			Optional: true, PlanModifiers: []planmodifier.String{tf.ReplaceOnChangeFrom(DefaultNamespace)},
 			MarkdownDescription: "Namespace of everything that is made, which Talos has to allow " +
 				"([guide](../guides/etcd-backups.md)). Default: `" + DefaultNamespace + "`." + movesObjects,
 		},
-		"create_namespace": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether the namespace is made when it is missing, with the PodSecurity profile " +
-				"`restricted`. One that was made goes with the last schedule in it, unless it holds anything else. Default: " +
-				"`true`.",
-		},
+		"create_namespace": truth("Whether the namespace is made when it is missing, with the PodSecurity profile " +
+			"`restricted`. One that was made goes with the last schedule in it, unless it holds anything else. Default: `true`."),
 		"schedule": schema.StringAttribute{
 			Required: true,
 			MarkdownDescription: "When snapshots are taken: a cron expression of five fields, such as `0 3 * * *`, or " +
 				"`@hourly`, `@daily`, `@every 6h` and the like, as Kubernetes takes it." + nextRun,
 		},
 		"time_zone": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{timetable.TimeZone},
+			Optional: true, Validators: []validator.String{timetable.TimeZone},
 			MarkdownDescription: "Time zone of `schedule` by its name in the IANA database, such as `Europe/Berlin`. Default: " +
 				"`" + timetable.DefaultZone + "`." + nextRun,
 		},
-		"suspend": schema.BoolAttribute{
-			Optional:            true,
-			MarkdownDescription: "Whether no run begins; one that has begun goes on. Default: `false`.",
-		},
-		"s3":         scheduleBucketAttribute(),
-		"encryption": scheduleEncryptionAttribute(),
-		"compression": schema.StringAttribute{
-			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(etcdbackup.CompressionNone, backup.Zstd)},
-			MarkdownDescription: "`zstd`, which `zstd -d` opens, or `none`. Default: `none`." +
-				nextRun,
-		},
-		"retain": scheduleRetainAttribute(),
-		"run_now": schema.StringAttribute{
-			Optional: true,
-			MarkdownDescription: "A value of your choice, such as a date: giving it, and every change of it, takes a snapshot " +
-				"at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its pods " +
-				"say. Removing it does nothing.",
-		},
-		"timeouts": scheduleTimeouts(ctx),
+		"suspend": truth("Whether no run begins; one that has begun goes on. Default: `false`."),
+		"s3":      bucketAttribute(),
+		"encryption": nested("Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster. "+
+			"Default: snapshots are stored as they are, with every Secret of the cluster in them."+nextRun,
+			map[string]schema.Attribute{"recipients": schema.ListAttribute{
+				Required: true, ElementType: types.StringType,
+				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
+					"the secret key opens the snapshots." + nextRun,
+			}}),
+		"compression": text("`zstd`, which `zstd -d` opens, or `none`. Default: `none`."+nextRun,
+			etcdbackup.CompressionNone, backup.Zstd),
+		"retain": nested("Which snapshots of this schedule are kept; an apply deletes those that the refresh before "+
+			"it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where "+
+			"Terraform runs, those of `s3` of the provider or what the default chain of the AWS SDK finds, and never uses "+
+			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
+			map[string]schema.Attribute{
+				"count": schema.Int64Attribute{
+					Required: true,
+					MarkdownDescription: "How many of the newest turns of `schedule` are kept, with all snapshots that the " +
+						"bucket got in them by its own clock; at least 1.",
+				},
+				"min_age": duration("How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`."),
+			}),
+		"run_now": text("A value of your choice, such as a date: giving it, and every change of it, takes a snapshot " +
+			"at once and waits for it, in a Job that is made from the CronJob. When it fails, the error has what its pods " +
+			"say. Removing it does nothing."),
 	}
 }
 
-// scheduleBucketAttribute is `s3` with what talos-backup can be told, and with the key that
-// goes into a Secret of the cluster.
-func scheduleBucketAttribute() schema.Attribute {
-	all := store.BucketAttributes(" A change counts for the snapshots taken from then on; the ones in the former place "+
-		"stay.", nextRun)
-	attributes := map[string]schema.Attribute{}
-
-	for _, name := range scheduleBucket {
-		attributes[name] = all[name]
+// bucketAttribute is `s3` with what talos-backup can be told, and with the key that goes into a Secret of the cluster.
+func bucketAttribute() schema.Attribute {
+	all := store.BucketAttributes(nextSnapshots, nextRun)
+	key := func(description string) schema.StringAttribute {
+		return schema.StringAttribute{Optional: true, WriteOnly: true, Sensitive: true,
+			MarkdownDescription: description + tf.WriteOnlyText + " Change `credentials_wo_version` with it."}
 	}
-
-	attributes["prefix"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Beginning of the keys, without slashes at its ends, such as `talos/backups`: the " +
-			"snapshots are at `<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none. A change counts for the " +
-			"snapshots taken from then on; the ones in the former place stay.",
-	}
-	attributes["region"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
-			"`us-east-1` with `endpoint`." +
-			nextRun,
-	}
-	attributes["endpoint"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods " +
-			"of the cluster and `retain` reach it. Default: that of AWS in the region. A change counts for the snapshots " +
-			"taken from then on; the ones in the former place stay.",
-	}
-	attributes["path_style"] = schema.BoolAttribute{
-		Optional: true,
-		MarkdownDescription: "Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in " +
-			"the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun. " +
-			"Default: `true` with `endpoint`, `false` without." + nextRun,
-	}
-
-	for name, description := range map[string]string{
-		"access_key_id_wo": "Id of the access key that the pods use, together with `secret_access_key_wo`; without one, " +
-			"they have to have an identity of their own, such as that of the machine.",
-		"secret_access_key_wo": "The access key itself.",
-		"session_token_wo": "Session token of temporary credentials, which come with one and end soon: rather give a key " +
-			"that does not.",
-	} {
-		attributes[name] = schema.StringAttribute{
-			Optional: true, WriteOnly: true, Sensitive: name != "access_key_id_wo",
-			MarkdownDescription: description + tf.WriteOnlyText + " Change `credentials_wo_version` with it.",
-		}
-	}
-
-	attributes["credentials_wo_version"] = schema.StringAttribute{
-		Optional: true,
-		MarkdownDescription: "A value of your choice that tells another key from the former one: a change of it brings the " +
-			"key that is configured into the cluster.",
-	}
+	id := key("Id of the access key that the pods use, together with `secret_access_key_wo`; without one, " +
+		"they have to have an identity of their own, such as that of the machine.")
+	id.Sensitive = false
 
 	return schema.SingleNestedAttribute{
 		Required:            true,
 		MarkdownDescription: "The bucket that the snapshots go to, on AWS or any server that speaks S3.",
-		Attributes:          attributes,
-	}
-}
-
-func scheduleRetainAttribute() schema.Attribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Which snapshots of this schedule are kept; an apply deletes those that the refresh before " +
-			"it showed in `expired`, oldest first and never the newest. It needs credentials for the bucket where " +
-			"Terraform runs, those of `s3` of the provider or what the default chain of the AWS SDK finds, and never uses " +
-			"the key of the schedule itself. Default: all are kept; a lifecycle rule of the bucket is the other way.",
 		Attributes: map[string]schema.Attribute{
-			"count": schema.Int64Attribute{
-				Required: true,
-				MarkdownDescription: "How many of the newest turns of `schedule` are kept, with all snapshots that the " +
-					"bucket got in them by its own clock; at least 1.",
-			},
-			"min_age": schema.StringAttribute{
-				Optional: true, CustomType: tf.DurationType{},
-				MarkdownDescription: "How old a snapshot has to be to go, such as `168h`, however many there are. Default: `0s`.",
-			},
+			"bucket": all["bucket"],
+			"prefix": text("Beginning of the keys, without slashes at its ends, such as `talos/backups`: the snapshots are at " +
+				"`<prefix>/<cluster>/<name>/…`, see `key_prefix`. Default: none." + nextSnapshots),
+			"region": text("Region of the bucket, such as `eu-central-1`, needed without `endpoint`. Default: " +
+				"`us-east-1` with `endpoint`." + nextRun),
+			"endpoint": text("URL of the server where it is not AWS, such as `https://minio.example.org:9000`, as pods " +
+				"of the cluster and `retain` reach it. Default: that of AWS in the region." + nextSnapshots),
+			"path_style": truth("Whether the bucket is in the path of the URL (`https://host/bucket/key`) instead of in " +
+				"the host name; some builds of talos-backup choose by themselves: the path, but for AWS, Google and Aliyun. " +
+				"Default: `true` with `endpoint`, `false` without." + nextRun),
+			"ca":                   all["ca"],
+			"access_key_id_wo":     id,
+			"secret_access_key_wo": key("The access key itself."),
+			"session_token_wo": key("Session token of temporary credentials, which come with one and end soon: rather give a " +
+				"key that does not."),
+			"credentials_wo_version": text("A value of your choice that tells another key from the former one: a change of it " +
+				"brings the key that is configured into the cluster."),
 		},
 	}
 }
 
-func scheduleEncryptionAttribute() schema.Attribute {
-	return schema.SingleNestedAttribute{
-		Optional: true,
-		MarkdownDescription: "Encryption with [age](https://age-encryption.org) before a snapshot leaves the cluster. " +
-			"Default: snapshots are stored as they are, with every Secret of the cluster in them." + nextRun,
-		Attributes: map[string]schema.Attribute{
-			"recipients": schema.ListAttribute{
-				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "The public key as `age-keygen` prints it, `age1…`; talos-backup takes one. `age -d` with " +
-					"the secret key opens the snapshots." + nextRun,
-			},
-		},
-	}
-}
-
-// schedulePodAttributes say how the pods run.
-func schedulePodAttributes() map[string]schema.Attribute {
+// podAttributes say how the pods run.
+func podAttributes() map[string]schema.Attribute {
 	quantities := func(description string) schema.MapAttribute {
 		return schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description + nextRun}
-	}
-	text := func(description string) schema.StringAttribute {
-		return schema.StringAttribute{Optional: true, MarkdownDescription: description + nextRun}
-	}
-	oneOf := func(description string, allowed ...string) schema.StringAttribute {
-		return schema.StringAttribute{
-			Optional: true, MarkdownDescription: description + nextRun,
-			Validators: []validator.String{stringvalidator.OneOf(allowed...)},
-		}
 	}
 	count := func(description string) schema.Int64Attribute {
 		return schema.Int64Attribute{Optional: true,
@@ -224,44 +180,27 @@ func schedulePodAttributes() map[string]schema.Attribute {
 	}
 
 	return map[string]schema.Attribute{
-		"image": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "The image of talos-backup.",
-			Attributes: map[string]schema.Attribute{
-				"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`."),
-				"tag": text("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot compress, " +
-					"and some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`."),
-				"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
-					"Default: none."),
-			},
-		},
-		"history": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "How many Jobs that ended are kept, with their pods and logs.",
-			Attributes: map[string]schema.Attribute{
-				"successful": count("Those that succeeded."),
-				"failed":     count("Those that failed."),
-			},
-		},
-		"starting_deadline": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How late a run may still begin when its time was missed, such as `10m`; at least `10s`, " +
-				"because Kubernetes looks that often. Default: any time." + nextRun,
-		},
-		"run_timeout": schema.StringAttribute{
-			Optional: true, CustomType: tf.DurationType{},
-			MarkdownDescription: "How long a run may take, retries included, before it is ended as failed and later ones " +
-				"may begin. Default: `" + defaultRunTimeout + "`." + nextRun,
-		},
-		"resources": schema.SingleNestedAttribute{
-			Optional: true,
-			MarkdownDescription: "What the pods ask for and may use at most. The snapshot is written to the disk of the node " +
-				"first, up to three times with `compression` and `encryption`. Default: nothing.",
-			Attributes: map[string]schema.Attribute{
-				"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
-				"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
-			},
-		},
+		"image": nested("The image of talos-backup.", map[string]schema.Attribute{
+			"repository": text("Registry and repository, without a tag. Default: `" + schedule.DefaultRepository + "`." +
+				nextRun),
+			"tag": text("Tag, with `@sha256:…` behind it for a digest; releases up to `v0.1.0-beta.3` cannot compress, " +
+				"and some S3 servers refuse them. Default: `" + schedule.DefaultTag + "`." + nextRun),
+			"pull_secret": text("Name of a Secret of the namespace with the registry's credentials, which has to exist. " +
+				"Default: none." + nextRun),
+		}),
+		"history": nested("How many Jobs that ended are kept, with their pods and logs.", map[string]schema.Attribute{
+			"successful": count("Those that succeeded."),
+			"failed":     count("Those that failed."),
+		}),
+		"starting_deadline": duration("How late a run may still begin when its time was missed, such as `10m`; at least " +
+			"`10s`, because Kubernetes looks that often. Default: any time." + nextRun),
+		"run_timeout": duration("How long a run may take, retries included, before it is ended as failed and later ones " +
+			"may begin. Default: `1h`." + nextRun),
+		"resources": nested("What the pods ask for and may use at most. The snapshot is written to the disk of the node "+
+			"first, up to three times with `compression` and `encryption`. Default: nothing.", map[string]schema.Attribute{
+			"requests": quantities("Quantities by resource, such as `{ memory = \"64Mi\" }`."),
+			"limits":   quantities("Quantities by resource, such as `{ memory = \"1Gi\" }`."),
+		}),
 		"node_selector": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType, Validators: []validator.Map{tf.MayBeBlank{}},
 			MarkdownDescription: "Labels of the nodes that the pods may run on. Default: any node." + nextRun,
@@ -271,67 +210,54 @@ func schedulePodAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Taints that the pods tolerate. Default: that of control planes, so that clusters without " +
 				"workers are backed up, too; an empty list for none." + nextRun,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"key":      text("Key of the taint. Default: any, with `operator` `Exists`."),
-				"operator": oneOf("`Exists` or `Equal`. Default: `Equal`.", "Exists", "Equal"),
+				"key":      text("Key of the taint. Default: any, with `operator` `Exists`." + nextRun),
+				"operator": text("`Exists` or `Equal`. Default: `Equal`."+nextRun, "Exists", "Equal"),
 				"value": schema.StringAttribute{
 					Optional: true, Validators: []validator.String{tf.MayBeBlank{}},
 					MarkdownDescription: "Value of the taint, for `Equal`. Default: none." + nextRun,
 				},
-				"effect": oneOf("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them.", "NoSchedule",
+				"effect": text("`NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all of them."+nextRun, "NoSchedule",
 					"PreferNoSchedule", "NoExecute"),
 				"toleration_seconds": schema.Int64Attribute{Optional: true,
-					MarkdownDescription: "How long `NoExecute` is tolerated. Default: for " +
-						"ever." + nextRun},
+					MarkdownDescription: "How long `NoExecute` is tolerated. Default: for ever." + nextRun},
 			}},
 		},
 	}
 }
 
-func scheduleTimeouts(ctx context.Context) schema.Attribute {
-	return tf.TimeoutsAttribute(ctx, "", map[string]string{
-		"create": "Time for making everything, and for the run that `run_now` asks for. Default: `30m`.",
-		"read": "Time for a look at the cluster and the bucket. Default: `1m`. What does not answer in time changes " +
-			"nothing.",
-		"update": "Time for bringing a change to the cluster, and for the run that `run_now` asks for. Default: `30m`.",
-		"delete": "Time for removing everything. Default: `30m`.",
-	})
-}
-
-// scheduleResults are what the cluster and the bucket tell.
-func scheduleResults() map[string]schema.Attribute {
+// resultAttributes are what the cluster and the bucket tell.
+func resultAttributes() map[string]schema.Attribute {
+	told := func(description string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
 	moment := func(description string) schema.StringAttribute {
 		return schema.StringAttribute{Computed: true, CustomType: timetypes.RFC3339Type{}, MarkdownDescription: description}
 	}
+	number := func(description string) schema.Int64Attribute {
+		return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
+	}
+	list := func(description string) schema.ListAttribute {
+		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: description}
+	}
 
 	return map[string]schema.Attribute{
-		"id": schema.StringAttribute{Computed: true,
-			MarkdownDescription: "Names of the cluster, the namespace and the schedule, with slashes between " +
-				"them."},
-		"key_prefix": schema.StringAttribute{Computed: true,
-			MarkdownDescription: "What the keys of the snapshots begin with: `<prefix>/<cluster>/<name>/<cluster>-<mark>-`, " +
-				"followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. `restore_from` " +
-				"takes such a key."},
+		"id": told("Names of the cluster, the namespace and the schedule, with slashes between them."),
+		"key_prefix": told("What the keys of the snapshots begin with: `<prefix>/<cluster>/<name>/<cluster>-<mark>-`, " +
+			"followed by the time (RFC 3339) and `.snap`, with `.zst` and `.age` for what was done to it. `restore_from` " +
+			"takes such a key."),
 		"next_run": moment("When the next run begins (RFC 3339, UTC), as of the last refresh. Null while the schedule is " +
 			"suspended."),
 		"last_run": moment("When the last run began (RFC 3339, UTC). Null when there was none yet, as far as the cluster " +
 			"knows."),
 		"last_success": moment("When the last run that succeeded ended (RFC 3339, UTC). Null when none did, as far as the " +
 			"cluster knows. A `check` on it tells when backups stopped."),
-		"last_failure": schema.StringAttribute{Computed: true,
-			MarkdownDescription: "The last run that failed, of those that `history` keeps: its time, " +
-				"its Job and the reason. Null for none."},
-		"active": schema.Int64Attribute{Computed: true, MarkdownDescription: "How many runs have not ended."},
-		"kept": schema.Int64Attribute{Computed: true,
-			MarkdownDescription: "How many snapshots of the schedule the bucket holds. Null without `retain`, " +
-				"and when the bucket could not be asked."},
-		"expired": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them.",
-		},
-		"drift": schema.ListAttribute{
-			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "What somebody else changed or removed of what the resource made. The next apply puts it " +
-				"right.",
-		},
+		"last_failure": told("The last run that failed, of those that `history` keeps: its time, its Job and the reason. " +
+			"Null for none."),
+		"active": number("How many runs have not ended."),
+		"kept": number("How many snapshots of the schedule the bucket holds. Null without `retain`, and when the bucket " +
+			"could not be asked."),
+		"expired": list("Keys of the snapshots that `retain` lets go, oldest first. The next apply deletes them."),
+		"drift": list("What somebody else changed or removed of what the resource made. The next apply puts it " +
+			"right."),
 	}
 }

@@ -310,14 +310,27 @@ func HandleSeen(
 	return object, append(diags, more...)
 }
 
-// AccessSeen is what resources that have no machines store of that handle.
+// AccessSeen asks control planes for the name of their cluster, and for what resources that have no machines store of
+// its handle. An error is about the configurations of the control planes.
 func AccessSeen(
-	ctx context.Context, settings machineconfig.Cluster, file SecretsFile, planes map[string]Recognised,
-) (types.Object, diag.Diagnostics) {
-	handle, diags := handleSeen(ctx, settings, file, planes)
-	object, more := handle.AccessModel.Object(ctx)
+	ctx context.Context, m *providerdata.ProviderData, addresses map[string]string, file SecretsFile,
+) (name string, access types.Object, diags diag.Diagnostics, err error) {
+	planes, diags := Recognise(ctx, m, addresses, file, step.ControlPlane)
+	if diags.HasError() {
+		return "", access, diags, nil
+	}
 
-	return object, append(diags, more...)
+	settings, _, err := SettingsOfAll(planes, file)
+	if err != nil {
+		return "", access, diags, err
+	}
+
+	handle, more := handleSeen(ctx, settings, file, planes)
+	diags.Append(more...)
+
+	access, more = handle.AccessModel.Object(ctx)
+
+	return settings.Name, access, append(diags, more...), nil
 }
 
 func handleSeen(

@@ -119,15 +119,9 @@ func readIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity) (backup
 	}
 
 	f := tf.Fields{Reader: &tf.Reader{}, Attributes: object}
-	list := func(name string) []string {
-		value, _ := object.Attributes()[name].(types.List)
-
-		return f.Texts(value)
-	}
-
 	request := backupImport{
-		Source: clusterimport.SourceIn(object), ControlPlane: byAddress(list(identityControlPlane)),
-		Key: f.Text(identityKey), Recipients: list(identityRecipients),
+		Source: clusterimport.SourceIn(object), ControlPlane: byAddress(f.Texts(identityControlPlane)),
+		Key: f.Text(identityKey), Recipients: f.Texts(identityRecipients),
 	}
 
 	if folder, given := f.Value(identityPath); given {

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/store"
@@ -155,19 +154,12 @@ type seenCluster struct {
 func (r *Resource) see(
 	ctx context.Context, addresses map[string]string, file clusterimport.SecretsFile,
 ) (seenCluster, diag.Diagnostics) {
-	planes, diags := clusterimport.Recognise(ctx, r.ProviderData, addresses, file, step.ControlPlane)
-	if diags.HasError() {
-		return seenCluster{}, diags
-	}
-
-	settings, _, err := clusterimport.SettingsOfAll(planes, file)
+	name, handle, diags, err := clusterimport.AccessSeen(ctx, r.ProviderData, addresses, file)
 	if err != nil {
-		return seenCluster{}, diag.Diagnostics{backupNotImported("read the configurations of the control planes", err, "")}
+		diags.Append(backupNotImported("read the configurations of the control planes", err, ""))
 	}
 
-	handle, more := clusterimport.AccessSeen(ctx, settings, file, planes)
-
-	return seenCluster{settings.Name, handle}, append(diags, more...)
+	return seenCluster{name, handle}, diags
 }
 
 // backupFrom is the model of a snapshot as its store describes it; what the cluster is, its

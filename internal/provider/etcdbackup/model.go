@@ -76,8 +76,8 @@ type encryptionModel struct {
 	Version    types.String `tfsdk:"passphrase_wo_version"`
 }
 
-// RetainModel is how many snapshots are kept.
-type RetainModel struct {
+// retainModel is how many snapshots are kept.
+type retainModel struct {
 	Count  types.Int64 `tfsdk:"count"`
 	MinAge tf.Duration `tfsdk:"min_age"`
 }
@@ -192,17 +192,17 @@ func (m Model) passphraseVersion(ctx context.Context, r *tf.Reader) string {
 	return r.Text(encryption.Version)
 }
 
-// retention is which snapshots are kept; the zero value, all, when nothing is said.
-func (m Model) retention(ctx context.Context) backup.Retention {
-	retain, ok := tf.Object[RetainModel](ctx, &tf.Reader{}, m.Retain)
+// RetentionOf is which snapshots `retain` keeps; the zero value, all, when it says nothing.
+func RetentionOf(ctx context.Context, retain types.Object) backup.Retention {
+	said, ok := tf.Object[retainModel](ctx, &tf.Reader{}, retain)
 	if !ok {
 		return backup.Retention{}
 	}
 
-	retention := backup.Retention{Count: int(retain.Count.ValueInt64())}
+	retention := backup.Retention{Count: int(said.Count.ValueInt64())}
 
-	if !retain.MinAge.IsNull() && !retain.MinAge.IsUnknown() {
-		retention.MinAge, _ = retain.MinAge.ValueGoDuration() // its type speaks of mistakes
+	if !said.MinAge.IsNull() && !said.MinAge.IsUnknown() {
+		retention.MinAge, _ = said.MinAge.ValueGoDuration() // its type speaks of mistakes
 	}
 
 	return retention

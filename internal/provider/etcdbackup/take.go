@@ -96,7 +96,7 @@ func (r *Resource) take(ctx context.Context, m *Model, given Model) diag.Diagnos
 	m.due(record.At)
 	m.Kept = types.Int64Null()
 
-	left, err := t.retain(ctx, m.retention(ctx), record.Key)
+	left, err := t.retain(ctx, RetentionOf(ctx, m.Retain), record.Key)
 	if err != nil {
 		diags.Append(notRetained(t.At, err))
 	} else {
@@ -348,7 +348,7 @@ func (r *Resource) keep(ctx context.Context, plan *Model, state, given Model) di
 		return diag.Diagnostics{unretained(to, err)}
 	}
 
-	left, err := retain(ctx, ownerOf(handle.Name.ValueString(), bundle).Archive(opened, to), plan.retention(ctx),
+	left, err := retain(ctx, ownerOf(handle.Name.ValueString(), bundle).Archive(opened, to), RetentionOf(ctx, plan.Retain),
 		state.Key.ValueString())
 	if err != nil {
 		return diag.Diagnostics{unretained(to, err)}

@@ -21,7 +21,7 @@ func (m Model) validate(ctx context.Context) diag.Diagnostics {
 	diags := store.ValidateStore(path.Empty(), m.S3, m.File)
 	diags.Append(m.validateCluster(ctx)...)
 	diags.Append(m.validateEncryption(ctx)...)
-	diags.Append(m.ValidateRetain(ctx)...)
+	diags.Append(ValidateRetain(ctx, m.Retain)...)
 
 	return diags
 }
@@ -115,13 +115,13 @@ func (m Model) validateEncryption(ctx context.Context) diag.Diagnostics {
 	return diags
 }
 
-// ValidateRetain checks how many snapshots are kept.
-func (m Model) ValidateRetain(ctx context.Context) diag.Diagnostics {
+// ValidateRetain checks `retain`: how many snapshots are kept.
+func ValidateRetain(ctx context.Context, given types.Object) diag.Diagnostics {
 	var diags diag.Diagnostics
 
 	r := &tf.Reader{}
 
-	retain, ok := tf.Object[RetainModel](ctx, r, m.Retain)
+	retain, ok := tf.Object[retainModel](ctx, r, given)
 	if !ok || r.Diags.HasError() { // its types speak of mistakes
 		return diags
 	}

@@ -51,7 +51,7 @@ func PlaceOf(bucket, folder types.Object) Place {
 			Lock:                s3.Lock{Mode: b.Nested("object_lock").Text("retention")},
 			Credentials:         CredentialsIn(b),
 		},
-		lockDays: b.Nested("object_lock").Number("days"),
+		lockDays: b.Nested("object_lock").Number("days", 0),
 	}
 	p.Unknown = r.Unknown
 

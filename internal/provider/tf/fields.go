@@ -12,6 +12,13 @@ type Fields struct {
 	Attributes types.Object
 }
 
+// Fields reads the attributes of a nested object.
+func (r *Reader) Fields(of types.Object) Fields {
+	r.Unknown = r.Unknown || of.IsUnknown()
+
+	return Fields{Reader: r, Attributes: of}
+}
+
 // Text reads a text; empty where it is null or unknown.
 func (f Fields) Text(name string) string {
 	v, _ := f.Attributes.Attributes()[name].(types.String)
@@ -26,20 +33,37 @@ func (f Fields) Truth(name string, fallback bool) bool {
 	return f.Reader.Truth(v, fallback)
 }
 
-// Number reads a number; zero where it is null or unknown.
-func (f Fields) Number(name string) int64 {
+// Number reads a number; fallback where it is null or unknown.
+func (f Fields) Number(name string, fallback int64) int64 {
 	v, _ := f.Attributes.Attributes()[name].(types.Int64)
 	f.Unknown = f.Unknown || v.IsUnknown()
 
+	if v.IsNull() || v.IsUnknown() {
+		return fallback
+	}
+
 	return v.ValueInt64()
+}
+
+// Texts reads a list of texts.
+func (f Fields) Texts(name string) []string {
+	v, _ := f.Attributes.Attributes()[name].(types.List)
+
+	return f.Reader.Texts(v)
+}
+
+// TextMap reads a map of texts.
+func (f Fields) TextMap(name string) map[string]string {
+	v, _ := f.Attributes.Attributes()[name].(types.Map)
+
+	return f.Reader.TextMap(v)
 }
 
 // Nested reads the attributes of a nested object.
 func (f Fields) Nested(name string) Fields {
 	v, _ := f.Attributes.Attributes()[name].(types.Object)
-	f.Unknown = f.Unknown || v.IsUnknown()
 
-	return Fields{f.Reader, v}
+	return f.Fields(v)
 }
 
 // Value is the text of an attribute; ok is false when it is null, unknown or not there.
