@@ -7,10 +7,10 @@
 // Facts of talos-backup are of its commit 0b3984d (after v0.1.0-beta.3), where no other is named:
 //
 //   - All settings are environment variables (pkg/config/service.go). It takes one age X25519 recipient
-//     (pkg/encryption/encryption.go), and fails without one unless DISABLE_ENCRYPTION=true. ENABLE_COMPRESSION came after
-//     v0.1.0-beta.3.
-//   - It reads Talos's credentials from /var/run/secrets/talos.dev, where Talos's Secret is mounted (cronjob.sample.yaml;
-//     Talos 1.13, constants.ServiceAccountMountPath).
+//     (pkg/encryption/encryption.go), and fails without one unless DISABLE_ENCRYPTION=true. ENABLE_COMPRESSION came
+//     after v0.1.0-beta.3.
+//   - It reads Talos's credentials from /var/run/secrets/talos.dev, where Talos's Secret is mounted
+//     (cronjob.sample.yaml; Talos 1.13, constants.ServiceAccountMountPath).
 //   - It writes the snapshot to the working directory, compresses and encrypts it there, and uploads it as
 //     S3_PREFIX/CLUSTER_NAME-TIME.snap, with .zst and .age (pkg/talos/talos.go, pkg/compression, pkg/encryption,
 //     pkg/s3/s3.go). TIME is RFC 3339 in UTC: the image has no TZ and is made from scratch (Dockerfile).

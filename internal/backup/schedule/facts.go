@@ -72,46 +72,40 @@ func (f *Facts) count(job batchv1.Job) {
 		f.LastRun = begun
 	}
 
-	end := endOf(job)
-
-	switch {
-	case !end.Done:
+	switch done, end := endOf(job); {
+	case !done:
 		f.Active++
-	case end.Failure == "" && end.At.After(f.LastSuccess):
+	case end.Reason == "" && end.At.After(f.LastSuccess):
 		f.LastSuccess = end.At
-	case end.Failure != "" && !end.At.Before(f.LastFailure.At):
-		f.LastFailure = Failure{At: end.At, Job: job.Name, Reason: end.Failure}
+	case end.Reason != "" && !end.At.Before(f.LastFailure.At):
+		f.LastFailure = end
 	}
 }
 
-// End is how a Job ended.
-type End struct {
-	Done bool
-	At   time.Time
-	// Failure is empty for a Job that succeeded.
-	Failure string
-}
-
-// EndOf reads how a Job ended, if it did.
-func EndOf(job map[string]any) (End, error) {
+// EndOf reads whether a Job ended, and how. One that succeeded has no reason of a failure.
+func EndOf(job map[string]any) (done bool, end Failure, err error) {
 	j, err := typed[batchv1.Job](job)
+	done, end = endOf(j)
 
-	return endOf(j), err
+	return done, end, err
 }
 
-func endOf(job batchv1.Job) End {
+func endOf(job batchv1.Job) (done bool, end Failure) {
 	for _, c := range job.Status.Conditions {
+		end = Failure{At: c.LastTransitionTime.UTC(), Job: job.Name}
+
 		switch {
 		case c.Status != corev1.ConditionTrue:
 		case c.Type == batchv1.JobComplete:
-			return End{Done: true, At: c.LastTransitionTime.UTC()}
+			return true, end
 		case c.Type == batchv1.JobFailed:
-			return End{Done: true, At: c.LastTransitionTime.UTC(),
-				Failure: cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")}
+			end.Reason = cmp.Or(strings.Trim(c.Reason+": "+c.Message, ": "), "it failed")
+
+			return true, end
 		}
 	}
 
-	return End{}
+	return false, Failure{}
 }
 
 func typed[T any](o map[string]any) (out T, err error) {
@@ -123,17 +117,15 @@ func typed[T any](o map[string]any) (out T, err error) {
 }
 
 // Refusal is why Talos gives no credentials to a ServiceAccount, as the API has it; empty when Talos says nothing.
-func Refusal(account map[string]any) string { return textAt(account, "status", "failureReason") }
+func Refusal(account map[string]any) string {
+	reason, _, _ := unstructured.NestedString(account, "status", "failureReason")
+
+	return reason
+}
 
 // ExpressionOf is the cron expression of a CronJob, as the API has it.
-func ExpressionOf(cronJob map[string]any) string { return textAt(cronJob, "spec", "schedule") }
+func ExpressionOf(cronJob map[string]any) string {
+	expression, _, _ := unstructured.NestedString(cronJob, "spec", "schedule")
 
-// textAt is a text in an object, empty where there is none.
-func textAt(o map[string]any, fields ...string) string {
-	text, _, err := unstructured.NestedString(o, fields...)
-	if err != nil {
-		return "" // it is of another type
-	}
-
-	return text
+	return expression
 }

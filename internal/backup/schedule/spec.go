@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"errors"
 	"path"
 	"regexp"
 	"strings"
@@ -32,8 +31,8 @@ type Spec struct {
 	Namespace, Name string
 	// Cluster and Mark are in the keys; Mark tells the cluster from all others of its name.
 	Cluster, Mark string
-	// Schedule is a cron expression in TimeZone or, when that is empty, in the zone of the kube-controller-manager (batch/v1
-	// CronJobSpec.timeZone), taken to be UTC.
+	// Schedule is a cron expression in TimeZone or, when that is empty, in the zone of the kube-controller-manager
+	// (batch/v1 CronJobSpec.timeZone), taken to be UTC.
 	Schedule, TimeZone string
 	Suspend            bool
 	Bucket             Bucket
@@ -107,12 +106,10 @@ func (s Spec) TimeOf(key string) (at time.Time, ok bool) {
 	return at, err == nil
 }
 
-// CheckRecipient says what is wrong with the recipient of a schedule, without quoting it. talos-backup takes X25519 keys
-// alone (pkg/encryption/encryption.go).
-func CheckRecipient(recipient string) error {
-	if _, err := age.ParseX25519Recipient(recipient); err != nil {
-		return errors.New("it is no public X25519 key of age")
-	}
+// IsRecipient is whether a text is a key that talos-backup encrypts for: X25519 ones alone
+// (pkg/encryption/encryption.go).
+func IsRecipient(text string) bool {
+	_, err := age.ParseX25519Recipient(text)
 
-	return nil
+	return err == nil
 }

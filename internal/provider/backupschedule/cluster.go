@@ -131,20 +131,28 @@ func (s *Scheduler) refusal(ctx context.Context, account map[string]any) (string
 	return "", err
 }
 
+// own reads an object of the schedule, nil for none. One of another owner is errForeign.
+func (s *Scheduler) own(ctx context.Context, o map[string]any) (live map[string]any, err error) {
+	ref := objects.ReferenceTo(o)
+
+	live, err = s.API.GetObject(ctx, ref)
+	if live != nil && !schedule.Owned(live, s.Spec.Name) {
+		return nil, fmt.Errorf("there is a %s %w", ref, errForeign)
+	}
+
+	return live, err
+}
+
 // refuseForeign is an error when objects of the schedule's names are of another owner.
 func (s *Scheduler) refuseForeign(ctx context.Context) error {
 	var foreign []error
 
 	for _, o := range s.objects() {
-		ref := objects.ReferenceTo(o)
-
-		live, err := s.API.GetObject(ctx, ref)
-		if err != nil {
+		switch _, err := s.own(ctx, o); {
+		case errors.Is(err, errForeign):
+			foreign = append(foreign, err)
+		case err != nil:
 			return err
-		}
-
-		if live != nil && !schedule.Owned(live, s.Spec.Name) {
-			foreign = append(foreign, fmt.Errorf("there is a %s %w", ref, errForeign))
 		}
 	}
 
@@ -253,7 +261,6 @@ func (s *Scheduler) granted(ctx context.Context, believed time.Time) error {
 // Remove takes everything away that Establish and the CronJob made, and nothing else. It is idempotent. stays is what
 // keeps a namespace that was made for schedules.
 func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
-	// No Job begins any more without the CronJob.
 	if err := s.removeOwn(ctx, s.Spec.CronJob()); err != nil {
 		return nil, err
 	}
@@ -279,14 +286,16 @@ func (s *Scheduler) Remove(ctx context.Context) (stays []string, err error) {
 }
 
 func (s *Scheduler) removeOwn(ctx context.Context, o map[string]any) error {
-	ref := objects.ReferenceTo(o)
+	live, err := s.own(ctx, o)
 
-	live, err := s.API.GetObject(ctx, ref)
-	if err != nil || live == nil || !schedule.Owned(live, s.Spec.Name) {
+	switch {
+	case errors.Is(err, errForeign):
+		return nil
+	case err != nil || live == nil:
 		return err
 	}
 
-	return s.API.DeleteObject(ctx, ref, objects.UIDOf(live))
+	return s.API.DeleteObject(ctx, objects.ReferenceTo(o), objects.UIDOf(live))
 }
 
 func (s *Scheduler) removeNamespace(ctx context.Context) (stays []string, err error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -21,7 +20,7 @@ import (
 // importExample is the import id of a schedule.
 const importExample = `{"secrets": "secrets.yaml", "control_plane": {"cp-1": "10.0.0.11"}, "name": "nightly"}`
 
-// importRequest is an import id: where the secrets and the control planes are, as for machines, and which schedule it is.
+// importRequest is an import id: where the secrets and the control planes are, as for machines, and which schedule.
 type importRequest struct {
 	clusterimport.Source
 
@@ -31,19 +30,15 @@ type importRequest struct {
 }
 
 func readRequest(id string) (request importRequest, err error) {
-	if err := clusterimport.DecodeImport(id, &request); err != nil {
-		return request, err
+	if err = clusterimport.DecodeImport(id, &request); err == nil {
+		err = request.Check()
 	}
 
-	if err := request.Check(); err != nil {
-		return request, err
+	if err == nil && (request.Name == "" || len(request.ControlPlane) == 0) {
+		err = errors.New("control_plane or name is missing")
 	}
 
-	if request.Name == "" || len(request.ControlPlane) == 0 {
-		return request, errors.New("control_plane or name is missing")
-	}
-
-	return request, nil
+	return request, err
 }
 
 // ImportState takes over the objects of a schedule. What they are made with is not read: the next apply makes them
@@ -51,7 +46,12 @@ func readRequest(id string) (request importRequest, err error) {
 func (r *scheduleResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	failed := func(attempted string, err error) { resp.Diagnostics.Append(notImported(attempted, err)) }
+	failed := func(attempted string, err error) {
+		resp.Diagnostics.Append(tf.Unable("import", scheduleObject, finding.Report{
+			Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
+			Next: "Give a JSON object such as " + importExample + ", with namespace where it is not " + DefaultNamespace + ".",
+		}))
+	}
 
 	request, err := readRequest(req.ID)
 	if err != nil {
@@ -103,25 +103,15 @@ func (r *scheduleResource) ImportState(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-func notImported(attempted string, err error) diag.Diagnostic {
-	return tf.Unable("import", scheduleObject, finding.Report{
-		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
-		Next: "Give a JSON object such as " + importExample + ", with namespace where it is not " + DefaultNamespace + ".",
-	})
-}
-
 // adopt finds the CronJob of a schedule and puts what is imported of it into the model.
 func (s *Scheduler) adopt(ctx context.Context, m *scheduleModel) error {
-	ref := objects.ReferenceTo(s.Spec.CronJob())
-	cronJob, err := s.API.GetObject(ctx, ref)
+	cronJob, err := s.own(ctx, s.Spec.CronJob())
 
 	switch {
 	case err != nil:
 		return err
 	case cronJob == nil:
-		return fmt.Errorf("there is no %s", ref)
-	case !schedule.Owned(cronJob, s.Spec.Name):
-		return fmt.Errorf("there is a %s %w", ref, errForeign)
+		return fmt.Errorf("there is no %s", objects.ReferenceTo(s.Spec.CronJob()))
 	}
 
 	s.Spec.Schedule = schedule.ExpressionOf(cronJob)

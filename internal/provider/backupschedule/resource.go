@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -67,6 +69,67 @@ func (r *scheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 	}
 }
 
+// ModifyPlan decides by configuration and state alone.
+func (r *scheduleResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var plan, state scheduleModel
+
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+
+	create := req.State.Raw.IsNull()
+
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+
+	if !create {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	wanted, unknown, invalid := plan.spec(ctx, r.ProviderData)
+	if was, _, _ := state.spec(ctx, r.ProviderData); wanted.Mark != "" && was.Mark != "" && wanted.Mark != was.Mark {
+		resp.RequiresReplace.Append(path.Root("cluster").AtName("secrets"))
+	}
+
+	drift, _ := tf.KnownStrings(state.Drift)
+	expired, _ := tf.KnownStrings(state.Expired)
+
+	// The framework marked what is computed as unknown when the configuration differs.
+	if req.Plan.Raw.Equal(req.State.Raw) && len(drift)+len(expired) == 0 {
+		return
+	}
+
+	if len(expired) > 0 && !plan.Retain.IsNull() {
+		resp.Diagnostics.Append(tf.Warn("Snapshots will be deleted",
+			fmt.Sprintf("retain of schedule %q lets %d of %d go from %s, the oldest first: %s.",
+				state.Name.ValueString(), len(expired), state.Kept.ValueInt64(), plan.place(), finding.Describe(expired))))
+	}
+
+	plan.seenModel = unseen()
+
+	if !unknown && !invalid.HasError() {
+		var known seenModel
+
+		known.fill(wanted, observed{})
+		plan.ID, plan.KeyPrefix = known.ID, known.KeyPrefix
+
+		if wanted.Suspend {
+			plan.NextRun = timetypes.NewRFC3339Null()
+		}
+	}
+
+	if !create && plan.Retain.IsNull() {
+		plan.Kept = types.Int64Null()
+	}
+
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
 func (r *scheduleResource) Create(
 	ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse,
 ) {
@@ -99,41 +162,42 @@ func (r *scheduleResource) apply(
 	ctx = store.MaskCredentials(ctx, key)
 
 	r.inCluster(ctx, op, pki.ChangingObjects, *plan, diags, func(ctx context.Context, s *Scheduler) {
-		if r.establish(ctx, s, plan, state, schedule.Credentials{AccessKeyID: key.AccessKeyID,
-			SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}, diags) {
+		begun, err := s.Establish(ctx, schedule.Credentials{AccessKeyID: key.AccessKeyID,
+			SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken}, state == nil,
+			plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
+		tainted := err != nil && state == nil && begun
+
+		switch {
+		case errors.Is(err, errForeign):
+			diags.Append(ScheduleFailed(ctx, string(op), s, err, "Choose another name, or remove what is there."))
+		case tainted:
+			diags.Append(ScheduleFailed(ctx, string(op), s, err, "Correct the cause and apply again. The resource is tainted: "+
+				"what was made is removed first, and made anew."))
+
+			// What was made is known by its names, and goes when the resource is replaced.
+			plan.fill(s.Spec, observed{})
+			plan.RunNow, plan.Kept, plan.Expired = types.StringNull(), types.Int64Null(), tf.TextList(nil)
+		case err != nil:
+			diags.Append(ScheduleFailed(ctx, string(op), s, err,
+				"Correct the cause and apply again; what was made stays and is used."))
+		default:
+			diags.Append(r.use(ctx, s, plan, state)...)
+		}
+
+		if err == nil || tainted {
 			diags.Append(result.Set(ctx, plan)...)
 		}
 	})
 }
 
-// establish brings a plan to the cluster and the bucket, and puts what became of it into the plan. It reports whether
-// there is anything to store.
-func (r *scheduleResource) establish(
-	ctx context.Context, s *Scheduler, plan, state *scheduleModel, key schedule.Credentials, diags *diag.Diagnostics,
-) bool {
-	verb, ran := "create", types.StringNull()
+// use does once what a plan asks for beside the objects, and puts what became of the schedule into the plan.
+func (r *scheduleResource) use(ctx context.Context, s *Scheduler, plan, state *scheduleModel) diag.Diagnostics {
+	var diags diag.Diagnostics
+
+	ran, shown := types.StringNull(), []string(nil)
 	if state != nil {
-		verb, ran = "update", state.RunNow
-	}
-
-	begun, err := s.Establish(ctx, key, state == nil, plan.CreateNamespace.IsNull() || plan.CreateNamespace.ValueBool())
-	if err != nil {
-		next := "Correct the cause and apply again; what was made stays and is used."
-
-		switch {
-		case errors.Is(err, errForeign):
-			next = "Choose another name, or remove what is there."
-		case state == nil && begun:
-			next = "Correct the cause and apply again. The resource is tainted: what was made is removed first, and made anew."
-		}
-
-		diags.Append(ScheduleFailed(ctx, verb, s, err, next))
-
-		// What a create made is known by its names, and goes when the resource is replaced.
-		plan.fill(s.Spec, observed{})
-		plan.RunNow, plan.Kept, plan.Expired = ran, types.Int64Null(), tf.TextList(nil)
-
-		return state == nil && begun
+		ran = state.RunNow
+		shown, _ = tf.KnownStrings(state.Expired)
 	}
 
 	if wish := plan.RunNow; !wish.IsNull() && !wish.Equal(ran) {
@@ -149,7 +213,10 @@ func (r *scheduleResource) establish(
 		}
 	}
 
-	diags.Append(r.thinOut(ctx, s.Spec, plan, state)...)
+	diags.Append(r.thinOut(ctx, s.Spec, plan, func(key string) bool {
+		// Where retain is as it was, the plan has shown what goes.
+		return state == nil || !plan.Retain.Equal(state.Retain) || slices.Contains(shown, key)
+	})...)
 
 	seen, err := s.observe(ctx)
 	if err != nil {
@@ -160,7 +227,7 @@ func (r *scheduleResource) establish(
 	plan.fill(s.Spec, seen)
 	plan.Drift, plan.Expired = tf.TextList(nil), tf.TextList(nil)
 
-	return true
+	return diags
 }
 
 func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
@@ -192,9 +259,9 @@ func (r *scheduleResource) Read(ctx context.Context, req resource.ReadRequest, r
 			case seen.gone:
 				resp.State.RemoveResource(ctx)
 			default:
-				_, _, _, diags := r.count(ctx, s.Spec, &state)
-				resp.Diagnostics.Append(append(s.warn(seen), diags...)...)
 				state.fill(s.Spec, seen)
+				resp.Diagnostics.Append(s.warn(seen)...)
+				resp.Diagnostics.Append(r.thinOut(ctx, s.Spec, &state, func(string) bool { return false })...)
 				resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 			}
 		})

@@ -31,70 +31,61 @@ func (m scheduleModel) place() store.Place {
 	return place
 }
 
-// count looks for what retain lets go and stores what it finds. The store is nil when retain says nothing, and when the
-// bucket does not answer.
-func (r *scheduleResource) count(
-	ctx context.Context, s schedule.Spec, m *scheduleModel,
-) (context.Context, backupstore.Store, []string, diag.Diagnostics) {
+// thinOut deletes what retain lets go, as far as that may be deleted, and tells what is left.
+func (r *scheduleResource) thinOut(
+	ctx context.Context, s schedule.Spec, m *scheduleModel, mayDelete func(key string) bool,
+) diag.Diagnostics {
 	m.Kept, m.Expired = types.Int64Null(), tf.TextList(nil)
 
 	retention := etcdbackup.RetentionOf(ctx, m.Retain)
 	if retention.Count == 0 {
-		return ctx, nil, nil, nil
+		return nil
 	}
 
-	place := m.place()
+	ctx, opened, stored, err := r.list(ctx, m.place(), s.Folder()+"/")
+	if err != nil {
+		cause, next := m.place().Diagnosis(err)
 
+		return diag.Diagnostics{tf.Warn("Unable to list snapshots of a schedule", finding.Report{
+			Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", m.place(), s.Name),
+			Cause:     cause, Now: []string{"no snapshot is deleted"},
+			Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list " +
+				"and delete there; or remove retain, and give the bucket a lifecycle rule."),
+		}.String())}
+	}
+
+	expired, kept := s.Expired(retention, stored, time.Now())
+	m.Kept, m.Expired = types.Int64Value(int64(kept)), tf.TextList(expired)
+
+	expired = slices.DeleteFunc(expired, func(key string) bool { return !mayDelete(key) })
+
+	// The oldest first: after an error nothing newer goes.
+	for i, key := range expired {
+		if err := opened.Delete(ctx, key); err != nil {
+			return diag.Diagnostics{tf.Warn("Unable to delete expired snapshots", finding.Report{
+				Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
+				Next: "The next plan shows those that are left in `expired`.",
+			}.String())}
+		}
+
+		m.Kept = types.Int64Value(int64(kept - i - 1))
+	}
+
+	return nil
+}
+
+func (r *scheduleResource) list(
+	ctx context.Context, place store.Place, prefix string,
+) (context.Context, backupstore.Store, []backupstore.Object, error) {
 	ctx, opened, err := place.Open(ctx, r.Stores)
 	if err != nil {
-		return ctx, nil, nil, notCounted(s, place, err)
+		return ctx, nil, nil, err
 	}
 
 	bounded, cancel := context.WithTimeout(ctx, providerdata.LookLimit)
 	defer cancel()
 
-	objects, err := opened.List(bounded, s.Folder()+"/")
-	if err != nil {
-		return ctx, nil, nil, notCounted(s, place, err)
-	}
+	objects, err := opened.List(bounded, prefix)
 
-	expired, total := s.Expired(retention, objects, time.Now())
-	m.Kept, m.Expired = types.Int64Value(int64(total)), tf.TextList(expired)
-
-	return ctx, opened, expired, nil
-}
-
-func notCounted(s schedule.Spec, place store.Place, err error) diag.Diagnostics {
-	cause, next := place.Diagnosis(err)
-
-	return diag.Diagnostics{tf.Warn("Unable to list snapshots of a schedule", finding.Report{
-		Attempted: fmt.Sprintf("list in %s the snapshots of schedule %q that retain lets go", place, s.Name),
-		Cause:     cause, Now: []string{"no snapshot is deleted"},
-		Next: strings.TrimSpace(next + " Give credentials in s3 of the provider, or in the environment, that may list and " +
-			"delete there; or remove retain, and give the bucket a lifecycle rule."),
-	}.String())}
-}
-
-// thinOut deletes what retain lets go. Where retain is as it was, only what the plan has shown is deleted.
-func (r *scheduleResource) thinOut(ctx context.Context, s schedule.Spec, plan, state *scheduleModel) diag.Diagnostics {
-	ctx, opened, expired, diags := r.count(ctx, s, plan)
-
-	if state != nil && plan.Retain.Equal(state.Retain) {
-		shown, _ := tf.KnownStrings(state.Expired)
-		expired = slices.DeleteFunc(expired, func(key string) bool { return !slices.Contains(shown, key) })
-	}
-
-	// The oldest first: after an error nothing newer goes.
-	for _, key := range expired {
-		if err := opened.Delete(ctx, key); err != nil {
-			return append(diags, tf.Warn("Unable to delete expired snapshots", finding.Report{
-				Attempted: fmt.Sprintf("delete %s", finding.Describe(expired)), Cause: strings.Split(err.Error(), "\n"),
-				Next: "The next plan shows those that are left in `expired`.",
-			}.String()))
-		}
-
-		plan.Kept = types.Int64Value(plan.Kept.ValueInt64() - 1)
-	}
-
-	return diags
+	return ctx, opened, objects, err
 }

@@ -53,8 +53,8 @@ func (s *Scheduler) begin(ctx context.Context, ref objects.Reference, job map[st
 	}
 
 	if live != nil {
-		end, err := schedule.EndOf(live)
-		if err != nil || !end.Done {
+		done, _, err := schedule.EndOf(live)
+		if err != nil || !done {
 			return err
 		}
 
@@ -79,15 +79,15 @@ func (s *Scheduler) ended(ctx context.Context, ref objects.Reference) error {
 		return wait.Permanent(errors.New("somebody deleted it"))
 	}
 
-	end, err := schedule.EndOf(live)
+	done, end, err := schedule.EndOf(live)
 
 	switch {
 	case err != nil:
 		return wait.Permanent(err)
-	case !end.Done:
+	case !done:
 		return errors.New("it has not ended, and goes on")
-	case end.Failure != "":
-		return wait.Permanent(errors.New(end.Failure))
+	case end.Reason != "":
+		return wait.Permanent(errors.New(end.Reason))
 	}
 
 	return nil
