@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -46,23 +47,16 @@ func readRequest(id string) (request importRequest, err error) {
 func (r *scheduleResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	failed := func(attempted string, err error) {
-		resp.Diagnostics.Append(tf.Unable("import", scheduleObject, finding.Report{
-			Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
-			Next: "Give a JSON object such as " + importExample + ", with namespace where it is not " + DefaultNamespace + ".",
-		}))
-	}
-
 	request, err := readRequest(req.ID)
 	if err != nil {
-		failed("read the import id", err)
+		resp.Diagnostics.Append(notImported("read the import id", err))
 
 		return
 	}
 
 	file, err := request.Read(r.ProviderData)
 	if err != nil {
-		failed("read the secrets of the cluster", err)
+		resp.Diagnostics.Append(notImported("read the secrets of the cluster", err))
 
 		return
 	}
@@ -71,7 +65,7 @@ func (r *scheduleResource) ImportState(
 
 	_, cluster, diags, err := clusterimport.AccessSeen(ctx, r.ProviderData, request.ControlPlane, file)
 	if err != nil {
-		failed("read the configurations of the control planes", err)
+		resp.Diagnostics.Append(notImported("read the configurations of the control planes", err))
 	}
 
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
@@ -86,16 +80,8 @@ func (r *scheduleResource) ImportState(
 	model.Cluster = cluster
 	model.Name, model.Namespace = types.StringValue(request.Name), tf.TextOrNull(request.Namespace)
 
-	r.inCluster(ctx, tf.OpRead, pki.ReadingSchedule, model, &diags, func(ctx context.Context, s *Scheduler) {
-		err = s.adopt(ctx, &model)
-	})
-
-	if diags.HasError() {
-		err = errors.New(diags.Errors()[0].Detail())
-	}
-
-	if err != nil {
-		failed(fmt.Sprintf("read schedule %q", request.Name), err)
+	if err := r.adopt(ctx, &model); err != nil {
+		resp.Diagnostics.Append(notImported(fmt.Sprintf("read schedule %q", request.Name), err))
 
 		return
 	}
@@ -103,20 +89,36 @@ func (r *scheduleResource) ImportState(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// adopt finds the CronJob of a schedule and puts what is imported of it into the model.
-func (s *Scheduler) adopt(ctx context.Context, m *scheduleModel) error {
-	cronJob, err := s.own(ctx, s.Spec.CronJob())
+func notImported(attempted string, err error) diag.Diagnostic {
+	return tf.Unable("import", scheduleObject, finding.Report{
+		Attempted: attempted, Cause: strings.Split(err.Error(), "\n"), Now: []string{"nothing was imported"},
+		Next: "Give a JSON object such as " + importExample + ", with namespace where it is not " + DefaultNamespace + ".",
+	})
+}
 
-	switch {
-	case err != nil:
-		return err
-	case cronJob == nil:
-		return fmt.Errorf("there is no %s", objects.ReferenceTo(s.Spec.CronJob()))
+// adopt finds the CronJob of a schedule and puts what is imported of it into the model.
+func (r *scheduleResource) adopt(ctx context.Context, m *scheduleModel) (err error) {
+	var diags diag.Diagnostics
+
+	r.inCluster(ctx, tf.OpRead, pki.ReadingSchedule, *m, &diags, func(ctx context.Context, s *Scheduler) {
+		var cronJob map[string]any
+
+		cronJob, err = s.own(ctx, s.Spec.CronJob())
+
+		switch {
+		case err != nil:
+		case cronJob == nil:
+			err = fmt.Errorf("there is no %s", objects.ReferenceTo(s.Spec.CronJob()))
+		default:
+			s.Spec.Schedule = schedule.ExpressionOf(cronJob)
+			m.Schedule, m.Expired = types.StringValue(s.Spec.Schedule), tf.TextList(nil)
+			m.fill(s.Spec, observed{})
+		}
+	})
+
+	if diags.HasError() {
+		return errors.New(diags.Errors()[0].Detail())
 	}
 
-	s.Spec.Schedule = schedule.ExpressionOf(cronJob)
-	m.Schedule, m.Expired = types.StringValue(s.Spec.Schedule), tf.TextList(nil)
-	m.fill(s.Spec, observed{})
-
-	return nil
+	return err
 }

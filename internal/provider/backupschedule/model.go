@@ -71,6 +71,18 @@ func unseen() seenModel {
 	}
 }
 
+// forecast fills in what is known of a schedule before an apply.
+func (m *seenModel) forecast(s schedule.Spec) {
+	var known seenModel
+
+	known.fill(s, observed{})
+	m.ID, m.KeyPrefix = known.ID, known.KeyPrefix
+
+	if s.Suspend {
+		m.NextRun = known.NextRun // it is null
+	}
+}
+
 // fill takes over what was observed in the cluster.
 func (m *seenModel) fill(s schedule.Spec, seen observed) {
 	m.ID = types.StringValue(s.Cluster + "/" + s.Namespace + "/" + s.Name)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -73,16 +72,15 @@ func (r *scheduleResource) Schema(ctx context.Context, _ resource.SchemaRequest,
 func (r *scheduleResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	var plan, state scheduleModel
-
 	if req.Plan.Raw.IsNull() {
 		return
 	}
 
-	create := req.State.Raw.IsNull()
+	var plan, state scheduleModel
 
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 
+	create := req.State.Raw.IsNull()
 	if !create {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
@@ -111,16 +109,8 @@ func (r *scheduleResource) ModifyPlan(
 	}
 
 	plan.seenModel = unseen()
-
 	if !unknown && !invalid.HasError() {
-		var known seenModel
-
-		known.fill(wanted, observed{})
-		plan.ID, plan.KeyPrefix = known.ID, known.KeyPrefix
-
-		if wanted.Suspend {
-			plan.NextRun = timetypes.NewRFC3339Null()
-		}
+		plan.forecast(wanted)
 	}
 
 	if !create && plan.Retain.IsNull() {
