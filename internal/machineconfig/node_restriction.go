@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	kubeletapis "k8s.io/kubelet/pkg/apis"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // A worker changes its Kubernetes node with the credentials of its kubelet, and a control plane as an administrator
@@ -24,7 +23,7 @@ func (f Facts) refusedByKubernetes(m Machine) []string {
 	}
 
 	refused := slices.DeleteFunc(slices.Sorted(maps.Keys(f.Labels)),
-		func(key string) bool { return !restrictedLabel(key) })
+		func(key string) bool { return !kubenames.RestrictedLabel(key) })
 
 	talos, ok := ReadTalosVersion(m.TalosVersion)
 	if ok && talos.Major == 1 && talos.Minor < taintsAtRegistration {
@@ -32,16 +31,6 @@ func (f Facts) refusedByKubernetes(m Machine) []string {
 	}
 
 	return refused
-}
-
-// restrictedLabel says whether a kubelet may not give its own node a label (Kubernetes 1.36,
-// plugin/pkg/admission/noderestriction, getModifiedLabels and admitNode).
-func restrictedLabel(key string) bool {
-	namespace, _, qualified := strings.Cut(key, "/")
-	in := func(parent string) bool { return namespace == parent || strings.HasSuffix(namespace, "."+parent) }
-
-	return qualified && (in(corev1.LabelNamespaceNodeRestriction) ||
-		(in("kubernetes.io") || in("k8s.io")) && !kubeletapis.IsKubeletLabel(key))
 }
 
 // warnOfNodeRestriction adds what NodeRestriction keeps from the node of a worker to what has no effect.

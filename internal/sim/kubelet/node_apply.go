@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
@@ -210,7 +211,7 @@ func restricted(before, after *corev1.Node) error {
 			old, was := before.Labels[key]
 			now, is := after.Labels[key]
 
-			if (was != is || old != now) && restrictedLabel(key) {
+			if (was != is || old != now) && kubenames.RestrictedLabel(key) {
 				refused = append(refused, key)
 			}
 		}
@@ -224,31 +225,4 @@ func restricted(before, after *corev1.Node) error {
 
 	return fmt.Errorf("nodes %q is %w: is not allowed to modify labels: %s", after.Name, errRestricted,
 		strings.Join(slices.Compact(refused), ", "))
-}
-
-// kubeletLabels are labels of Kubernetes that kubelets may set, and kubeletNamespaces where all labels are such
-// (Kubernetes 1.36, k8s.io/kubelet/pkg/apis, well_known_labels.go).
-var (
-	kubeletLabels = []string{
-		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
-		corev1.LabelFailureDomainBetaRegion, corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable,
-		corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-	}
-	kubeletNamespaces = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}
-)
-
-func restrictedLabel(key string) bool {
-	namespace, _, qualified := strings.Cut(key, "/")
-	if !qualified {
-		return false
-	}
-
-	in := func(parent string) bool { return namespace == parent || strings.HasSuffix(namespace, "."+parent) }
-
-	if in(corev1.LabelNamespaceNodeRestriction) {
-		return true
-	}
-
-	return (in("kubernetes.io") || in("k8s.io")) && !slices.Contains(kubeletLabels, key) &&
-		!slices.ContainsFunc(kubeletNamespaces, in)
 }
