@@ -99,3 +99,49 @@ func votersOnRecord(want Spec, machines map[string]MachineState) []Machine {
 		return !recorded(m) && !beside && (s.Access != step.Member || s.Stage != StageRunning)
 	})
 }
+
+// RecordedMembers are the members of etcd by what state recorded of the control planes of a change.
+type RecordedMembers struct {
+	// Count is how many there are, with those that leave.
+	Count int
+	// Leaving are the control planes that are removed, and Staying those that stay and work.
+	Leaving, Staying []string
+	// Lost are the control planes whose data is gone, be they removed or not.
+	Lost []string
+}
+
+// LosesAll reports whether the data of etcd goes with those that leave.
+func (r RecordedMembers) LosesAll() bool { return len(r.Leaving) > 0 && len(r.Staying) == 0 }
+
+// LosesQuorum reports whether less than a majority is left to remove members and to add others.
+func (r RecordedMembers) LosesQuorum() bool { return r.Count-len(r.Lost) < etcdstate.Majority(r.Count) }
+
+// MembersOnRecord sorts the control planes of a change by what state recorded of them. Removing many
+// machines at once loses no quorum, since they leave one by one.
+func MembersOnRecord(want Spec, recorded map[string]MachineState) RecordedMembers {
+	var r RecordedMembers
+
+	for _, m := range OfRole(want.Removed, step.ControlPlane) {
+		r.Leaving = append(r.Leaving, m.Name)
+
+		s := recorded[m.Name]
+		if s.Access == step.Foreign || (s.Access == step.Maintenance || s.VolumesLost) && m.MemberID != "" {
+			r.Lost = append(r.Lost, m.Name)
+		}
+	}
+
+	r.Count = len(r.Leaving)
+
+	for _, m := range OfRole(want.Machines, step.ControlPlane) {
+		switch {
+		case recorded[m.Name].Access == step.Member:
+			r.Staying = append(r.Staying, m.Name)
+			r.Count++
+		case m.Joined:
+			r.Lost = append(r.Lost, m.Name)
+			r.Count++
+		}
+	}
+
+	return r
+}

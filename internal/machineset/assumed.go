@@ -95,15 +95,13 @@ func (p Set) anythingMayChange(machines map[string]MachineForecast) map[string]M
 		}
 
 		f.Texts = maps.Clone(f.Texts)
-		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys,
-			FieldNodeName, FieldMemberID, FieldKubeletVersion, FieldKubernetes, FieldImages, FieldDrift, FieldTalosVersion,
-			FieldSchematic, FieldExtensions, FieldInstaller, FieldAddress, FieldRestoredAt)
+		f.Open = append(slices.Clone(f.Open), FieldStage, FieldReady, FieldNodeName, FieldKubernetesVersion,
+			FieldDrift, FieldTalosVersion, FieldAddress)
 
 		for _, field := range f.Open {
 			delete(f.Texts, field)
 		}
 
-		f.Components = nil
 		out[name] = f
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Examination compares the configurations that machines have with those of state. It is
@@ -27,9 +28,9 @@ type Examination struct {
 }
 
 // NewExamination compares with the configurations of a set whose machines were recorded.
-func NewExamination(p Set, record Record) *Examination {
+func NewExamination(p Set, seen Record) *Examination {
 	return &Examination{Places: map[string][]fieldpath.Place{},
-		Wanted: sync.OnceValues(p.WithPeers(record.Peers).WithNames(record).Configurations)}
+		Wanted: sync.OnceValues(p.WithPeers(seen.Peers()).WithNames(seen).Configurations)}
 }
 
 // Expect says which configuration each machine is taken to have: the recorded one, so that
@@ -40,7 +41,7 @@ func (e *Examination) Expect(machines []cluster.Machine, recorded Record) {
 	for i, m := range machines {
 		machines[i].ConfigDigest = recorded.Machines[m.Name].ConfigDigest
 
-		if !recorded.Drift[m.Name].Has(ConfigurationDiffers) && recorded.Phase == cluster.Ready && !m.Locked {
+		if !recorded.Seen[m.Name].Drift.Has(record.ConfigurationDiffers) && recorded.Phase == cluster.Ready && !m.Locked {
 			continue
 		}
 
@@ -59,7 +60,7 @@ func (e *Examination) ExpectImages(machines []cluster.Machine, have cluster.Snap
 			continue
 		}
 
-		if !recorded.Drift[m.Name].Has(ImageDiffers) && recorded.Phase == cluster.Ready &&
+		if !recorded.Seen[m.Name].Drift.Has(record.ImageDiffers) && recorded.Phase == cluster.Ready &&
 			maps.Equal(recorded.Machines[m.Name].Images, state.Images) {
 			continue
 		}
@@ -99,11 +100,11 @@ func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 	return nil, nil
 }
 
-func driftOfConfiguration(places []fieldpath.Place) Drift {
-	var drift Drift
+func driftOfConfiguration(places []fieldpath.Place) record.Drift {
+	var drift record.Drift
 
 	for _, place := range places {
-		drift = append(drift, Difference{Kind: ConfigurationDiffers, Place: &place})
+		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &place})
 	}
 
 	return drift
@@ -112,22 +113,22 @@ func driftOfConfiguration(places []fieldpath.Place) Drift {
 // DriftOf tells how machines that answered differ from what state says of them.
 func DriftOf(
 	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]fieldpath.Place,
-) map[string]Drift {
-	drift := map[string]Drift{}
+) map[string]record.Drift {
+	drift := map[string]record.Drift{}
 
 	for _, m := range want.Machines {
 		switch state := have.Machines[m.Name]; state.Access {
 		case step.Maintenance:
-			drift[m.Name] = Drift{{Kind: Wiped}}
+			drift[m.Name] = record.Drift{{Kind: record.Wiped}}
 			if !m.Proven(state) {
-				drift[m.Name] = Drift{{Kind: Unproven}}
+				drift[m.Name] = record.Drift{{Kind: record.Unproven}}
 			}
 
 			if m.Role == step.ControlPlane && len(cluster.OtherNodesAtWork(want, have)) > 0 {
-				drift[m.Name] = append(drift[m.Name], Difference{Kind: OthersWork})
+				drift[m.Name] = append(drift[m.Name], record.Difference{Kind: record.OthersWork})
 			}
 		case step.Gone:
-			drift[m.Name] = Drift{{Kind: NotOnHost}}
+			drift[m.Name] = record.Drift{{Kind: record.NotOnHost}}
 		case step.Member:
 			differs := driftOfConfiguration(places[m.Name])
 			if state.StagedDigest != "" && state.StagedDigest == m.ConfigDigest {
@@ -144,24 +145,23 @@ func DriftOf(
 	return drift
 }
 
-func driftOfAddress(m cluster.Machine, s cluster.MachineState) Drift {
+func driftOfAddress(m cluster.Machine, s cluster.MachineState) record.Drift {
 	if s.FoundAt == "" {
 		return nil
 	}
 
-	return Drift{{Text: fmt.Sprintf("address: it answers at %s, not at %s", s.FoundAt, m.Address)}}
+	return record.Drift{{Kind: record.AddressDiffers, Found: s.FoundAt, Wanted: m.Address}}
 }
 
-func driftOfTalos(m cluster.Machine, s cluster.MachineState) Drift {
-	var drift Drift
+func driftOfTalos(m cluster.Machine, s cluster.MachineState) record.Drift {
+	var drift record.Drift
 
 	if s.TalosVersion != "" && s.TalosVersion != m.TalosVersion {
-		drift = append(drift, Difference{Text: fmt.Sprintf("Talos: %s runs, not %s", s.TalosVersion, m.TalosVersion)})
+		drift = append(drift, record.Difference{Kind: record.TalosDiffers, Found: s.TalosVersion, Wanted: m.TalosVersion})
 	}
 
 	if m.Schematic != "" && s.Schematic != m.Schematic {
-		drift = append(drift, Difference{Text: fmt.Sprintf("schematic: %s runs, not %s",
-			step.ShortID(cmp.Or(s.Schematic, "none")), step.ShortID(m.Schematic))})
+		drift = append(drift, record.Difference{Kind: record.SchematicDiffers, Found: s.Schematic, Wanted: m.Schematic})
 	}
 
 	return drift
@@ -169,13 +169,13 @@ func driftOfTalos(m cluster.Machine, s cluster.MachineState) Drift {
 
 // driftOfImages compares the images of Kubernetes with those of the configuration. A
 // configuration that leaves an image to Talos names none.
-func driftOfImages(m cluster.Machine, s cluster.MachineState) Drift {
-	var drift Drift
+func driftOfImages(m cluster.Machine, s cluster.MachineState) record.Drift {
+	var drift record.Drift
 
 	for _, c := range componentsOf(m.Images) {
 		if s.Images != nil && s.Images[c] != m.Images[c] {
-			drift = append(drift, Difference{Kind: ImageDiffers, Component: c,
-				Text: fmt.Sprintf("%s, not %s", cmp.Or(s.Images[c], "that of Talos"), m.Images[c])})
+			drift = append(drift, record.Difference{Kind: record.ImageDiffers, Component: c,
+				Found: s.Images[c], Wanted: m.Images[c]})
 		}
 	}
 
@@ -183,8 +183,8 @@ func driftOfImages(m cluster.Machine, s cluster.MachineState) Drift {
 }
 
 // driftOfRunning tells which components run in another version than their images have.
-func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
-	var drift Drift
+func driftOfRunning(m cluster.Machine, have cluster.Snapshot) record.Drift {
+	var drift record.Drift
 
 	node, registered := have.NodeOf(m)
 	if !registered {
@@ -195,7 +195,8 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
 	other := runningOtherwise(images, RunningOn(node))
 
 	for _, c := range componentsOf(other) {
-		drift = append(drift, Difference{Text: fmt.Sprintf("%s: %s runs, and its image is %s", c, other[c], images[c])})
+		drift = append(drift, record.Difference{Kind: record.RunsOther, Component: c, Found: other[c],
+			Wanted: images[c]})
 	}
 
 	return drift
@@ -203,65 +204,67 @@ func driftOfRunning(m cluster.Machine, have cluster.Snapshot) Drift {
 
 // driftOfOwner tells that another resource has taken a machine over, or that the owner mark is not authentic. A node
 // without a mark is that of a machine that no resource has claimed: that of an import, or one that registered again.
-func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) Drift {
+func driftOfOwner(m cluster.Machine, want cluster.Spec, have cluster.Snapshot) record.Drift {
 	node, registered := have.NodeOf(m)
 	if !registered {
 		return nil
 	}
 
 	if owner := have.Kubernetes.Owners[node.Name]; owner != "" && owner != want.Owner {
-		return Drift{{Kind: OwnedByAnother}}
+		return record.Drift{{Kind: record.OwnedByAnother}}
 	}
 
 	// One that only lacks its proof is as good as none: the next run writes it.
 	if owner, unproven := have.Kubernetes.Unproven[node.Name]; unproven && owner != want.Owner {
-		return Drift{{Kind: MarkUnproven, Text: fmt.Sprintf("%.*q", longestOwner, owner)}}
+		return record.Drift{{Kind: record.MarkUnproven, Found: fmt.Sprintf("%.*s", longestOwner, owner)}}
 	}
 
 	return nil
 }
 
-// longestOwner is how much is shown of an owner that anyone may have written: ids of resources have 26 characters.
+// longestOwner is how much is recorded of an owner that anyone may have written: ids of resources have 26 characters.
 const longestOwner = 40
 
 // missing tells what a member lacks in the cluster, as far as somebody answered for it.
-func missing(m cluster.Machine, have cluster.Snapshot) Drift {
-	var lacks Drift
+func missing(m cluster.Machine, have cluster.Snapshot) record.Drift {
+	var lacks record.Drift
 
 	if m.Role == step.ControlPlane && have.Etcd.GoesBack != "" {
-		lacks = append(lacks, Difference{Kind: EtcdGoesBack, Text: have.Etcd.GoesBack})
+		lacks = append(lacks, record.Difference{Kind: record.EtcdGoesBack, Wanted: have.Etcd.GoesBack})
 	}
 
 	if m.Role == step.ControlPlane && have.Etcd.Known {
 		if _, ok := have.MemberOf(m); !ok {
-			kind := NoMember
+			kind := record.NoMember
 			if have.Machines[m.Name].EtcdService == cluster.ServiceFinished {
-				kind = LeftEtcd
+				kind = record.LeftEtcd
 			}
 
-			lacks = append(lacks, Difference{Kind: kind})
+			lacks = append(lacks, record.Difference{Kind: kind})
 		}
 	}
 
 	if have.Kubernetes.Reachable {
 		if _, ok := have.NodeOf(m); !ok {
-			lacks = append(lacks, Difference{Kind: NoNode})
+			lacks = append(lacks, record.Difference{Kind: record.NoNode})
 		}
 	}
 
 	return lacks
 }
 
+// untold are the kinds of drift that have warnings of their own.
+var untold = []record.Kind{record.NotOnHost, record.OthersWork, record.HostStays, record.NotReady,
+	record.EtcdNotHealthy}
+
 // WarnOfDrift tells how machines differ from what was applied last. What is gone from a host cluster, and what stays as
 // it is there, have warnings of their own.
-func WarnOfDrift(drift map[string]Drift) finding.List {
+func WarnOfDrift(drift map[string]record.Drift) finding.List {
 	var lines []string
 
 	for _, name := range slices.Sorted(maps.Keys(drift)) {
-		for _, difference := range drift[name] {
-			if !slices.Contains([]DifferenceKind{NotOnHost, OthersWork, HostStays, NotReady, EtcdNotHealthy}, difference.Kind) {
-				lines = append(lines, name+": "+difference.String())
-			}
+		for _, difference := range drift[name].Without(untold...) {
+			lines = append(lines, name+": "+difference.String())
 		}
 	}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // sightOf is a control plane cp-1 and a worker w-1 that are as they should be.
@@ -154,22 +155,22 @@ func TestDrift_thatTakesAReboot(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		after string
-		Drift []string
+		drift record.Drift
 		want  []string
 	}{
 		"none":    {after: before},
-		"a label": {after: before, Drift: []string{"configuration: v1alpha1 machine.nodeLabels.rack"}},
-		"a file": {after: before, Drift: []string{"configuration: v1alpha1 machine.files[0].content",
-			"it has no node in Kubernetes"},
+		"a label": {after: before, drift: record.Drift{differsAt("v1alpha1", "machine", "nodeLabels", "rack")}},
+		"a file": {after: before, drift: record.Drift{differsAt("v1alpha1", "machine", "files", 0, "content"),
+			{Kind: record.NoNode}},
 			want: []string{"machine.files"}},
 		"a dotted label": {after: before,
-			Drift: []string{`configuration: v1alpha1 machine.nodeLabels["example.com/rack"]`}},
-		"another document": {after: before, Drift: []string{"configuration: HostnameConfig hostname"}},
+			drift: record.Drift{differsAt("v1alpha1", "machine", "nodeLabels", "example.com/rack")}},
+		"another document": {after: before, drift: record.Drift{differsAt("HostnameConfig", "hostname")}},
 		"a change":         {after: after, want: []string{"machine.token"}},
-		"a change and drift": {after: after, Drift: []string{"configuration: v1alpha1 machine.token"},
+		"a change and drift": {after: after, drift: record.Drift{differsAt("v1alpha1", "machine", "token")},
 			want: []string{"machine.token"}},
 	} {
-		_, got, err := comparison([]byte(before), []byte(test.after), ReadDrift(test.Drift).places(), "v1.13.0")
+		_, got, err := comparison([]byte(before), []byte(test.after), test.drift.Places(), "v1.13.0")
 		if err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%s: reboots for %q (%v), want %q", name, got, err, test.want)
 		}
@@ -181,19 +182,17 @@ func TestDrift_thatTakesAReboot(t *testing.T) {
 func TestDrift_isComparedWithState(t *testing.T) {
 	t.Parallel()
 
-	wiped := Drift{{Kind: Wiped}}.Lines()
-
 	for name, test := range map[string]struct {
-		Phase cluster.Phase
-		Drift []string
+		phase cluster.Phase
+		drift record.Drift
 		want  string
 	}{
-		"applied":                     {Phase: cluster.Ready, want: "recorded"},
-		"applied, and something lost": {Phase: cluster.Ready, Drift: wiped, want: "recorded"},
-		"changed by hand": {Phase: cluster.Ready, Drift: []string{"configuration: v1alpha1 machine.files"},
+		"applied":                     {phase: cluster.Ready, want: "recorded"},
+		"applied, and something lost": {phase: cluster.Ready, drift: record.Drift{{Kind: record.Wiped}}, want: "recorded"},
+		"changed by hand": {phase: cluster.Ready, drift: record.Drift{differsAt("v1alpha1", "machine", "files")},
 			want: "of state"},
-		"an update that did not finish":  {Phase: cluster.Degraded, want: "of state"},
-		"a create that did not finish":   {Phase: cluster.Joining, want: "of state"},
+		"an update that did not finish":  {phase: cluster.Degraded, want: "of state"},
+		"a create that did not finish":   {phase: cluster.Joining, want: "of state"},
 		"an import, which knows nothing": {want: "of state"},
 	} {
 		exam := &Examination{Wanted: func() (Rendered, error) {
@@ -202,7 +201,7 @@ func TestDrift_isComparedWithState(t *testing.T) {
 		machines := []cluster.Machine{{Name: "cp-1"}}
 
 		exam.Expect(machines, Record{
-			Phase: test.Phase, Drift: map[string]Drift{"cp-1": ReadDrift(test.Drift)},
+			Phase: test.phase, Seen: record.Machines{"cp-1": {Drift: test.drift}},
 			Machines: map[string]cluster.MachineState{"cp-1": {ConfigDigest: "recorded"}},
 		})
 
@@ -210,6 +209,11 @@ func TestDrift_isComparedWithState(t *testing.T) {
 			t.Errorf("%s: expected is the configuration %s, want the one %s", name, got, test.want)
 		}
 	}
+}
+
+// differsAt is drift of a field of a configuration.
+func differsAt(document string, path ...any) record.Difference {
+	return record.Difference{Kind: record.ConfigurationDiffers, Place: &fieldpath.Place{Document: document, Path: path}}
 }
 
 // hardwareOf is the UUID of the hardware that stands for a machine.
@@ -237,7 +241,8 @@ func TestComparison_unknownForm(t *testing.T) {
 
 	known := []byte("version: v1alpha1\nmachine:\n  type: worker\ncluster: {}\n")
 
-	_, fields, err := comparison(known, []byte(newer), ReadDrift([]string{"configuration: v1alpha1 machine.files"}).places(), "v1.13.0")
+	_, fields, err := comparison(known, []byte(newer), record.Drift{differsAt("v1alpha1", "machine", "files")}.Places(),
+		"v1.13.0")
 	if err != nil || len(fields) > 0 {
 		t.Errorf("a machine that is to run it reboots for %q (%v)", fields, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 func TestCanonicalEndpoint(t *testing.T) {
@@ -108,8 +109,8 @@ func TestNewPriorState_leftBehindIsReachedAsItsPool(t *testing.T) {
 		}}
 
 		r, _ := NewPriorState(Record{
-			Machines:  map[string]cluster.MachineState{"batch/left": {Access: step.Member}},
-			Addresses: map[string]string{"batch/left": "10.0.0.9"},
+			Machines: map[string]cluster.MachineState{"batch/left": {Access: step.Member}},
+			Seen:     record.Machines{"batch/left": {Address: "10.0.0.9"}},
 		}, prior, prior)
 		if len(r.Removed) != 1 || r.Removed[0].Through != through {
 			t.Errorf("removed %+v", r.Removed)

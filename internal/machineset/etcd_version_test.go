@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Control planes go back where etcd can, and are refused with the reason elsewhere.
@@ -60,8 +61,8 @@ func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 
 	member := cluster.MachineState{Access: step.Member, Role: step.ControlPlane, Stage: cluster.StageRunning, Ready: true,
 		TalosVersion: "v1.14.1", ConfigDigest: "d", UUID: "u"}
-	record := Record{Machines: map[string]cluster.MachineState{"cp-1": member},
-		Drift: map[string]Drift{"cp-1": {{Kind: EtcdGoesBack, Text: "3.6"}}}}
+	stored := Record{Machines: map[string]cluster.MachineState{"cp-1": member},
+		Seen: record.Machines{"cp-1": {Drift: record.Drift{{Kind: record.EtcdGoesBack, Wanted: "3.6"}}}}}
 
 	for talos, want := range map[string]string{
 		"v1.14.1": "cancel the downgrade of etcd to 3.6 (told to cp-1; no restart)",
@@ -70,7 +71,7 @@ func TestAssume_knowsThatEtcdGoesBack(t *testing.T) {
 		spec := cluster.Spec{Bootstrapped: true, NodesBecomeReady: true, Machines: []cluster.Machine{{Name: "cp-1",
 			Role: step.ControlPlane, Address: "10.0.0.1", UUID: "u", ConfigDigest: "d", TalosVersion: talos, AllowDowngrade: true}}}
 
-		steps, _ := cluster.Forecast(spec, record.Assume(spec), cluster.DefaultPolicy())
+		steps, _ := cluster.Forecast(spec, stored.Assume(spec), cluster.DefaultPolicy())
 		if len(steps) == 0 || steps[0].String() != want {
 			t.Errorf("%s: %v, want first %q", talos, steps, want)
 		}

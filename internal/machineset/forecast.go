@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Forecast is what a plan says of machines. It is worked out from configuration and state alone: the second planning
@@ -56,14 +57,14 @@ func (p Set) ForecastCreate(policy cluster.Policy) (Forecast, finding.List) {
 
 // ForecastUpdate forecasts an update, and refuses what cannot be done. prior is the set of
 // the state, and record what is known of its machines.
-func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Forecast, finding.List) {
-	p, prior = p.WithPeers(record.Peers), prior.WithPeers(record.Peers)
+func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Forecast, finding.List) {
+	p, prior = p.WithPeers(stored.Peers()), prior.WithPeers(stored.Peers())
 	p.FormerSecrets = prior.Secrets
-	f := Forecast{Resumes: record.Phase != cluster.Ready, Makes: p.makes(record),
+	f := Forecast{Resumes: stored.Phase != cluster.Ready, Makes: p.makes(stored),
 		UpgradesUnmanaged: p.Unmanaged != nil || p.Unknown}
 
-	recorded, conflicts := NewPriorState(record, p, prior)
-	p, prior = p.WithNames(recorded.Record), prior.WithNames(record)
+	recorded, conflicts := NewPriorState(stored, p, prior)
+	p, prior = p.WithNames(recorded.Record), prior.WithNames(stored)
 
 	f.Leaves = len(recorded.Removed)+len(recorded.Renamed) > 0 || len(conflicts) > 0
 
@@ -71,7 +72,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 	if !p.Unknown {
 		diags.Append(conflicts...) // hardware that is not known yet may resolve them
-		diags.Append(refuseTakenPlaces(p, prior, record, recorded)...)
+		diags.Append(refuseTakenPlaces(p, prior, stored, recorded)...)
 	}
 
 	diags.Append(refuseChanges(p, prior, recorded)...)
@@ -106,7 +107,7 @@ func (p Set) ForecastUpdate(prior Set, record Record, policy cluster.Policy) (Fo
 
 	steps, last := recorded.forecast(p, files, policy)
 
-	diags.Append(obstructions(p, prior, record, last, policy)...)
+	diags.Append(obstructions(p, prior, stored, last, policy)...)
 	diags.Append(recorded.remindOfRestore(p, last)...)
 	diags.Append(append(warnOfSteps(p, steps), recorded.warnOfLostExtensions(p, steps)...)...)
 	diags.Append(warnOfLeft(recorded.leavingToOthers())...)
@@ -185,8 +186,8 @@ func (r PriorState) forecast(p Set, files Rendered, policy cluster.Policy) ([]st
 
 	want = p.WithUnmanaged(want, r.Record)
 
-	for _, drift := range r.Drift {
-		if drift.Has(OthersWork) && want.OtherControlPlanes == nil {
+	for _, m := range r.Seen {
+		if m.Drift.Has(record.OthersWork) && want.OtherControlPlanes == nil {
 			want.OtherControlPlanes = unlisted(2)
 		}
 	}

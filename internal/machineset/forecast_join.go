@@ -1,11 +1,8 @@
 package machineset
 
 import (
-	"cmp"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 )
 
@@ -26,30 +23,23 @@ func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != nam
 // join opens what only the apply finds out of a machine that joins. known is what was recorded under its name, and node
 // the name that its configuration gives to its node.
 func (f *MachineForecast) join(p Set, m Machine, known cluster.MachineState, node string, other bool) {
-	f.Open = append(f.Open, FieldStage, FieldReady, FieldBootID, FieldConfigDigest, FieldKeys, FieldNodeName,
-		FieldKubeletVersion, FieldImages, FieldKubernetes, FieldDrift, FieldSchematic, FieldExtensions)
+	f.Open = append(f.Open, FieldStage, FieldReady, FieldNodeName, FieldKubernetesVersion, FieldDrift)
 
 	if known.NodeName != "" && known.NodeName == node {
 		f.Texts[FieldNodeName] = node // a node that is deleted comes back under its name
 	}
 
-	version := machineconfig.CanonicalVersion(m.Group.TalosVersion)
-	platform := cmp.Or(m.Group.Platform, image.DefaultPlatform)
-	container, plane := p.Host != nil, m.Group.Role == step.ControlPlane
+	container := p.Host != nil
 
-	for _, field := range []struct {
-		Field
-		may bool
-	}{
-		{FieldTalosVersion, known.TalosVersion != version},
-		{FieldInstaller, known.Installer == "" || known.Installer != m.installer()},
-		{FieldUUID, known.UUID == "" || container || other},
-		{FieldPlatform, known.Platform == "" || !container && known.Platform != platform || other},
-		{FieldMemberID, plane}, {FieldRestoredAt, plane},
-		{FieldAddress, container}, {FieldPodDigest, container}, {FieldPeerAddress, container},
-	} {
-		if field.may {
-			f.Open = append(f.Open, field.Field)
-		}
+	if known.TalosVersion != machineconfig.CanonicalVersion(m.Group.TalosVersion) {
+		f.Open = append(f.Open, FieldTalosVersion)
+	}
+
+	if known.UUID == "" || container || other {
+		f.Open = append(f.Open, FieldUUID)
+	}
+
+	if container {
+		f.Open = append(f.Open, FieldAddress)
 	}
 }

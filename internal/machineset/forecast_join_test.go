@@ -8,7 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // joining is a set of a control plane and a worker as a plan has it, and the configurations of both.
@@ -31,16 +31,12 @@ func wiped(name string) cluster.MachineState {
 }
 
 // everything is the fields of a record that has nothing to say of the machine that joins.
-var everything = []Field{FieldStage, FieldReady, FieldBootID, FieldKeys, FieldKubeletVersion, FieldImages,
-	FieldKubernetes, FieldDrift, FieldSchematic, FieldExtensions}
+var everything = []Field{FieldStage, FieldReady, FieldKubernetesVersion, FieldDrift}
 
 // What tells a machine from others stays in a plan by which it joins, whatever happened to it; what is not recorded of
 // it, or may become another, is open.
 func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 	t.Parallel()
-
-	plane := []Field{FieldMemberID, FieldRestoredAt}
-	hardware := []Field{FieldUUID, FieldPlatform, FieldNodeName}
 
 	for name, c := range map[string]struct {
 		machine string
@@ -51,7 +47,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		keeps   bool // the name of its node
 	}{
 		"a wiped worker":        {machine: "batch/w-1", keeps: true},
-		"a wiped control plane": {machine: "cp-1", keeps: true, more: plane},
+		"a wiped control plane": {machine: "cp-1", keeps: true},
 		"its node is deleted before": {machine: "batch/w-1", keeps: true,
 			steps: []step.Step{step.DeleteNode{Machine: "batch/w-1", Node: "batch-w-1"}}},
 		"its node is gone": {machine: "batch/w-1", more: []Field{FieldNodeName},
@@ -63,12 +59,12 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"its UUID is written over": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
 			steps: []step.Step{step.WriteMeta{Machine: "batch/w-1", Keys: "0x0f"}}},
 		"booted from other media": {machine: "batch/w-1", keeps: true,
-			more: []Field{FieldTalosVersion, FieldPlatform, FieldInstaller},
+			more: []Field{FieldTalosVersion},
 			record: func(s *cluster.MachineState) {
 				s.TalosVersion, s.Platform, s.Installer = "v1.12.1", "nocloud", "example.org/other:v1.12.1"
 			}},
 		"a run that was killed after the configuration": {machine: "batch/w-1",
-			more: append([]Field{FieldTalosVersion, FieldInstaller}, hardware...),
+			more: []Field{FieldTalosVersion, FieldUUID, FieldNodeName},
 			record: func(s *cluster.MachineState) {
 				*s = cluster.MachineState{Access: step.Member, Stage: cluster.StageUnknown}
 			}},
@@ -78,7 +74,7 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 		"it is reset by the plan": {machine: "batch/w-1", keeps: true,
 			steps:  []step.Step{step.Reset{Machine: "batch/w-1"}},
 			record: func(s *cluster.MachineState) { *s = working(*s) }},
-		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID, FieldPlatform},
+		"other hardware": {machine: "batch/w-1", keeps: true, more: []Field{FieldUUID},
 			record: func(s *cluster.MachineState) { *s = working(*s) },
 			set: func(p Set) {
 				m := p.Machines["batch/w-1"]
@@ -93,8 +89,8 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 			c.set(p)
 		}
 
-		record := recordOf(prior)
-		record.Addresses = map[string]string{"cp-1": "10.0.0.1", "batch/w-1": "10.0.0.11"}
+		stored := recordOf(prior)
+		stored.Seen = record.Machines{"cp-1": {Address: "10.0.0.1"}, "batch/w-1": {Address: "10.0.0.11"}}
 
 		for machine, node := range files.Nodes {
 			state := wiped(machine)
@@ -104,15 +100,14 @@ func TestForecast_keepsWhoAMachineIs(t *testing.T) {
 				c.record(&state)
 			}
 
-			record.Machines[machine] = state
+			stored.Machines[machine] = state
 		}
 
-		r, _ := NewPriorState(record, p, prior)
+		r, _ := NewPriorState(stored, p, prior)
 		got := r.forecastMachines(p, files, c.steps)[c.machine]
 
 		want := MachineForecast{Joins: true, From: c.machine, Open: slices.Concat(everything, c.more),
-			Texts:      map[Field]string{FieldConfigDigest: "digest"},
-			Components: map[Field]map[kubenames.Component]string{FieldImages: {}, FieldKubernetes: {}}}
+			Texts: map[Field]string{}}
 		if c.keeps {
 			want.Texts[FieldNodeName] = files.Nodes[c.machine]
 		}

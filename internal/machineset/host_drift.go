@@ -1,5 +1,7 @@
 package machineset
 
+import "github.com/talosop/terraform-provider-talosop/internal/record"
+
 // HostDrift is how the objects of a machine on its host cluster differ from what is wanted, by what an apply does about
 // it.
 type HostDrift struct {
@@ -13,48 +15,25 @@ type HostDrift struct {
 	Stays []string
 }
 
-// Drift is what state records of it: why a pod is replaced comes last of what is put right.
-func (d HostDrift) Drift() Drift {
-	var drift Drift
+// Drift is what state records of it.
+func (d HostDrift) Drift() record.Drift {
+	var drift record.Drift
 
 	for _, repair := range d.Repairs {
-		drift = append(drift, Difference{Kind: HostDiffers, Text: repair})
+		drift = append(drift, record.Difference{Kind: record.HostDiffers, Found: repair})
 	}
 
 	if d.VolumesLost {
-		drift = append(drift, Difference{Kind: HostVolumesLost})
+		drift = append(drift, record.Difference{Kind: record.HostVolumesLost})
 	}
 
 	if d.Replace != "" {
-		drift = append(drift, Difference{Kind: HostDiffers, Text: d.Replace})
+		drift = append(drift, record.Difference{Kind: record.HostReplaces, Found: d.Replace})
 	}
 
 	for _, stays := range d.Stays {
-		drift = append(drift, Difference{Kind: HostStays, Text: stays})
+		drift = append(drift, record.Difference{Kind: record.HostStays, Found: stays})
 	}
 
 	return drift
-}
-
-// OnHost is what of a drift is of the host cluster. replaced is whether the pod of the machine is to be replaced.
-func (d Drift) OnHost(replaced bool) HostDrift {
-	var host HostDrift
-
-	for _, difference := range d {
-		switch difference.Kind {
-		case HostDiffers:
-			host.Repairs = append(host.Repairs, difference.Text)
-		case HostVolumesLost:
-			host.VolumesLost = true
-		case HostStays:
-			host.Stays = append(host.Stays, difference.Text)
-		default:
-		}
-	}
-
-	if last := len(host.Repairs) - 1; replaced && last >= 0 {
-		host.Replace, host.Repairs = host.Repairs[last], host.Repairs[:last]
-	}
-
-	return host
 }

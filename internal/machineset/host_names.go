@@ -35,7 +35,7 @@ func (p Set) WithNames(recorded Record) Set {
 	machines := maps.Clone(p.Machines)
 
 	for name, m := range machines {
-		known, unset := recorded.Machines[name], recorded.HostnameUnset[name]
+		known, unset := recorded.Machines[name], recorded.Seen[name].HostnameUnset
 		node := known.NodeName
 		other := network.IsDNSName(node) && node != kubenames.NodeName(m.Config.Hostname, false)
 

@@ -1,13 +1,13 @@
 package machineset
 
 import (
-	"maps"
-	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // A machine is called what its key says when it joins, and keeps that name.
@@ -42,10 +42,10 @@ func TestWithNames_keepsTheNamesOfNodes(t *testing.T) {
 			state.Access = step.Maintenance
 		}
 
-		record := Record{Machines: map[string]cluster.MachineState{"batch/w-1": state},
-			HostnameUnset: map[string]bool{"batch/w-1": c.unset}}
+		stored := Record{Machines: map[string]cluster.MachineState{"batch/w-1": state},
+			Seen: record.Machines{"batch/w-1": {HostnameUnset: c.unset}}}
 
-		if got := p.WithNames(record).Machines["batch/w-1"].Config.Hostname; got != c.want {
+		if got := p.WithNames(stored).Machines["batch/w-1"].Config.Hostname; got != c.want {
 			t.Errorf("%s: it is called %q, want %q", name, got, c.want)
 		}
 
@@ -60,20 +60,13 @@ func TestWithNames_unsetGoesWithTheMachine(t *testing.T) {
 	t.Parallel()
 
 	prior := listing(map[string]string{"batch/w-1": "10.0.0.11", "batch/w-2": "10.0.0.12"})
-	record := recordOf(prior)
-	record.HostnameUnset = map[string]bool{"batch/w-1": true, "batch/w-2": true}
+	stored := recordOf(prior)
+	stored.Seen = record.Machines{"batch/w-1": {HostnameUnset: true}, "batch/w-2": {HostnameUnset: true}}
 	p := listing(map[string]string{"batch/w-9": "10.0.0.11", "batch/w-2": "10.0.0.12 " + other})
-	r, _ := NewPriorState(record, p, prior)
+	r, _ := NewPriorState(stored, p, prior)
 
-	want := map[string]bool{"batch/w-9": true, "batch/w-2 (replaced)": true}
-	if !maps.Equal(r.HostnameUnset, want) || len(record.HostnameUnset) != 2 || !record.HostnameUnset["batch/w-1"] {
-		t.Errorf("it goes with %v; the record itself has %v", r.HostnameUnset, record.HostnameUnset)
-	}
-
-	files := Rendered{Nodes: map[string]string{"batch/w-9": "", "batch/w-2": "batch-w-2"}}
-	for name, open := range map[string]bool{"batch/w-9": false, "batch/w-2": true} {
-		if got := r.forecastMachines(p, files, nil)[name].Open; slices.Contains(got, FieldHostnameUnset) != open {
-			t.Errorf("of %s the plan leaves open %v", name, got)
-		}
+	want := record.Machines{"batch/w-9": {HostnameUnset: true}, "batch/w-2 (replaced)": {HostnameUnset: true}}
+	if !reflect.DeepEqual(r.Seen, want) || len(stored.Seen) != 2 || !stored.Seen["batch/w-1"].HostnameUnset {
+		t.Errorf("it goes with %v; the record itself has %v", r.Seen, stored.Seen)
 	}
 }

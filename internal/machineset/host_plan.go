@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What an apply does on the host cluster of machines in containers, from configuration and state alone: what machines
@@ -73,10 +74,13 @@ func (p Set) Repairs(recorded PriorState) []string {
 	var lines []string
 
 	for _, name := range p.Names() {
-		replaced := recorded.Replace[name] != "" && recorded.Pods[name] == ""
+		kinds := []record.Kind{record.HostDiffers}
+		if recorded.Replace[name] == "" {
+			kinds = append(kinds, record.HostReplaces) // no step replaces the pod
+		}
 
-		for _, line := range recorded.Drift[name].OnHost(replaced).Repairs {
-			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, line))
+		for _, difference := range recorded.Seen[name].Drift.Of(kinds...) {
+			lines = append(lines, fmt.Sprintf("put right on the host cluster, for %s: %s", name, difference.Found))
 		}
 	}
 
@@ -273,9 +277,11 @@ func (r PriorState) withReplacements(p, prior Set) (PriorState, finding.List) {
 		}
 
 		// A refresh that found a pod to be of something else says of what, and records no digest.
-		switch reason := r.Drift[name].OnHost(true).Replace; {
-		case r.Pods[name] == digest:
-		case r.Pods[name] != "":
+		seen := r.Seen[name]
+
+		switch reason := seen.Drift.First(record.HostReplaces).Found; {
+		case seen.PodDigest == digest:
+		case seen.PodDigest != "":
 			r.Replace[name] = p.podChanges(prior, name)
 		case reason != "":
 			r.Replace[name] = reason

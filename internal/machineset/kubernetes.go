@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/manifests"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // The versions of Kubernetes of a resource: the one that is wanted, the images that its
@@ -55,7 +56,7 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	have := cluster.Assume(want, r.Machines)
 
 	for _, m := range want.Removed {
-		if r.Drift[m.Name].Has(NotOnHost) { // one that stays is made anew, and waits then
+		if r.Seen[m.Name].Drift.Has(record.NotOnHost) { // one that stays is made anew, and waits then
 			s := have.Machines[m.Name]
 			s.Access, s.Stage = step.Gone, ""
 			have.Machines[m.Name] = s
@@ -63,22 +64,23 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 	}
 
 	for _, m := range want.Machines {
-		have.Etcd.GoesBack = cmp.Or(have.Etcd.GoesBack, r.Drift[m.Name].textOf(EtcdGoesBack))
+		drift := r.Seen[m.Name].Drift
+		have.Etcd.GoesBack = cmp.Or(have.Etcd.GoesBack, drift.First(record.EtcdGoesBack).Wanted)
 
-		if r.Drift[m.Name].Has(Unproven) {
+		if drift.Has(record.Unproven) {
 			s := have.Machines[m.Name]
 			s.UUID = ""
 			have.Machines[m.Name] = s
 		}
 
-		if keys := r.Drift[m.Name].metaKeys(); len(keys) > 0 {
+		if keys := drift.MetaKeys(); len(keys) > 0 {
 			s := have.Machines[m.Name]
 			s.Meta = maps.Clone(s.Meta)
 			maps.DeleteFunc(s.Meta, func(key uint8, _ string) bool { return slices.Contains(keys, key) })
 			have.Machines[m.Name] = s
 		}
 
-		if r.Drift[m.Name].Has(NoNode) {
+		if drift.Has(record.NoNode) {
 			forgetNode(&have, m)
 
 			continue
@@ -86,7 +88,7 @@ func (r Record) Assume(want cluster.Spec) cluster.Snapshot {
 
 		images := r.Machines[m.Name].Images
 
-		other := runningOtherwise(images, r.Kubernetes[m.Name])
+		other := runningOtherwise(images, r.Seen[m.Name].Running)
 		if len(other) == 0 || r.Machines[m.Name].Access != step.Member {
 			continue
 		}

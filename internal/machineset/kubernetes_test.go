@@ -7,6 +7,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // A configuration is only rendered for the images of machines that have others than the last
@@ -31,7 +32,8 @@ func TestImages_areComparedWhereTheyMayDiffer(t *testing.T) {
 			Recorded: Record{
 				Phase: cluster.Ready, Machines: map[string]cluster.MachineState{
 					"w-1": {Images: kubenames.Images{kubenames.Kubelet: is}}},
-				Drift: map[string]Drift{"w-1": {{Kind: ImageDiffers, Component: kubenames.Kubelet, Text: is}}},
+				Seen: record.Machines{"w-1": {Drift: record.Drift{
+					{Kind: record.ImageDiffers, Component: kubenames.Kubelet, Found: is}}}},
 			},
 			Drift: []string{"image of kubelet: kubelet:v1.36.3, not kubelet:v1.35.4"},
 		},

@@ -111,7 +111,7 @@ func (r PriorState) kubernetesOn(
 	for _, c := range kubenames.Components() {
 		text, known := kubenames.ImageVersion(state.Images[c])
 		if !known {
-			text = r.Kubernetes[machine][c]
+			text = r.Seen[machine].Running[c]
 		}
 
 		version, err := machineconfig.ParseKubernetesVersion(text)

@@ -164,7 +164,7 @@ func (r PriorState) warnOfRunning(steps []step.Step) finding.List {
 
 	for _, op := range steps {
 		s, ok := op.(step.UpgradeComponent)
-		if running := r.Kubernetes[s.Machine][s.Component]; ok && s.From == s.Image && running != "" {
+		if running := r.Seen[s.Machine].Running[s.Component]; ok && s.From == s.Image && running != "" {
 			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
 		}
 	}

@@ -53,7 +53,7 @@ func lastAnswersOf(p, prior Set, record Record, recorded PriorState) lastAnswers
 			continue
 		}
 
-		address := record.Addresses[name]
+		address := record.Seen[name].Address
 		if address == "" {
 			address = prior.Machines[name].Address
 		}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // A plan refuses a machine at the place of another one that answered there when machines were read last, and says which
@@ -53,15 +55,18 @@ func TestRefuseTakenPlaces(t *testing.T) {
 		maps.DeleteFunc(after, func(_, text string) bool { return text == "" })
 
 		prior, p := listing(before), listing(after)
-		record := recordOf(prior)
-		maps.Copy(record.Addresses, test.seen)
+		stored := recordOf(prior)
+
+		for name, address := range test.seen {
+			stored.Seen.Change(name, func(m *record.Machine) { m.Address = address })
+		}
 
 		if !test.noLook {
 			p.LastLook = &LastLook{Unseen: test.unseen}
 		}
 
-		recorded, _ := NewPriorState(record, p, prior)
-		found := refuseTakenPlaces(p, prior, record, recorded)
+		recorded, _ := NewPriorState(stored, p, prior)
+		found := refuseTakenPlaces(p, prior, stored, recorded)
 
 		if len(found) != len(test.says) {
 			t.Errorf("%s: %v, want %q", name, found, test.says)

@@ -53,7 +53,7 @@ func (r *PriorState) compare(p, prior Set) finding.List {
 		_, adopted := r.Renamed[name]
 
 		if !wanted && !listed && !adopted && !r.leaves(name) {
-			left := cluster.Machine{Name: name, Role: prior.RoleOf(name), Address: r.Addresses[name]}
+			left := cluster.Machine{Name: name, Role: prior.RoleOf(name), Address: r.Seen[name].Address}
 			if g := prior.groupOf(name); g != nil {
 				left.Pool, left.Through = g.Pool, prior.reachedThrough(g)
 			}
@@ -103,7 +103,7 @@ func (r *PriorState) compareMachine(name string, now, before Machine) {
 		r.Remove(as, cluster.Machine{Name: as, Role: before.Group.Role, Address: before.Address, Pool: before.Group.Pool,
 			Locked: now.Locked, Through: before.Through})
 	case recorded:
-		r.seek(name, now.Address, r.Addresses[name], before.Address)
+		r.seek(name, now.Address, r.Seen[name].Address, before.Address)
 	}
 }
 
@@ -192,7 +192,7 @@ func (p Set) successor(before Machine, known cluster.MachineState) string {
 func (r *PriorState) rename(from, to, before, now string) {
 	r.carry(from, to)
 	r.Renamed[to] = from
-	r.seek(to, now, r.Addresses[from], before)
+	r.seek(to, now, r.Seen[to].Address, before)
 }
 
 // Remove gives a machine up. One that waits in maintenance mode and left nothing behind
@@ -202,7 +202,7 @@ func (r *PriorState) Remove(name string, m cluster.Machine) {
 	known := r.Machines[name]
 	m.Container, m.OwnedByOther = r.containers, known.Claimed
 
-	if !m.Container && known.Access == step.Maintenance && known.NodeName == "" && r.Members[name] == "" {
+	if !m.Container && known.Access == step.Maintenance && known.NodeName == "" && r.Seen[name].MemberID == "" {
 		delete(r.Machines, name)
 
 		r.relocated = true
@@ -210,7 +210,7 @@ func (r *PriorState) Remove(name string, m cluster.Machine) {
 		return
 	}
 
-	m.NodeName, m.MemberID = known.NodeName, r.Members[name]
+	m.NodeName, m.MemberID = known.NodeName, r.Seen[name].MemberID
 	m.UUID = cmp.Or(known.UUID, m.UUID)
 
 	r.Removed = append(r.Removed, m)
@@ -233,25 +233,25 @@ func SameAddress(a, b string) bool {
 // gone has no vote for. Removing many machines at once is no reason: they leave one by
 // one.
 func refuseLostQuorum(p, prior Set, recorded PriorState) finding.List {
-	members := membersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
-	if len(members.leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
+	members := cluster.MembersOnRecord(p.Spec(recorded, Rendered{}), recorded.Machines)
+	if len(members.Leaving) == 0 || !Bootstrapped(recorded.Phase) || !prior.TakesCluster() {
 		return nil
 	}
 
 	at := prior.controlPlanePath()
 
 	switch {
-	case members.losesAll():
+	case members.LosesAll():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
 			fmt.Sprintf("%s would leave, and no other control plane is known to be in the cluster",
-				finding.MachinesNamed(members.leaving)),
+				finding.MachinesNamed(members.Leaving)),
 			"The data of etcd would go with the last one",
 			fmt.Sprintf("Keep %s and apply, so that others join; then remove it. To give the cluster up, destroy the resource",
-				members.leaving[0]))}
-	case members.losesQuorum():
+				members.Leaving[0]))}
+	case members.LosesQuorum():
 		return finding.List{finding.Refused(at, "Unsupported removal of machines",
 			fmt.Sprintf("of %d members of etcd, those of %s are gone with their data, and less than a majority is left",
-				members.count, finding.Describe(members.lost)),
+				members.Count, finding.Describe(members.Lost)),
 			"Members are removed and added by the others, which have to be more than half of all",
 			"Exchange one control plane at a time: put the other machines back, apply, and go on with the next. When a "+
 				"majority is lost for good, restore etcd from a snapshot")}

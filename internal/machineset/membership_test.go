@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // other is hardware that no machine of these tests was recorded with.
@@ -39,15 +40,15 @@ func listing(machines map[string]string) Set {
 // recordOf is a record in which every machine of a pool is a member with the UUID of its
 // name.
 func recordOf(p Set) Record {
-	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Members: map[string]string{},
-		Addresses: map[string]string{}}
+	r := Record{Phase: cluster.Ready, Machines: map[string]cluster.MachineState{}, Seen: record.Machines{}}
 
 	for name, m := range p.Machines {
 		r.Machines[name] = cluster.MachineState{Access: step.Member, Role: m.Group.Role, UUID: hardwareOf(name),
 			NodeName: "node-" + name}
+		r.Seen[name] = record.Machine{}
 
 		if m.Group.Role == step.ControlPlane {
-			r.Members[name] = "member-" + name
+			r.Seen[name] = record.Machine{MemberID: "member-" + name}
 		}
 	}
 
@@ -160,12 +161,10 @@ func TestMembership_addressesSeenLast(t *testing.T) {
 		"moved, and never seen":     {now: after, At: "10.0.0.11"},
 		"renamed, and seen between": {now: renamed, Seen: "10.0.0.77", At: "10.0.0.77"},
 	} {
-		record := recordOf(before)
-		if test.Seen != "" {
-			record.Addresses["batch/w-1"] = test.Seen
-		}
+		stored := recordOf(before)
+		stored.Seen.Change("batch/w-1", func(m *record.Machine) { m.Address = test.Seen })
 
-		r, _ := NewPriorState(record, test.now, before)
+		r, _ := NewPriorState(stored, test.now, before)
 
 		for _, m := range test.now.Spec(r, Rendered{}).Machines {
 			if m.Role == step.Worker && m.PreviousAddress != test.At {
@@ -202,14 +201,14 @@ func TestMembership_removesLeftovers(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
-	record := recordOf(p)
-	record.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: hardwareOf("w-9"),
+	stored := recordOf(p)
+	stored.Machines["batch/w-9 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: hardwareOf("w-9"),
 		NodeName: "old-worker"}
-	record.Addresses["batch/w-9 (replaced)"] = "10.0.0.19"
-	record.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
-	record.Members["cp-2 (replaced)"], record.Addresses["cp-2 (replaced)"] = "member", "10.0.0.2"
+	stored.Seen["batch/w-9 (replaced)"] = record.Machine{Address: "10.0.0.19"}
+	stored.Machines["cp-2 (replaced)"] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
+	stored.Seen["cp-2 (replaced)"] = record.Machine{MemberID: "member", Address: "10.0.0.2"}
 
-	r, _ := NewPriorState(record, p, p)
+	r, _ := NewPriorState(stored, p, p)
 
 	want := cluster.Machine{Name: "cp-2 (replaced)", Role: step.ControlPlane, Address: "10.0.0.2", UUID: ours,
 		NodeName: "old", MemberID: "member"}
@@ -230,14 +229,14 @@ func TestMembership_destroysLeftovers(t *testing.T) {
 	t.Parallel()
 
 	p := listing(map[string]string{"cp-1": "10.0.0.1", "cp-2": "10.0.0.2 " + other})
-	record := recordOf(p)
+	stored := recordOf(p)
 
 	for name, address := range map[string]string{"cp-2 (replaced)": "10.0.0.2", "cp-2 (replaced)'": "10.0.0.7"} {
-		record.Machines[name], record.Addresses[name] = cluster.MachineState{Access: step.Member, UUID: ours,
-			NodeName: "old"}, address
+		stored.Machines[name] = cluster.MachineState{Access: step.Member, UUID: ours, NodeName: "old"}
+		stored.Seen[name] = record.Machine{Address: address}
 	}
 
-	r := PriorStateOfDestroy(record, p)
+	r := PriorStateOfDestroy(stored, p)
 
 	left := r.Left
 	if len(left) != 1 || left[0].Address != "10.0.0.7" || left[0].UUID != ours || len(r.Removed) > 0 {

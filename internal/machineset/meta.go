@@ -6,6 +6,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/metavalues"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Meta is what is wanted of META, by the keys as the user wrote them.
@@ -42,13 +43,13 @@ func (m Meta) Keyed() map[uint8]string {
 
 // drift is in which keys META does not hold what the provider's configuration has. Of the others state has the values
 // themselves, so that a plan shows how they differ.
-func (m Meta) drift(held map[uint8]string) Drift {
+func (m Meta) drift(held map[uint8]string) record.Drift {
 	keys := metakey.Missing(Meta{Provided: m.Provided}.Keyed(), held)
 	if len(keys) == 0 {
 		return nil
 	}
 
-	return Drift{{Kind: MetaDiffers, Keys: keys}}
+	return record.Drift{{Kind: record.MetaDiffers, Keys: keys}}
 }
 
 // CheckProvidedMeta reports what is wrong with the values for META in the provider's configuration.

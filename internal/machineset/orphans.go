@@ -19,7 +19,7 @@ func (r PriorState) Orphans(p Set, labels []string) []cluster.Machine {
 			continue
 		}
 
-		m.MemberID = r.Members[m.Name]
+		m.MemberID = r.Seen[m.Name].MemberID
 		orphans = append(orphans, m)
 	}
 

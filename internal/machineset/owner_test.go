@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // Drift tells of a mark that gives a machine to another resource, and of one that claims to. A mark of this resource
@@ -15,15 +16,15 @@ func TestDriftOf_ownerMarks(t *testing.T) {
 	t.Parallel()
 
 	long := strings.Repeat("x", 100)
-	forged := func(named string) Drift { return Drift{{Kind: MarkUnproven, Text: `"` + named + `"`}} }
+	forged := func(named string) record.Drift { return record.Drift{{Kind: record.MarkUnproven, Found: named}} }
 
 	for name, test := range map[string]struct {
 		owners, unproven map[string]string
-		want             Drift
+		want             record.Drift
 	}{
 		"none":                   {},
 		"of this resource":       {owners: map[string]string{"w-1": "mine"}},
-		"of another":             {owners: map[string]string{"w-1": "another"}, want: Drift{{Kind: OwnedByAnother}}},
+		"of another":             {owners: map[string]string{"w-1": "another"}, want: record.Drift{{Kind: record.OwnedByAnother}}},
 		"forged":                 {unproven: map[string]string{"w-1": "another"}, want: forged("another")},
 		"forged, and long":       {unproven: map[string]string{"w-1": long}, want: forged(long[:40])},
 		"this one without proof": {unproven: map[string]string{"w-1": "mine"}},

@@ -9,28 +9,19 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Record is what state says of the machines of a set.
 type Record struct {
-	Phase    cluster.Phase
+	Phase cluster.Phase
+	// Machines are machines as the planner begins with them.
 	Machines map[string]cluster.MachineState
-	// Members, addresses and drift are what is recorded beside that, by machine.
-	Members   map[string]string
-	Addresses map[string]string
-	Drift     map[string]Drift
-	// Kubernetes is the versions that run, by machine and component.
-	Kubernetes map[string]map[kubenames.Component]string
-	// Pods is what the pods of machines in containers were made with.
-	Pods map[string]string
-	// HostnameUnset has machines that were imported without a host name in their configuration.
-	HostnameUnset map[string]bool
-	// Peers are the addresses at which the etcd of others finds machines in containers.
-	Peers map[string]netip.Addr
+	// Seen is what state remembers of machines, which Machines is made of.
+	Seen record.Machines
 	// Manifests is the Kubernetes whose bootstrap manifests the cluster has.
 	Manifests string
 	// RestoredFrom is the snapshot that etcd began with last, and RestoredAt when it did.
@@ -48,14 +39,23 @@ func (r Record) HasMembers() bool {
 
 // carry moves what is known of a machine to another name.
 func (r Record) carry(from, to string) {
-	r.Machines[to], r.Members[to] = r.Machines[from], r.Members[from]
+	r.Machines[to] = r.Machines[from]
 	delete(r.Machines, from)
-	delete(r.Members, from)
+	r.Seen.Rename(from, to)
+}
 
-	if r.HostnameUnset[from] {
-		r.HostnameUnset[to] = true
-		delete(r.HostnameUnset, from)
+// Peers are the addresses at which the etcd of others finds machines in containers. One that is gone is made and
+// configured anew, with the address that the host gives it then.
+func (r Record) Peers() map[string]netip.Addr {
+	peers := map[string]netip.Addr{}
+
+	for name, m := range r.Seen {
+		if peer, err := netip.ParseAddr(m.PeerAddress); err == nil && m.Stage != record.StageGone {
+			peers[name] = peer
+		}
 	}
+
+	return peers
 }
 
 // Carried are the keys that machines carried when they were last seen.
@@ -126,10 +126,9 @@ type PriorState struct {
 // NewPriorState works out what becomes of the machines of a record when a set p takes the place of prior: who leaves,
 // who moves, and who goes by another name. It is the same at plan time and in the apply. The findings are about changes
 // that cannot be told apart.
-func NewPriorState(record Record, p, prior Set) (PriorState, finding.List) {
-	record.Machines, record.Members = maps.Clone(record.Machines), maps.Clone(record.Members)
-	record.HostnameUnset = maps.Clone(record.HostnameUnset)
-	r := PriorState{Record: record, changedManifests: p.changedManifests(prior)}
+func NewPriorState(before Record, p, prior Set) (PriorState, finding.List) {
+	before.Machines, before.Seen = maps.Clone(before.Machines), before.Seen.Clone()
+	r := PriorState{Record: before, changedManifests: p.changedManifests(prior)}
 	diags := r.compare(p, prior)
 
 	return r, diags
@@ -172,9 +171,6 @@ func (r PriorState) Added(p, prior Set) []cluster.Machine {
 
 // leaving are the machines that are to go.
 func (r PriorState) leaving() []cluster.Machine { return slices.Concat(r.Removed, r.Left) }
-
-// StageGone is told of a container that its host cluster does not have any more.
-const StageGone = "gone"
 
 // Bootstrapped reports whether the recorded phase implies that the cluster had an
 // etcd: it is only Provisioning or Bootstrapping before that.

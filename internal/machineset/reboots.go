@@ -38,7 +38,7 @@ func (r PriorState) withReboots(p, prior Set, before renderedOnce, files Rendere
 			continue
 		}
 
-		drift := r.Drift[cmp.Or(r.Renamed[name], name)].places()
+		drift := r.Seen[name].Drift.Places()
 
 		changes, fields, err := comparison(had, files.Configs[name], drift, p.talosAtChange(name, r.Machines[name]))
 		if err == nil {

@@ -120,7 +120,7 @@ func TestForecastUpdate_refusesChangesOfVolumes(t *testing.T) {
 			if test.gone != "" {
 				delete(prior.Machines, test.gone)
 				delete(record.Machines, test.gone)
-				delete(record.Members, test.gone)
+				delete(record.Seen, test.gone)
 			}
 
 			_, found := p.ForecastUpdate(prior, record, cluster.DefaultPolicy())

@@ -1,7 +1,6 @@
 package machineset
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/health"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What keeps the machines of a resource from being Ready: a refresh finds it out and records it as drift, and the plan
@@ -19,8 +19,8 @@ import (
 // recorded one. Machines that leave are judged, too: a resource that grew in a run that was killed finds its new pods
 // as such, and its next plan wants them.
 func WithTroubles(
-	drift map[string]Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState, troubles []health.Trouble,
-) map[string]Drift {
+	drift map[string]record.Drift, want cluster.Spec, have cluster.Snapshot, recorded PriorState, troubles []health.Trouble,
+) map[string]record.Drift {
 	reasons, etcd := map[string]string{}, ""
 
 	judged := want
@@ -38,34 +38,23 @@ func WithTroubles(
 	for _, m := range slices.Concat(want.Machines, want.Removed) {
 		now, answered := drift[m.Name]
 		if !answered {
-			now = recorded.Drift[m.Name].withoutTroubles()
+			now = recorded.Seen[m.Name].Drift.Without(record.NotReady, record.EtcdNotHealthy)
 		}
 
-		if reason := reasons[m.Name]; reason != "" && !now.saysNotReady() {
-			now = append(now, Difference{Kind: NotReady, Text: reason})
+		if reason := reasons[m.Name]; reason != "" && !now.SaysNotReady() {
+			now = append(now, record.Difference{Kind: record.NotReady, Found: reason})
 		}
 
 		if m.Role == step.ControlPlane && etcd != "" {
-			now = append(now, Difference{Kind: EtcdNotHealthy, Text: etcd})
+			now = append(now, record.Difference{Kind: record.EtcdNotHealthy, Found: etcd})
 		}
 
-		if answered || len(now) > 0 || len(recorded.Drift[m.Name]) > 0 {
+		if answered || len(now) > 0 || len(recorded.Seen[m.Name].Drift) > 0 {
 			drift[m.Name] = now
 		}
 	}
 
 	return drift
-}
-
-// notReady are the kinds that say by themselves that a machine is not ready.
-var notReady = []DifferenceKind{Wiped, Unproven, NoMember, LeftEtcd, NoNode, NotOnHost, HostVolumesLost, NotReady}
-
-func (d Drift) saysNotReady() bool { return slices.ContainsFunc(notReady, d.Has) }
-
-func (d Drift) withoutTroubles() Drift {
-	return slices.DeleteFunc(slices.Clone(d), func(difference Difference) bool {
-		return difference.Kind == NotReady || difference.Kind == EtcdNotHealthy
-	})
 }
 
 // WarnOfTroubles tells why machines are not Ready.
@@ -115,12 +104,12 @@ func (r PriorState) waitsFor(p Set, steps []step.Step) []string {
 	)
 
 	for _, name := range p.Names() {
-		drift := r.Drift[cmp.Or(r.Renamed[name], name)]
+		drift := r.Seen[name].Drift
 		if etcd == "" {
-			etcd = drift.textOf(EtcdNotHealthy)
+			etcd = drift.First(record.EtcdNotHealthy).Found
 		}
 
-		if drift.saysNotReady() && !acts(steps, name) {
+		if drift.SaysNotReady() && !acts(steps, name) {
 			names = append(names, name)
 		}
 	}

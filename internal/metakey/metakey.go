@@ -44,15 +44,24 @@ func Texts(keys []uint8) string {
 	return strings.Join(texts, ", ")
 }
 
-// Read reads what Texts wrote.
-func Read(text string) []uint8 {
-	var keys []uint8
+// Keys are keys of META; as text they are written as Talos does, such as "0x0a, 0x0c".
+type Keys []uint8
 
-	for _, one := range strings.Split(text, ", ") {
-		if key, err := strconv.ParseUint(one, 0, 8); err == nil {
-			keys = append(keys, uint8(key))
+// MarshalText writes keys.
+func (k Keys) MarshalText() ([]byte, error) { return []byte(Texts(k)), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (k *Keys) UnmarshalText(text []byte) error {
+	*k = nil
+
+	for one := range strings.SplitSeq(string(text), ", ") {
+		key, err := strconv.ParseUint(one, 0, 8)
+		if err != nil {
+			return fmt.Errorf("%q is not a list of META keys: %w", text, err)
 		}
+
+		*k = append(*k, uint8(key))
 	}
 
-	return keys
+	return nil
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
-func TestRead_whatTextsWrote(t *testing.T) {
+func TestKeys_readWhatTheyWrote(t *testing.T) {
 	t.Parallel()
 
-	keys := []uint8{metakey.Network, 0x0c, 0xff}
+	keys := metakey.Keys{metakey.Network, 0x0c, 0xff}
 
-	text := metakey.Texts(keys)
-	if text != "0x0a, 0x0c, 0xff" {
-		t.Errorf("text %q", text)
+	text, err := keys.MarshalText()
+	if err != nil || string(text) != "0x0a, 0x0c, 0xff" {
+		t.Errorf("text %q, %v", text, err)
 	}
 
-	if got := metakey.Read(text); !slices.Equal(got, keys) {
-		t.Errorf("read %v", got)
+	var got metakey.Keys
+	if err := got.UnmarshalText(text); err != nil || !slices.Equal(got, keys) {
+		t.Errorf("read %v, %v", got, err)
 	}
 
-	if got := metakey.Read("nonsense, 0x100"); len(got) > 0 {
+	if err := got.UnmarshalText([]byte("nonsense, 0x100")); err == nil {
 		t.Errorf("read %v out of nonsense", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -45,13 +46,17 @@ func TestAccCluster_createAndDestroy(t *testing.T) {
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"stage": knownvalue.StringExact("running"), "ready": knownvalue.Bool(true),
 								"talos_version": knownvalue.StringExact("v1.13.0"), "uuid": knownvalue.StringExact(s.controlPlane[1].UUID()),
-								"kubelet_version": knownvalue.StringExact("v1.36.2"), "boot_id": knownvalue.NotNull(),
-								"config_digest": knownvalue.NotNull(), "member_id": knownvalue.NotNull(), "node_name": knownvalue.NotNull(),
+								"kubernetes_version": knownvalue.StringExact("v1.36.2"), "node_name": knownvalue.NotNull(),
 							})),
+						remembers("talosop_control_plane.this", "cp-2", func(m record.Machine) bool {
+							return m.BootID != "" && m.ConfigDigest != "" && m.MemberID != ""
+						}),
+						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("record")),
 						statecheck.ExpectKnownValue("talosop_worker.this", tfjsonpath.New("observed").AtMapKey("w-1"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
-								"stage": knownvalue.StringExact("running"), "member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
+								"stage": knownvalue.StringExact("running"), "node_name": knownvalue.NotNull(),
 							})),
+						remembers("talosop_worker.this", "w-1", func(m record.Machine) bool { return m.MemberID == "" }),
 						statecheck.ExpectSensitiveValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("secrets")),
 						statecheck.ExpectKnownValue("talosop_control_plane.this", tfjsonpath.New("cluster").AtMapKey("phase"),
 							knownvalue.StringExact("Ready")),

@@ -4,23 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
@@ -115,8 +111,7 @@ func (s *hostSite) peerServices(t *testing.T, d *driven, planes int) []string {
 		address := service.Spec.ClusterIP
 		addresses, urls = append(addresses, address), append(urls, "https://"+address+":2380")
 
-		if recorded := text(t, fieldsOf(t, attributeOf(t, d.state, "observed"))[fmt.Sprintf("cp-%d", i)],
-			"peer_address"); recorded != address {
+		if recorded := remembered(t, d.state)[fmt.Sprintf("cp-%d", i)].PeerAddress; recorded != address {
 			t.Errorf("cp-%d is recorded at %s, and its Service has %s", i, recorded, address)
 		}
 	}
@@ -148,10 +143,10 @@ func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 		Machines: map[string]cluster.MachineState{
 			"cp-0": {Access: step.Member}, "cp-1": {Access: step.Maintenance}, "cp-3": {Access: step.Member},
 		},
-		Peers: map[string]netip.Addr{"cp-3": netip.MustParseAddr("10.96.0.3"), "worker-0": netip.MustParseAddr("10.96.0.4")},
+		Seen: record.Machines{"cp-3": {PeerAddress: "10.96.0.3"}, "worker-0": {PeerAddress: "10.96.0.4"}},
 	}
 
-	addressed := p.WithPeers(recorded.Peers)
+	addressed := p.WithPeers(recorded.Peers())
 
 	if got := addressed.Unaddressed(recorded); !slices.Equal(got, []string{"cp-1", "cp-2"}) {
 		t.Errorf("an address is given to %v", got)
@@ -162,75 +157,21 @@ func TestPeerAddress_onlyForNewMachines(t *testing.T) {
 	}
 }
 
-// A refresh learns the addresses of machines that it sees for the first time, and of those that were blank. Of all
-// others it is known whether they have one.
-func TestPeerAddress_isRecorded(t *testing.T) {
-	t.Parallel()
-
-	machine := func(stage, peer string) attr.Value {
-		record := machines.ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
-			"x")
-
-		return machines.WithValue(record, "peer_address", tf.TextOrNull(peer))
-	}
-	report := &machines.HostReport{Peers: map[string]netip.Addr{}}
-
-	for _, name := range []string{"new", "blank", "back", "moved", "gone", "runs", "known", "silent"} {
-		report.Peers[name] = netip.MustParseAddr("10.96.0.9")
-	}
-
-	prior := map[string]attr.Value{
-		"blank": machine("maintenance", ""), "back": machine(machineset.StageGone, ""),
-		"moved": machine(machineset.StageGone, "10.96.0.1"), "gone": machine("running", "10.96.0.1"),
-		"runs": machine("running", ""), "known": machine("maintenance", "10.96.0.1"), "silent": machine("", ""),
-	}
-	values := map[string]attr.Value{"new": machine("running", "")}
-	maps.Copy(values, prior)
-
-	// A machine that is gone has no address, whatever it had.
-	values["gone"] = machines.ObservedMachine(cluster.Machine{Name: "gone"}, cluster.MachineState{Access: step.Gone},
-		cluster.Snapshot{}, prior["gone"])
-	values["back"], values["moved"] = machine("maintenance", ""), machine("maintenance", "10.96.0.1")
-
-	report.RecordPeers(values, types.MapValueMust(machines.ObservedType(), prior))
-
-	for name, want := range map[string]string{
-		"new": "10.96.0.9", "blank": "10.96.0.9", "back": "10.96.0.9", "moved": "10.96.0.9", "gone": "", "runs": "",
-		"known": "10.96.0.1", "silent": "",
-	} {
-		if got := values[name].(types.Object).Attributes()["peer_address"].(types.String).ValueString(); got != want {
-			t.Errorf("%s is at %q, want %q", name, got, want)
-		}
-	}
-}
-
 // What a state has of the address of a machine that is gone is not asked for again: another host may have its name by
 // now.
 func TestPeerAddress_ofMachinesThatAreGone(t *testing.T) {
 	t.Parallel()
 
-	records := map[string]attr.Value{}
-
-	for name, stage := range map[string]string{"cp-0": "running", "cp-1": machineset.StageGone} {
-		record := machines.ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.Stage(stage)}, nil,
-			"x")
-		records[name] = machines.WithValue(record, "peer_address", tf.TextOrNull("10.96.0.1"))
-	}
-
+	recorded := machineset.Record{Seen: record.Machines{"cp-0": {Stage: "running", PeerAddress: "10.96.0.1"},
+		"cp-1": {Stage: record.StageGone, PeerAddress: "10.96.0.1"}}}
 	planes := &machineset.Group{Role: step.ControlPlane}
 	p := machineset.Set{Machines: map[string]machineset.Machine{"cp-0": {Group: planes}, "cp-1": {Group: planes}}}
 
-	recorded, diags := machines.CommonModel{
-		Observed: types.MapValueMust(machines.ObservedType(), records)}.Recorded(t.Context(), p)
-	if diags.HasError() {
-		t.Fatal(diags)
-	}
-
-	if peers := p.WithPeers(recorded.Peers).Peers(); len(peers) != 1 || peers["cp-0"] == "" {
+	if peers := p.WithPeers(recorded.Peers()).Peers(); len(peers) != 1 || peers["cp-0"] == "" {
 		t.Errorf("the addresses are %v", peers)
 	}
 
-	if names := p.WithPeers(recorded.Peers).Unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
+	if names := p.WithPeers(recorded.Peers()).Unaddressed(recorded); !slices.Equal(names, []string{"cp-1"}) {
 		t.Errorf("an address is given to %v", names)
 	}
 }

@@ -64,7 +64,7 @@ func TestAccDocuments_ofANewCluster(t *testing.T) {
 					ConfigPlanChecks: emptyAfterwards(),
 					ConfigStateChecks: []statecheck.StateCheck{
 						phaseIs(theCluster, "Ready"),
-						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubelet_version"),
+						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-1").AtMapKey("kubernetes_version"),
 							knownvalue.StringExact("v1.36.3")),
 					},
 				},

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // baseContainers is a whole cluster in containers that is right.
@@ -195,9 +196,11 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift", []any{"host cluster: " + changed})
+				state = seen(t, seen(t, state, "cp-1", "pod_digest", nil), "cp-1", "drift",
+					record.Drift{{Kind: record.HostReplaces, Found: changed}})
 
-				return seen(t, state, "cp-0", "drift", []any{"host cluster: Service talos/dev does not exist"})
+				return seen(t, state, "cp-0", "drift",
+					record.Drift{{Kind: record.HostDiffers, Found: "Service talos/dev does not exist"}})
 			},
 		},
 		"container-gone": {
@@ -205,7 +208,7 @@ func containerScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return degraded(t, seen(t, state, "batch/1", "stage", machineset.StageGone))
+				return degraded(t, seen(t, state, "batch/1", "stage", record.StageGone))
 			},
 		},
 		"container-last-control-planes-refused": {

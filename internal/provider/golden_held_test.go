@@ -58,7 +58,7 @@ func heldScenarios() map[string]planScenario {
 
 				state = seen(t, state, "batch/w-1", "config_digest", "the former one")
 
-				return seen(t, state, "batch/w-1", "drift", []any{"configuration: v1alpha1 machine.files[0].content"})
+				return seen(t, state, "batch/w-1", "drift", differsAt(t, "v1alpha1 machine.files[0].content"))
 			},
 		},
 		"locked-since-without-refresh": {

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"golang.org/x/tools/txtar"
 
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // update rewrites the golden files; read the diff before keeping it.
@@ -41,18 +41,6 @@ func without(base configuration, path ...string) configuration {
 	delete(at, path[len(path)-1])
 
 	return base
-}
-
-// seen changes what state has observed of a machine.
-func seen(t *testing.T, state tftypes.Value, machine, name string, value any) tftypes.Value {
-	t.Helper()
-
-	at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName(name)
-	if attributeOf(t, state, "observed").Type().Is(tftypes.Object{}) {
-		at = tftypes.NewAttributePath().WithAttributeName("observed").WithAttributeName(name)
-	}
-
-	return put(t, state, at, value)
 }
 
 // digested is a state in which every machine runs the configuration that state stands for.
@@ -81,21 +69,11 @@ func digested[M any, P machinespkg.Model[M]](t *testing.T, r resource.Resource, 
 	}
 
 	for name, digest := range files.Digests {
-		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", textsBy(files.Images[name]))
+		state = seen(t, seen(t, state, name, "config_digest", digest), name, "images", files.Images[name])
 		state = seen(t, state, name, "keys", files.Keys[name].String())
 	}
 
 	return state
-}
-
-// textsBy is texts by component as a configuration has them.
-func textsBy(texts map[kubenames.Component]string) configuration {
-	out := configuration{}
-	for c, text := range texts {
-		out[string(c)] = text
-	}
-
-	return out
 }
 
 // planScenario is one plan: from a configuration that was applied, and what was seen of
@@ -655,7 +633,7 @@ func planScenarios() map[string]planScenario {
 				t.Helper()
 
 				return seen(t, seen(t, state, "batch/w-1", "talos_version", "v1.12.12"), "batch/w-1", "drift",
-					[]any{"Talos: v1.12.12 runs, not v1.13.0"})
+					record.Drift{{Kind: record.TalosDiffers, Found: "v1.12.12", Wanted: "v1.13.0"}})
 			},
 		},
 		"drift-newer-version": {
@@ -673,7 +651,7 @@ func planScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, state, "cp-3", "drift", []any{"it left etcd, and its etcd does not run"})
+				state = seen(t, state, "cp-3", "drift", record.Drift{{Kind: record.LeftEtcd}})
 
 				return seen(t, state, "cp-3", "member_id", nil)
 			},
@@ -684,11 +662,10 @@ func planScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				for machine, drift := range map[string]string{
-					"cp-3":      "configuration: v1alpha1 machine.sysctls.vm.max_map_count",
-					"batch/w-2": "configuration: v1alpha1 machine.files[0].content",
+				for machine, place := range map[string]string{
+					"cp-3": "v1alpha1 machine.sysctls.vm.max_map_count", "batch/w-2": "v1alpha1 machine.files[0].content",
 				} {
-					state = seen(t, seen(t, state, machine, "config_digest", "sha256:other"), machine, "drift", []any{drift})
+					state = seen(t, seen(t, state, machine, "config_digest", "sha256:other"), machine, "drift", differsAt(t, place))
 				}
 
 				return state
@@ -700,14 +677,14 @@ func planScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				return seen(t, seen(t, state, "batch/w-2", "config_digest", "sha256:other"), "batch/w-2", "drift", []any{
-					`configuration: v1alpha1 machine.sysctls["net.ipv4.tcp_keepalive_time"]`,
-					`configuration: v1alpha1 machine.sysfs["devices.system.cpu.cpu0.cpufreq.scaling_governor"]`,
-					`configuration: v1alpha1 machine.nodeLabels["example.com/rack"]`,
-					`configuration: v1alpha1 machine.nodeAnnotations["example.com/owner"]`,
-					`configuration: v1alpha1 machine.registries.mirrors["registry.example.com"].endpoints[0]`,
-					`configuration: v1alpha1 machine.registries.config["registry.example.com:5000"].auth.username`,
-				})
+				return seen(t, seen(t, state, "batch/w-2", "config_digest", "sha256:other"), "batch/w-2", "drift", differsAt(t,
+					`v1alpha1 machine.sysctls["net.ipv4.tcp_keepalive_time"]`,
+					`v1alpha1 machine.sysfs["devices.system.cpu.cpu0.cpufreq.scaling_governor"]`,
+					`v1alpha1 machine.nodeLabels["example.com/rack"]`,
+					`v1alpha1 machine.nodeAnnotations["example.com/owner"]`,
+					`v1alpha1 machine.registries.mirrors["registry.example.com"].endpoints[0]`,
+					`v1alpha1 machine.registries.config["registry.example.com:5000"].auth.username`,
+				))
 			},
 		},
 		"wiped-worker": {

@@ -218,8 +218,10 @@ func TestAccImport_namedByDHCP(t *testing.T) {
 			t.Errorf("the plan after a host name is not empty:\n%s", output)
 		}
 
-		named, unset := observedIn(t, w, "batch/w-1"), observedIn(t, w, "batch/v-1")
-		if named["hostname_unset"] != nil || unset["hostname_unset"] != true || named["node_name"] != "rack-7" {
+		known := rememberedBy(t, w, theCluster)
+		named, unset := known["batch/w-1"], known["batch/v-1"]
+
+		if named.HostnameUnset || !unset.HostnameUnset || named.NodeName != "rack-7" {
 			t.Errorf("state has %v and %v", named, unset)
 		}
 

@@ -142,9 +142,9 @@ func TestAccImpostor_atTheAddressOfAMember(t *testing.T) {
 		says(t, refused, "shows no hardware UUID, expected is "+meant.UUID())
 		s.nothingChanged(t)
 
-		machines, _ := w.Attribute("talosop_control_plane.this", "observed").(map[string]any)
-		if record, _ := machines["cp-3"].(map[string]any); record["uuid"] != meant.UUID() || record["member_id"] == nil {
-			t.Errorf("the record of cp-3 is %v, want the UUID %s and its member", record, meant.UUID())
+		known := rememberedBy(t, w, "talosop_control_plane.this")["cp-3"]
+		if known.UUID != meant.UUID() || known.MemberID == "" {
+			t.Errorf("the record of cp-3 is %+v, want the UUID %s and its member", known, meant.UUID())
 		}
 
 		b.to.Store(alike)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
@@ -50,26 +53,22 @@ func (s *site) nothingBooted(t *testing.T, before map[string]int) {
 	}
 }
 
-// runsKubernetes checks what state says of one machine: the images that it has and the
-// versions that run.
-func runsKubernetes(address string, at tfjsonpath.Path, controlPlane bool, version string) []statecheck.StateCheck {
-	running := map[string]knownvalue.Check{"kubelet": knownvalue.StringExact(version)}
-	images := map[string]knownvalue.Check{"kubelet": knownvalue.StringExact("ghcr.io/siderolabs/kubelet:" + version)}
+// runsKubernetes checks what state remembers of one machine: the images that it has and the versions that run.
+func runsKubernetes(address, machine string, controlPlane bool, version string) statecheck.StateCheck {
+	running := map[kubenames.Component]string{kubenames.Kubelet: version}
+	images := kubenames.Images{kubenames.Kubelet: "ghcr.io/siderolabs/kubelet:" + version}
 
 	if controlPlane {
-		for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-			running[c] = knownvalue.StringExact(version)
-			images[c] = knownvalue.StringExact("registry.k8s.io/" + c + ":" + version)
+		for _, c := range kubenames.StaticPods() {
+			running[c], images[c] = version, "registry.k8s.io/"+string(c)+":"+version
 		}
 
-		images["kube-proxy"] = knownvalue.StringExact("registry.k8s.io/kube-proxy:" + version)
+		images[kubenames.KubeProxy] = "registry.k8s.io/kube-proxy:" + version
 	}
 
-	return []statecheck.StateCheck{
-		statecheck.ExpectKnownValue(address, at.AtMapKey("kubernetes"), knownvalue.MapExact(running)),
-		statecheck.ExpectKnownValue(address, at.AtMapKey("images"), knownvalue.MapExact(images)),
-		statecheck.ExpectKnownValue(address, at.AtMapKey("drift"), knownvalue.ListSizeExact(0)),
-	}
+	return remembers(address, machine, func(m record.Machine) bool {
+		return maps.Equal(m.Running, running) && maps.Equal(m.Images, images) && len(m.Drift) == 0
+	})
 }
 
 func manifestsAre(address, version string) statecheck.StateCheck {
@@ -84,7 +83,6 @@ func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 
 	inOneCLI(t, func(t *testing.T, cli clitest.CLI) {
 		s := newSite(t, 3, 2)
-		observed := tfjsonpath.New("observed")
 		config := func(version string) string {
 			return withKubernetes(secretsHCL+s.clusterHCL(poolHCL("batch", s.workers, ""), settledInTime), version)
 		}
@@ -97,19 +95,19 @@ func TestAccKubernetesUpgrade_ofAWholeCluster(t *testing.T) {
 				{
 					Config:           config(oldKubernetes),
 					ConfigPlanChecks: emptyAfterwards(),
-					ConfigStateChecks: append(runsKubernetes(theCluster, observed.AtMapKey("cp-1"), true, oldKubernetes),
-						manifestsAre(theCluster, oldKubernetes)),
+					ConfigStateChecks: []statecheck.StateCheck{runsKubernetes(theCluster, "cp-1", true, oldKubernetes),
+						manifestsAre(theCluster, oldKubernetes)},
 				},
 				{
 					PreConfig:        func() { before = s.boots() },
 					Config:           config(newKubernetes),
 					ConfigPlanChecks: emptyAfterwards(operationsAre(theCluster, append([]string{"in all: 19 operations on 5 machines; .*"}, upgradeSteps(s)...)...)),
-					ConfigStateChecks: slices.Concat(
-						runsKubernetes(theCluster, observed.AtMapKey("cp-1"), true, newKubernetes),
-						runsKubernetes(theCluster, observed.AtMapKey("cp-3"), true, newKubernetes),
-						runsKubernetes(theCluster, observed.AtMapKey("batch/w-2"), false, newKubernetes),
-						[]statecheck.StateCheck{phaseIs(theCluster, "Ready"), manifestsAre(theCluster, newKubernetes)},
-					),
+					ConfigStateChecks: []statecheck.StateCheck{
+						runsKubernetes(theCluster, "cp-1", true, newKubernetes),
+						runsKubernetes(theCluster, "cp-3", true, newKubernetes),
+						runsKubernetes(theCluster, "batch/w-2", false, newKubernetes),
+						phaseIs(theCluster, "Ready"), manifestsAre(theCluster, newKubernetes),
+					},
 				},
 				{PreConfig: func() { s.nothingBooted(t, before) }, Config: config(oldKubernetes),
 					ExpectError: message("cannot go back from v1.36 to v1.35")},
@@ -172,16 +170,14 @@ func TestAccKubernetesUpgrade_ofSeveralResources(t *testing.T) {
 					PreConfig:        func() { before = s.boots() },
 					Config:           config(newKubernetes),
 					ConfigPlanChecks: emptyAfterwards(updates(addresses...)...),
-					ConfigStateChecks: slices.Concat(
-						runsKubernetes(addresses[0], tfjsonpath.New("observed").AtMapKey("cp-2"), true, newKubernetes),
-						runsKubernetes(addresses[1], tfjsonpath.New("observed").AtMapKey("w-1"), false, newKubernetes),
-						runsKubernetes(addresses[2], tfjsonpath.New("observed").AtMapKey("w-2"), false, newKubernetes),
-						runsKubernetes(addresses[3], tfjsonpath.New("observed"), false, newKubernetes),
-						[]statecheck.StateCheck{
-							manifestsAre(addresses[0], newKubernetes),
-							statecheck.ExpectKnownValue(addresses[3], tfjsonpath.New("bootstrap_manifests_version"), knownvalue.Null()),
-						},
-					),
+					ConfigStateChecks: []statecheck.StateCheck{
+						runsKubernetes(addresses[0], "cp-2", true, newKubernetes),
+						runsKubernetes(addresses[1], "w-1", false, newKubernetes),
+						runsKubernetes(addresses[2], "w-2", false, newKubernetes),
+						runsKubernetes(addresses[3], "", false, newKubernetes),
+						manifestsAre(addresses[0], newKubernetes),
+						statecheck.ExpectKnownValue(addresses[3], tfjsonpath.New("bootstrap_manifests_version"), knownvalue.Null()),
+					},
 				},
 				{PreConfig: func() { s.nothingBooted(t, before); s.ForgetCalls() }, Config: config(newKubernetes)},
 				{PreConfig: func() { s.nothingWasSent(t) }, Config: config(newKubernetes)},
@@ -237,8 +233,7 @@ func TestAccKubernetesUpgrade_machinesTakeTurns(t *testing.T) {
 		expectNoChanges(t, w, "after the upgrade")
 
 		for _, m := range s.Machines() {
-			record, _ := w.Attribute(machineAt(m.Name()), "observed").(map[string]any)
-			running, _ := record["kubernetes"].(map[string]any)
+			running := rememberedBy(t, w, machineAt(m.Name()))[m.Name()].Running
 
 			want := 1
 			if slices.Contains(s.controlPlane, m) {

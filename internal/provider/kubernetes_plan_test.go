@@ -2,10 +2,14 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What plans say of upgrades of Kubernetes; see TestPlan_asRecorded.
@@ -112,9 +116,9 @@ func kubernetesScenarios() map[string]planScenario {
 				t.Helper()
 
 				state = hasImage("batch/w-1", "kubelet", "ghcr.io/siderolabs/kubelet:v1.35.1")(t, state)
-				drift := []any{"image of kubelet: ghcr.io/siderolabs/kubelet:v1.35.1, not ghcr.io/siderolabs/kubelet:v1.35.2"}
 
-				return seen(t, state, "batch/w-1", "drift", drift)
+				return seen(t, state, "batch/w-1", "drift", record.Drift{{Kind: record.ImageDiffers, Component: kubenames.Kubelet,
+					Found: "ghcr.io/siderolabs/kubelet:v1.35.1", Wanted: "ghcr.io/siderolabs/kubelet:v1.35.2"}})
 			},
 		},
 		"kubernetes-pinned-worker-downgrade-refused": {
@@ -190,10 +194,10 @@ func kubernetesScenarios() map[string]planScenario {
 			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
 				t.Helper()
 
-				state = seen(t, state, "batch/w-1", "kubernetes", configuration{"kubelet": "v1.35.1"})
-				state = seen(t, state, "batch/w-2", "kubernetes", configuration{"kubelet": "v1.35.2+fips.1"})
+				state = seen(t, state, "batch/w-1", "running", configuration{"kubelet": "v1.35.1"})
+				state = seen(t, state, "batch/w-2", "running", configuration{"kubelet": "v1.35.2+fips.1"})
 
-				return seen(t, state, "cp-2", "kubernetes",
+				return seen(t, state, "cp-2", "running",
 					configuration{"kubelet": "v1.35.2", "kube-apiserver": "v1.35.1", "kube-scheduler": "v1.35.2"})
 			},
 		},
@@ -257,10 +261,10 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 	return func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
 
-		at := tftypes.NewAttributePath().WithAttributeName("observed").WithElementKeyString(machine).WithAttributeName(
-			"images").WithElementKeyString(component)
+		images := maps.Clone(remembered(t, state)[machine].Images)
+		images[kubenames.Component(component)] = image
 
-		return put(t, state, at, image)
+		return seen(t, state, machine, "images", images)
 	}
 }
 
@@ -268,26 +272,17 @@ func hasImage(machine, component, image string) func(t *testing.T, state tftypes
 func hasKubernetes(t *testing.T, state tftypes.Value, version string) tftypes.Value {
 	t.Helper()
 
-	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		steps := p.Steps()
-		if len(steps) != 4 || steps[0] != tftypes.AttributeName("observed") || steps[2] != tftypes.AttributeName("images") {
-			return v, nil
+	for name, m := range remembered(t, state) {
+		images := kubenames.Images{}
+
+		for component, image := range m.Images {
+			images[component] = image[:strings.LastIndex(image, ":")+1] + version
 		}
 
-		var image string
-		if err := v.As(&image); err != nil {
-			return v, err
-		}
-
-		at := strings.LastIndex(image, ":")
-
-		return tftypes.NewValue(tftypes.String, image[:at+1]+version), nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		state = seen(t, state, name, "images", images)
 	}
 
-	return changed
+	return state
 }
 
 // stored is a state with another value of an attribute.

@@ -172,7 +172,7 @@ var changePhrases = []string{
 	"is applied to machines that run, with a drain and a reboot where the plan says so",
 	"makes talosop look for the same machine at both addresses; nothing is reset, and another machine found there is refused",
 	"upgrades machines that run to the same Talos with the new schematic",
-	"upgrades machines with an `installer` in `observed` to the same Talos from the other image; others get it with their " +
+	"upgrades machines that talosop installed or upgraded to the same Talos from the other image; others get it with their " +
 		"next upgrade",
 	"upgrades the machines that run, one minor version after the other, each drained first and rebooted; the control planes " +
 		"one at a time",

@@ -124,11 +124,11 @@ func TestAccMachine_lifecycle(t *testing.T) {
 		w := s.oneByOne(t, cli)
 
 		for _, m := range all {
-			seen, _ := w.Attribute(machineAt(m.Name()), "observed").(map[string]any)
+			seen := rememberedBy(t, w, machineAt(m.Name()))[m.Name()]
 			isPlane := slices.Contains(s.controlPlane, m)
 
-			if seen["uuid"] != m.UUID() || seen["node_name"] == nil || (seen["member_id"] != nil) != isPlane {
-				t.Errorf("what was observed of %s is %v", m.Name(), seen)
+			if seen.UUID != m.UUID() || seen.NodeName == "" || (seen.MemberID != "") != isPlane {
+				t.Errorf("what was observed of %s is %+v", m.Name(), seen)
 			}
 
 			if phase, id := w.Attribute(machineAt(m.Name()), "phase"),

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // baseMachine is a control plane that begins etcd, in a cluster that is described by hand.
@@ -267,8 +268,8 @@ func TestMachine_planOfDestroy(t *testing.T) {
 	expectMistake(t, destroy(last), at, []string{`"prod/cp-1"`, "destroyed", "let another one join"}, false)
 
 	// One that another resource has taken over is neither reset nor protected.
-	taken := oneSeen(t, settledState(t, "talosop_machine", last), "drift",
-		[]any{machineset.Drift{{Kind: machineset.OwnedByAnother}}.Lines()[0]})
+	taken := seen(t, settledState(t, "talosop_machine", last), "cp-1", "drift",
+		record.Drift{{Kind: record.OwnedByAnother}})
 
 	told := destroyOf(providerServer(t), taken)
 	if len(told) != 1 || told[0].Summary != "Machines are left to another resource" {
@@ -362,26 +363,6 @@ func TestMachine_importIDs(t *testing.T) {
 	}
 }
 
-// oneSeen changes what state has observed of the one machine.
-func oneSeen(t *testing.T, state tftypes.Value, name string, value any) tftypes.Value {
-	t.Helper()
-
-	at := tftypes.NewAttributePath().WithAttributeName("observed").WithAttributeName(name)
-
-	changed, err := tftypes.Transform(state, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if p.Equal(at) {
-			return valueOf(t, v.Type(), value), nil
-		}
-
-		return v, nil
-	})
-	if err != nil || changed.Equal(state) {
-		t.Fatalf("observed has no other %s: %v", name, err)
-	}
-
-	return changed
-}
-
 // What happens to a control plane that runs beside those of other resources: these are
 // taken to work.
 func TestMachine_planOfUpdates(t *testing.T) {
@@ -393,7 +374,7 @@ func TestMachine_planOfUpdates(t *testing.T) {
 	wiped := func(t *testing.T, state tftypes.Value) tftypes.Value {
 		t.Helper()
 
-		return degraded(t, oneSeen(t, state, "stage", "maintenance"))
+		return degraded(t, seen(t, state, "cp-1", "stage", "maintenance"))
 	}
 	alone := func(c configuration) configuration { return with(c, []any{"10.0.0.11"}, "cluster", "talos_endpoints") }
 

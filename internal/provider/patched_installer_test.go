@@ -33,7 +33,7 @@ func TestUpgrade_keepsThePatchedInstaller(t *testing.T) {
 			d := driveOn(t, quickProviderData(), "talosop_control_plane")
 			d.ready(t, config)
 
-			installer := func() string { return text(t, fieldsOf(t, fieldsOf(t, d.state)["observed"])["cp-1"], "installer") }
+			installer := func() string { return remembered(t, d.state)["cp-1"].Installer }
 			if got := installer(); got != image+":"+from || machine.Schematic() != id {
 				t.Errorf("installed is %s with schematic %s", got, machine.Schematic())
 			}

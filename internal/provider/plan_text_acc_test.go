@@ -289,7 +289,6 @@ func (s *site) readable(output string) string {
 		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`: "(uuid)",
 		`"[0-9a-f]{64}"`: `"(digest)"`, `"sha256:[0-9a-f]{64}"`: `"(digest)"`,
 		`"[A-Z2-7]{26}"`: `"(id)"`, `"[A-Za-z0-9+/_-]{43}="`: `"(id)"`, `"\d{4}-\d\d-\d\dT[0-9:]+Z"`: `"(time)"`,
-		`(member_id +=) "[0-9a-f]+"`: `$1 "(member)"`, `"talos=[0-9a-z= -]+"`: `"(ids of keys)"`,
 	} {
 		output = regexp.MustCompile(pattern).ReplaceAllString(output, name)
 	}

@@ -14,8 +14,10 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -69,7 +71,8 @@ func TestRelease_statesAreRead(t *testing.T) {
 					continue
 				}
 
-				keepsAll(t, file+": "+r.Type+"."+r.Name, one.Attributes, plain(t, decoded(t, typeOf(t, r.Type), resp.UpgradedState)))
+				where, now := file+": "+r.Type+"."+r.Name, decoded(t, typeOf(t, r.Type), resp.UpgradedState)
+				keepsAll(t, where, remembersAll(t, where, one.Attributes, now), plain(t, now))
 			}
 		}
 	}
@@ -86,6 +89,43 @@ func TestRelease_statesAreRead(t *testing.T) {
 // operationNames are resources whose type one of them stands for.
 var operationNames = []string{"talosop_rolling_restart", "talosop_machine_rollback", "talosop_etcd_defragment",
 	"talosop_service_restart", "talosop_bootstrap_manifests_sync", "talosop_support_bundle"}
+
+// remembersAll checks that what a former state observed of machines is remembered, and gives back the rest of the state.
+func remembersAll(t *testing.T, where string, attributes []byte, now tftypes.Value) []byte {
+	t.Helper()
+
+	var was map[string]json.RawMessage
+
+	must(t, json.Unmarshal(attributes, &was))
+
+	if _, has := was["record"]; has || was["observed"] == nil {
+		return attributes
+	}
+
+	observed := was["observed"]
+	if name, single := was["name"], was["role"] != nil; single {
+		observed = fmt.Appendf(nil, "{%s: %s}", name, observed)
+	}
+
+	want, err := record.DecodeFormer(observed)
+	must(t, err)
+
+	got := remembered(t, now)
+	if !reflect.DeepEqual(got, want) || len(want) == 0 {
+		t.Errorf("%s observed %+v, and it is remembered as %+v", where, want, got)
+	}
+
+	if !attributeOf(t, remember(t, now, got), "observed").Equal(attributeOf(t, now, "observed")) {
+		t.Errorf("%s shows %s of %+v", where, attributeOf(t, now, "observed"), got)
+	}
+
+	delete(was, "observed")
+
+	rest, err := json.Marshal(was)
+	must(t, err)
+
+	return rest
+}
 
 // keepsAll says what of kept attributes is not in a state any more. Nothing is the same as null.
 func keepsAll(t *testing.T, where string, attributes []byte, now any) {

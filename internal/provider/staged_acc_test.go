@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // With reboot = "staged" a configuration that takes a reboot waits for the next one, whoever makes it: nothing reboots,
@@ -23,24 +24,19 @@ data "talosop_cluster_health" "this" { cluster = talosop_cluster.this.cluster }
 output "staged" { value = data.talosop_cluster_health.this.staged }
 `)
 		}
-		seen := func(machine, field string) any {
-			machines, _ := w.Attribute("talosop_cluster.this", "observed").(map[string]any)
-			record, _ := machines[machine].(map[string]any)
-
-			return record[field]
-		}
+		seen := func(machine string) record.Machine { return rememberedBy(t, w, theCluster)[machine] }
 
 		write("")
 		w.Init()
 		w.MustRun("apply", "-auto-approve")
 
-		before, was := s.boots(), seen("batch/w-1", "config_digest")
+		before, was := s.boots(), seen("batch/w-1").ConfigDigest
 		staged := func(when string, machines ...string) {
 			t.Helper()
 
 			names, _ := w.State().Values.Outputs["staged"].Value.([]any)
 			for _, machine := range machines {
-				names = slices.DeleteFunc(names, func(name any) bool { return name == seen(machine, "node_name") })
+				names = slices.DeleteFunc(names, func(name any) bool { return name == seen(machine).NodeName })
 			}
 
 			if got, _ := w.State().Values.Outputs["staged"].Value.([]any); len(names) > 0 || len(got) != len(machines) {
@@ -59,13 +55,13 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 		s.nothingBooted(t, before)
 
 		for _, machine := range []string{"cp-1", "batch/w-1"} {
-			if staged := seen(machine, "staged_config_digest"); staged == nil || staged == seen(machine, "config_digest") {
-				t.Errorf("of %s waits %v", machine, staged)
+			if m := seen(machine); m.StagedDigest == "" || m.StagedDigest == m.ConfigDigest {
+				t.Errorf("of %s waits %v", machine, m.StagedDigest)
 			}
 		}
 
-		if seen("batch/w-1", "config_digest") != was || len(seen("batch/w-1", "drift").([]any)) > 0 {
-			t.Errorf("w-1 has the configuration %v with the drift %v", seen("batch/w-1", "config_digest"), seen("batch/w-1", "drift"))
+		if m := seen("batch/w-1"); m.ConfigDigest != was || len(m.Drift) > 0 {
+			t.Errorf("w-1 has the configuration %v with the drift %v", m.ConfigDigest, m.Drift)
 		}
 
 		s.workers[0].PowerOff()
@@ -75,9 +71,8 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 		expectNoChanges(t, w, "after a machine booted by itself")
 		staged("after a boot", "cp-1")
 
-		if seen("batch/w-1", "staged_config_digest") != nil || seen("batch/w-1", "config_digest") == was {
-			t.Errorf("after its boot w-1 has the configuration %v, and %v waits", seen("batch/w-1", "config_digest"),
-				seen("batch/w-1", "staged_config_digest"))
+		if m := seen("batch/w-1"); m.StagedDigest != "" || m.ConfigDigest == was {
+			t.Errorf("after its boot w-1 has the configuration %v, and %v waits", m.ConfigDigest, m.StagedDigest)
 		}
 
 		write(patch)
@@ -93,7 +88,7 @@ output "staged" { value = data.talosop_cluster_health.this.staged }
 		w.MustRun("apply", "-refresh-only", "-auto-approve")
 		staged("after the reboots")
 
-		if staged := seen("cp-1", "staged_config_digest"); staged != nil {
+		if staged := seen("cp-1").StagedDigest; staged != "" {
 			t.Errorf("of cp-1 still waits %v", staged)
 		}
 	})

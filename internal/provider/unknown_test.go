@@ -11,9 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
@@ -425,18 +427,19 @@ func nodeIn(config configuration, name string) any {
 	return strings.ReplaceAll(name, machineset.PoolSeparator, "-")
 }
 
-// seenOf is what is observed of a machine that runs.
-func seenOf(name string, config configuration) configuration {
-	seen := configuration{
-		"address": machineIn(config, name)["address"], "stage": "running", "ready": true,
-		"talos_version": canonical(config["talos_version"]),
-		"platform":      "metal",
-		"node_name":     nodeIn(config, name), "uuid": uuidOf(name), "boot_id": "1", "kubelet_version": "v1.35.2", "drift": []any{},
-		"kubernetes": configuration{"kubelet": kubernetesIn(config)},
+// seenOf is what is known of a machine that runs.
+func seenOf(name string, config configuration) record.Machine {
+	says := func(value any) string { text, _ := value.(string); return text }
+
+	seen := record.Machine{
+		Address: says(machineIn(config, name)["address"]), Stage: "running", Ready: true,
+		TalosVersion: says(canonical(config["talos_version"])), Platform: "metal", NodeName: says(nodeIn(config, name)),
+		UUID: uuidOf(name), BootID: "1", KubeletVersion: "v1.35.2",
+		Running: map[kubenames.Component]string{kubenames.Kubelet: says(kubernetesIn(config))},
 	}
 
 	if strings.HasPrefix(name, "cp-") {
-		seen["member_id"] = "member-of-" + name
+		seen.MemberID = "member-of-" + name
 	}
 
 	return seen
@@ -458,25 +461,12 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 		t.Fatal(err)
 	}
 
-	machines := machinesIn(config)
-
 	settled, err := tftypes.Transform(plan, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		switch {
 		case strings.HasSuffix(at.String(), `AttributeName("phase")`):
 			return tftypes.NewValue(tftypes.String, "Ready"), nil
 		case at.String() == `AttributeName("operations")`:
 			return valueOf(t, v.Type(), []any{}), nil // what the plan before said, a refresh has forgotten
-		case at.String() == `AttributeName("observed")`:
-			seen := configuration{}
-			for _, name := range machines {
-				seen[name] = seenOf(name, config)
-			}
-
-			if name, ok := config["name"].(string); ok && resource == "talosop_machine" {
-				seen = seenOf(name, config)
-			}
-
-			return valueOf(t, v.Type(), seen), nil
 		case at.String() == `AttributeName("restored_from")` && config["restore_from"] != nil && !v.IsKnown():
 			return tftypes.NewValue(tftypes.String, restoredIn(t, config)), nil
 		case at.String() == `AttributeName("bootstrap_manifests_version")` && !v.IsKnown():
@@ -491,7 +481,17 @@ func settledState(t *testing.T, resource string, config configuration) tftypes.V
 		t.Fatal(err)
 	}
 
-	return settled
+	names := machinesIn(config)
+	if name, ok := config["name"].(string); ok && resource == "talosop_machine" {
+		names = []string{name}
+	}
+
+	machines := record.Machines{}
+	for _, name := range names {
+		machines[name] = seenOf(name, config)
+	}
+
+	return remember(t, settled, machines)
 }
 
 // kubernetesIn is the version in a configuration, or in its handle.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -109,12 +110,14 @@ func TestAccWholeCluster_lifecycle(t *testing.T) {
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed"), knownvalue.MapSizeExact(6)),
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("cp-2"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
-								"uuid": knownvalue.StringExact(s.controlPlane[1].UUID()), "member_id": knownvalue.NotNull(),
+								"uuid": knownvalue.StringExact(s.controlPlane[1].UUID()),
 							})),
+						remembers(theCluster, "cp-2", func(m record.Machine) bool { return m.MemberID != "" }),
+						remembers(theCluster, "gpu/w-3", func(m record.Machine) bool { return m.MemberID == "" }),
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("observed").AtMapKey("gpu/w-3"),
 							knownvalue.ObjectPartial(map[string]knownvalue.Check{
 								"uuid": knownvalue.StringExact(s.workers[2].UUID()), "stage": knownvalue.StringExact("running"),
-								"member_id": knownvalue.Null(), "node_name": knownvalue.NotNull(),
+								"node_name": knownvalue.NotNull(),
 							})),
 						statecheck.ExpectSensitiveValue(theCluster, tfjsonpath.New("cluster").AtMapKey("secrets")),
 						statecheck.ExpectKnownValue(theCluster, tfjsonpath.New("cluster").AtMapKey("talos_endpoints"),

@@ -84,7 +84,7 @@ check "prod" {
   }
 }
 
-# The versions that run, by machine and component.
+# The version that runs, by machine.
 output "kubernetes" {
-  value = { for name, machine in talosop_cluster.prod.observed : name => machine.kubernetes }
+  value = { for name, machine in talosop_cluster.prod.observed : name => machine.kubernetes_version }
 }

@@ -15,7 +15,7 @@ output "nodes" {
     for name, machine in talosop_cluster.this.observed : name => {
       node    = machine.node_name
       talos   = machine.talos_version
-      kubelet = machine.kubelet_version
+      kubelet = machine.kubernetes_version
     }
   }
 }

@@ -37,7 +37,10 @@ func clusterFrom(
 	diags.Append(more...)
 
 	model.ControlPlane = block
-	values, seen := map[string]attr.Value{}, plane.Observed.Elements()
+	values := map[string]attr.Value{}
+
+	seen, unread := plane.remembered()
+	diags.Append(tf.Diagnostics(unread)...)
 
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		_, machines, err := clusterimport.SettingsOfAll(pools[name], file)
@@ -48,7 +51,9 @@ func clusterFrom(
 		pool, more := poolFrom(ctx, machineset.Group{Prefix: name + machineset.PoolSeparator}, machines, pools[name], true)
 		diags.Append(more...)
 
-		maps.Copy(seen, pool.Observed.Elements())
+		imported, unread := pool.remembered()
+		diags.Append(tf.Diagnostics(unread)...)
+		maps.Copy(seen, imported)
 
 		workers := workersModel{machinesModel: pool.asBlock(), TalosVersion: pool.TalosVersion}
 		if workers.TalosVersion.Equal(model.TalosVersion) {
@@ -61,7 +66,7 @@ func clusterFrom(
 		values[name] = value
 	}
 
-	model.Observed = types.MapValueMust(ObservedType(), seen)
+	model.remember(seen)
 	model.Workers = types.MapNull(types.ObjectType{AttrTypes: workersType()})
 	if len(values) > 0 {
 		model.Workers = types.MapValueMust(types.ObjectType{AttrTypes: workersType()}, values)

@@ -23,6 +23,7 @@ var (
 	_ resource.ResourceWithModifyPlan     = (*clusterResource)(nil)
 	_ resource.ResourceWithImportState    = (*clusterResource)(nil)
 	_ resource.ResourceWithIdentity       = (*clusterResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*clusterResource)(nil)
 )
 
 // NewClusterResource is the constructor of the resource talosop_cluster.
@@ -39,6 +40,7 @@ type clusterResource struct {
 
 func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: schemaVersion,
 		MarkdownDescription: "A whole cluster in one resource: its control plane and its pools of workers.\n\n" +
 			"It makes registered nodes of machines in maintenance mode, which are Ready unless Talos installs no CNI; " +
 			"a create that does not finish is stored with its `phase`, and the next apply continues. Where control plane and " +

@@ -3,13 +3,11 @@ package machines
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // The host may have machines of a set that no state knows of: those of a run that was killed before its state was
@@ -47,11 +45,10 @@ func openAll(
 // recordOrphans puts machines that leave, and of which nothing was ever seen, into what was observed, so that a plan
 // says what becomes of them. It takes them for blank, as pods are that have just been made; the run asks them what they
 // are.
-func recordOrphans(values map[string]attr.Value, orphans []cluster.Machine) {
+func recordOrphans(seen record.Machines, orphans []cluster.Machine) {
 	for _, m := range orphans {
-		if _, known := values[m.Name]; !known {
-			values[m.Name] = ConfiguredMachine(step.ApplyConfig{}, cluster.MachineState{Stage: cluster.StageMaintenance}, nil,
-				m.Address)
+		if _, known := seen[m.Name]; !known {
+			seen[m.Name] = record.Machine{Address: m.Address, Stage: string(cluster.StageMaintenance)}
 		}
 	}
 }

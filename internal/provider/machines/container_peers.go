@@ -7,13 +7,11 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // The etcd of control planes in containers is found at addresses that outlive their pods
@@ -86,39 +84,19 @@ func peersOf(names []string, seen workload.Observation) map[string]netip.Addr {
 	return peers
 }
 
-// RecordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever
+// recordPeers notes the addresses of machines that were seen for the first time since they were blank: whoever
 // configured them in between was a run whose state is lost, or which ended before it had their answer. Of all others it
 // is recorded whether they have one. What a machine had that is gone is forgotten: the host may not have that any more.
-func (h *HostReport) RecordPeers(values map[string]attr.Value, prior types.Map) {
-	peers := map[string]string{}
-
+func (h *HostReport) recordPeers(seen, last record.Machines) {
 	for name, peer := range h.Peers {
-		if now, _ := peerRecord(values[name]); now == machineset.StageGone {
-			continue
+		before, known := last[name]
+
+		switch {
+		case seen[name].Stage == record.StageGone:
+		case known && before.Stage != record.StageGone &&
+			(before.PeerAddress != "" || before.Stage != string(cluster.StageMaintenance)):
+		default:
+			seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer.String() })
 		}
-
-		last, known := prior.Elements()[name]
-		stage, recorded := peerRecord(last)
-
-		if known && stage != machineset.StageGone && (recorded || stage != string(cluster.StageMaintenance)) {
-			continue
-		}
-
-		peers[name] = peer.String()
 	}
-
-	annotate(values, "peer_address", peers)
-}
-
-// peerRecord is what the record of a machine says of its stage, and whether it has an address for peers.
-func peerRecord(record attr.Value) (stage string, addressed bool) {
-	object, ok := record.(types.Object)
-	if !ok {
-		return "", false
-	}
-
-	last, _ := object.Attributes()["stage"].(types.String)
-	peer, _ := object.Attributes()["peer_address"].(types.String)
-
-	return last.ValueString(), !peer.IsNull()
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/containers"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
@@ -20,6 +18,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What a run on machines in containers does on their host cluster before and after its steps: what
@@ -300,30 +299,24 @@ func podDigest(spec workload.Spec, machine string) string {
 	return digest
 }
 
-// in puts a report into what was observed of machines; prior is what was before. Without a report that stays as it is.
-func (h *HostReport) in(observed, prior types.Map) types.Map {
+// in puts a report into what was seen of machines; last is what was remembered before. Without a report that stays as
+// it is.
+func (h *HostReport) in(seen, last record.Machines) record.Machines {
 	if h == nil {
-		return observed
+		return seen
 	}
 
-	values := observed.Elements()
-	recordOrphans(values, h.Removed)
-	h.RecordPeers(values, prior)
+	recordOrphans(seen, h.Removed)
+	h.recordPeers(seen, last)
 
 	for name, drift := range h.Drift {
-		object, ok := values[name].(types.Object)
-		if !ok {
-			continue
-		}
-
-		last, _ := object.Attributes()["drift"].(types.List)
-		known, _ := tf.KnownStrings(last)
-		now := append(machineset.ReadDrift(known).WithoutHost(), drift.Drift()...)
-		values[name] = WithValue(WithValue(object, "drift", tf.TextList(now.Lines())), "pod_digest",
-			tf.TextOrNull(h.Pods[name]))
+		seen.Change(name, func(m *record.Machine) {
+			m.Drift = append(m.Drift.Without(record.OfHost...), drift.Drift()...)
+			m.PodDigest = h.Pods[name]
+		})
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return seen
 }
 
 // leftUnchanged warns of what differs and stays as it is.

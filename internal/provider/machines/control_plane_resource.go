@@ -22,6 +22,7 @@ var (
 	_ resource.ResourceWithModifyPlan     = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithImportState    = (*controlPlaneResource)(nil)
 	_ resource.ResourceWithIdentity       = (*controlPlaneResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*controlPlaneResource)(nil)
 )
 
 // NewControlPlaneResource is the constructor of the resource talosop_control_plane.
@@ -42,6 +43,7 @@ func (r *controlPlaneResource) Schema(ctx context.Context, _ resource.SchemaRequ
 	maps.Copy(attributes, settingsAttributes())
 
 	resp.Schema = schema.Schema{
+		Version: schemaVersion,
 		MarkdownDescription: "The control plane of a cluster, from machines that wait in maintenance mode to a " +
 			"Kubernetes API that answers: it configures the machines, bootstraps etcd exactly once, and waits until every " +
 			"member is healthy and every node is registered (and Ready, unless `cni` is `none`).\n\nA create that was begun " +

@@ -60,7 +60,11 @@ func (r *machinesResource[M, P]) takeOver(
 	p, more := importedSet(ctx, r.ConfiguredResource.ProviderData, P(&model).MachineSet, file)
 	diags.Append(more...)
 
-	patches, told := clusterimport.PatchesOf(p.WithNames(unnamed(ctx, life)), found)
+	// All that is remembered before machines are observed is which of them have no host name.
+	unnamed, unread := life.remembered()
+	diags.Append(tf.Diagnostics(unread)...)
+
+	patches, told := clusterimport.PatchesOf(p.WithNames(machineset.Record{Seen: unnamed}), found)
 	diags.Append(tf.Diagnostics(told)...)
 	diags.Append(P(&model).setPatches(ctx, patches)...)
 	diags.Append(adopt(ctx, r.ConfiguredResource.ProviderData, &life, P(&model).MachineSet, file)...)
@@ -87,12 +91,6 @@ func importedSet(
 	return p, diags
 }
 
-// unnamed is the record of machines that have no host name, which is all that there is before they are observed.
-func unnamed(ctx context.Context, model CommonModel) machineset.Record {
-	return machineset.Record{
-		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, &tf.Reader{}, model.Observed))}
-}
-
 // adopt observes what is imported, and says how far it has come.
 func adopt(
 	ctx context.Context, m *providerdata.ProviderData, model *CommonModel,
@@ -103,7 +101,12 @@ func adopt(
 		return diags
 	}
 
-	recorded := machineset.PriorState{Record: unnamed(ctx, *model)}
+	before, found := model.remembered()
+	if found.HasError() {
+		return append(diags, tf.Diagnostics(found)...)
+	}
+
+	recorded := machineset.PriorState{Record: machineset.Record{Seen: before}}
 	exam := newExamination(p.Set, recorded.Record)
 
 	want, have, err := observe(ctx, m, p.Set, recorded, exam)
@@ -122,7 +125,7 @@ func adopt(
 
 	model.withOwner()
 	model.Phase = tf.TextOrNull(string(phase))
-	model.Observed = withDrift(observed(want, have, model.Observed), drift)
+	model.remember(withDrift(observed(want, have, before), drift))
 	model.forgetPlan()
 	model.manifests = manifestsSeen(want, have, tf.TextOrNull(machineset.ManifestsRunning(want, have)))
 	model.restored.At = restoredAt(have)

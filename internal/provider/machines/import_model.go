@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // controlPlaneFrom is the model of a control plane as its machines describe it.
@@ -147,22 +148,22 @@ func poolFrom(
 			return installValue(ctx, install, derived)
 		}, volumes.IsNull())
 
-	model.Observed = withoutHostname(of, machines)
+	model.remember(withoutHostname(of, machines))
 
 	return model, append(diags, more...)
 }
 
 // withoutHostname is a record of machines that have no host name in their configuration, which is all that it says.
-func withoutHostname(of machineset.Group, machines map[string]machineconfig.Machine) types.Map {
-	values := map[string]attr.Value{}
+func withoutHostname(of machineset.Group, machines map[string]machineconfig.Machine) record.Machines {
+	seen := record.Machines{}
 
 	for name, m := range machines {
 		if m.Hostname == "" {
-			values[of.Prefix+name] = WithValue(neverSeen(), "hostname_unset", types.BoolValue(true))
+			seen[of.Prefix+name] = record.Machine{HostnameUnset: true}
 		}
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return seen
 }
 
 // importedMachines is the machines of a set, each with the install settings that own says are its own, and its volumes

@@ -12,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What was seen of Kubernetes on a machine is recorded and read back; while the API is away
@@ -30,14 +31,13 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 			"kube-scheduler": {Image: "scheduler@sha256:1"}, "other": {Image: "other:v1.0.0"},
 		}}
 
-	seen := observed(want, have, types.MapNull(ObservedType()))
+	seen := observed(want, have, nil)
 	running := map[kubenames.Component]string{kubenames.KubeAPIServer: "v1.36.3", kubenames.Kubelet: "v1.36.3"}
 
-	expect := func(when string, record types.Map, images kubenames.Images) {
+	expect := func(when string, seen record.Machines, images kubenames.Images) {
 		t.Helper()
 
-		recorded, diags := (CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}, Observed: record}).Recorded(t.Context(),
-			machineset.Set{})
+		recorded, diags := storedAs(seen).Recorded(t.Context(), machineset.Set{})
 		if diags.HasError() {
 			t.Fatal(diags)
 		}
@@ -46,7 +46,7 @@ func TestRecord_ofKubernetesOfMachines(t *testing.T) {
 			t.Errorf("%s: the images are %v", when, got)
 		}
 
-		if got := recorded.Kubernetes["cp-1"]; !maps.Equal(got, running) {
+		if got := recorded.Seen["cp-1"].Running; !maps.Equal(got, running) {
 			t.Errorf("%s: what runs is %v", when, got)
 		}
 

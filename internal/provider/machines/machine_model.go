@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/system"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // OneMachineModel is a machine as the maps of other resources have it, with what is
@@ -44,6 +45,7 @@ type OneMachineModel struct {
 // life has what was observed under the name of the machine.
 func (m OneMachineModel) life() CommonModel {
 	life := CommonModel{lifeModel: m.lifeModel, Observed: types.MapNull(ObservedType()), manifests: m.Manifests}
+	life.Record = ofOne(m.Record, m.Name.ValueString())
 
 	switch {
 	case m.Observed.IsUnknown():
@@ -57,27 +59,40 @@ func (m OneMachineModel) life() CommonModel {
 
 func (m *OneMachineModel) setLife(life CommonModel) {
 	m.lifeModel, m.Manifests = life.lifeModel, life.manifests
-	m.Observed = observedOf(life.Observed, m.Name.ValueString())
+	m.Record = ofOne(m.Record, m.Name.ValueString())
+	m.Observed = types.ObjectNull(ObservedType().AttrTypes)
+
+	if life.Observed.IsUnknown() {
+		m.Observed = types.ObjectUnknown(ObservedType().AttrTypes)
+	} else if one, ok := theOne(life.Observed.Elements(), m.Name.ValueString()); ok {
+		m.Observed, _ = one.(types.Object)
+	}
 }
 
-// observedOf is what was observed of the one machine in a record. It may be there under an
-// earlier name. Hardware that was exchanged and did not leave yet goes first: the record
-// is what it is recognised by.
-func observedOf(record types.Map, name string) types.Object {
-	if record.IsUnknown() {
-		return types.ObjectUnknown(ObservedType().AttrTypes)
-	}
-
-	elements := record.Elements()
-	names := slices.Concat([]string{name + machineset.ReplacedSuffix, name}, slices.Sorted(maps.Keys(elements)))
-
-	for _, candidate := range names {
-		if one, ok := elements[candidate].(types.Object); ok {
-			return one
+// theOne is what several machines have of the only one that there is. It may be there under an earlier name. Hardware
+// that was exchanged and did not leave yet goes first: it is recognised by what is known of it.
+func theOne[V any](machines map[string]V, name string) (one V, ok bool) {
+	for _, candidate := range slices.Concat([]string{name + machineset.ReplacedSuffix, name},
+		slices.Sorted(maps.Keys(machines))) {
+		if one, ok = machines[candidate]; ok {
+			return one, true
 		}
 	}
 
-	return types.ObjectNull(ObservedType().AttrTypes)
+	return one, false
+}
+
+// ofOne is a record with the only machine that there is, under its name. One that cannot be read stays as it is, for
+// CommonModel.remembered to say so.
+func ofOne(stored types.String, name string) types.String {
+	machines, err := record.Decode(stored.ValueString())
+
+	one, ok := theOne(machines, name)
+	if _, named := machines[name]; err != nil || !ok || named && len(machines) == 1 {
+		return stored
+	}
+
+	return types.StringValue(record.Machines{name: one}.Encode())
 }
 
 func (m OneMachineModel) roleOf() step.Role { return step.Role(m.Role.ValueString()) }

@@ -17,6 +17,7 @@ var (
 	_ resource.ResourceWithModifyPlan     = (*machineResource)(nil)
 	_ resource.ResourceWithImportState    = (*machineResource)(nil)
 	_ resource.ResourceWithIdentity       = (*machineResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*machineResource)(nil)
 )
 
 // NewMachineResource is the constructor of the resource talosop_machine.
@@ -33,6 +34,7 @@ type machineResource struct {
 
 func (r *machineResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: schemaVersion,
 		MarkdownDescription: "One machine of either role, for `for_each` over machines, in a cluster that it knows " +
 			"by its handle; a whole cluster can be made of these resources in one apply, with `bootstrap = true` on exactly " +
 			"one control plane.\n\nDestroying it takes the machine out of its cluster and resets it, unless `on_destroy` is " +

@@ -3,8 +3,6 @@ package machines
 import (
 	"cmp"
 	"context"
-	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -14,26 +12,70 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/unmanaged"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
+
+// What is seen of machines goes into the attribute record, whole and for the provider alone, and into observed, for
+// people and policies. Plans and applies begin with record.
+
+// remember stores what is known of the machines.
+func (m *CommonModel) remember(machines record.Machines) {
+	m.Record, m.Observed = types.StringValue(machines.Encode()), shown(machines)
+}
+
+// shown is what people see of machines.
+func shown(machines record.Machines) types.Map {
+	values := map[string]attr.Value{}
+
+	for name, m := range machines {
+		values[name] = shownOne(m)
+	}
+
+	return types.MapValueMust(ObservedType(), values)
+}
+
+func shownOne(m record.Machine) types.Object {
+	return types.ObjectValueMust(ObservedType().AttrTypes, map[string]attr.Value{
+		"address": tf.TextOrNull(m.Address), "uuid": tf.TextOrNull(m.UUID),
+		"stage": tf.TextOrNull(m.Stage), "ready": types.BoolValue(m.Ready),
+		"talos_version":      tf.TextOrNull(m.TalosVersion),
+		"kubernetes_version": tf.TextOrNull(m.KubeletVersion),
+		"node_name":          tf.TextOrNull(m.NodeName),
+		"drift":              tf.TextList(m.Drift.Lines()),
+	})
+}
+
+// remembered is what state knows of the machines.
+func (m CommonModel) remembered() (record.Machines, finding.List) {
+	machines, err := record.Decode(m.Record.ValueString())
+	if err != nil {
+		return nil, finding.List{finding.UnableAt(finding.Root("record"), "read", "state", finding.Report{
+			Cause: []string{err.Error()},
+			Next:  "Nobody but talosop writes this attribute: restore the state from before it was changed.",
+		})}
+	}
+
+	return machines, nil
+}
 
 // Recorded reads what state knows. The receiver is a model of state, and p the set
 // in it; a model of a resource that does not exist yet knows nothing.
 func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset.Record, finding.List) {
+	seen, found := m.remembered()
+	if found.HasError() {
+		return machineset.Record{}, found
+	}
+
 	r := &tf.Reader{}
 	out := machineset.Record{
-		Phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{},
-		Members: map[string]string{}, Addresses: map[string]string{}, Drift: map[string]machineset.Drift{},
-		Pods:       map[string]string{},
-		Peers:      map[string]netip.Addr{},
-		Kubernetes: map[string]map[kubenames.Component]string{}, Manifests: m.manifests.ValueString(),
-		HostnameUnset: hostnamesUnset(tf.Objects[observedModel](ctx, r, m.Observed)),
-		RestoredFrom:  m.restored.From.ValueString(), RestoredAt: m.restored.when(),
+		Phase: m.recordedPhase(), Machines: map[string]cluster.MachineState{}, Seen: seen,
+		Manifests:    m.manifests.ValueString(),
+		RestoredFrom: m.restored.From.ValueString(), RestoredAt: m.restored.when(),
 		Unmanaged: unmanaged.Recorded(ctx, r, m.others),
 	}
 
@@ -42,320 +84,177 @@ func (m CommonModel) Recorded(ctx context.Context, p machineset.Set) (machineset
 		out.Manifests = p.Settings.KubernetesVersion
 	}
 
-	for name, o := range tf.Objects[observedModel](ctx, r, m.Observed) {
-		state := recordedMachine(o, p.RoleOf(name), out.Phase)
+	for name, machine := range seen {
+		state := recordedMachine(machine, p.RoleOf(name), out.Phase)
 
 		// The machines of state say what META held when it was last read or written.
 		if state.Access == step.Member {
 			state.Meta = p.Machines[name].Meta.Keyed()
 		}
 
-		out.Drift[name] = o.drift()
-
-		state.Claimed = out.Drift[name].Has(machineset.OwnedByAnother)
-		state.MarkUnproven = out.Drift[name].Has(machineset.MarkUnproven)
-
-		if out.Drift[name].Has(machineset.LeftEtcd) {
-			state.EtcdService = cluster.ServiceFinished
-		}
-
-		if out.Drift[name].Has(machineset.HostVolumesLost) {
-			state.Access, state.Stage, state.Ready, state.VolumesLost = step.Unreachable, "", false, true
-		}
-
 		out.Machines[name] = state
-		out.Members[name] = o.MemberID.ValueString()
-		out.Addresses[name] = o.Address.ValueString()
-		out.Kubernetes[name] = byComponent(o.Kubernetes)
-		out.Pods[name] = o.PodDigest.ValueString()
-
-		// One that is gone is made and configured anew, with the address that the host gives it then.
-		if peer, err := netip.ParseAddr(o.PeerAddress.ValueString()); err == nil &&
-			o.Stage.ValueString() != machineset.StageGone {
-			out.Peers[name] = peer
-		}
 	}
 
 	return out, tf.Findings(r.Diags)
 }
 
-// hostnamesUnset are the machines of a record that were imported without a host name in their configuration.
-func hostnamesUnset(records map[string]observedModel) map[string]bool {
-	unset := map[string]bool{}
-
-	for name, o := range records {
-		if o.HostnameUnset.ValueBool() {
-			unset[name] = true
-		}
-	}
-
-	return unset
-}
-
-// recordedMachine is a machine as it was last seen.
-func recordedMachine(o observedModel, role step.Role, phase cluster.Phase) cluster.MachineState {
+// recordedMachine is a machine as it was last seen, as a plan begins with it.
+func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) cluster.MachineState {
 	state := cluster.MachineState{
 		Access: step.Member, Role: role,
-		Stage: cluster.Stage(o.Stage.ValueString()), Ready: o.Ready.ValueBool(),
-		UUID: o.UUID.ValueString(), BootID: o.BootID.ValueString(), TalosVersion: o.TalosVersion.ValueString(),
-		Platform: o.Platform.ValueString(), Schematic: o.Schematic.ValueString(), Installer: o.Installer.ValueString(),
-		NodeName: o.NodeName.ValueString(), ConfigDigest: o.ConfigDigest.ValueString(), Images: byComponent(o.Images),
-		Keys:         rotation.ParseKeys(o.Keys.ValueString()),
-		StagedDigest: o.StagedDigest.ValueString(),
-		RestoredAt:   tf.TimeIn(o.RestoredAt),
-	}
-
-	for _, element := range o.Extensions.Elements() {
-		if name, ok := element.(types.String); ok {
-			state.Extensions = append(state.Extensions, name.ValueString())
-		}
+		Stage: cluster.Stage(m.Stage), Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
+		Platform: m.Platform, Schematic: m.Schematic, Extensions: m.Extensions, Installer: m.Installer,
+		NodeName: m.NodeName, ConfigDigest: m.ConfigDigest, StagedDigest: m.StagedDigest, Images: m.Images,
+		Keys: rotation.ParseKeys(m.Keys), RestoredAt: m.RestoredAt,
+		Claimed: m.Drift.Has(record.OwnedByAnother), MarkUnproven: m.Drift.Has(record.MarkUnproven),
 	}
 
 	// A pod that is missing is made before anything else happens, and waits for its configuration.
-	if state.Stage == cluster.StageMaintenance || o.Stage.ValueString() == machineset.StageGone {
+	if state.Stage == cluster.StageMaintenance || m.Stage == record.StageGone {
 		state.Access, state.Stage = step.Maintenance, cluster.StageMaintenance
 	}
 
 	// A control plane that was configured and has no member waits for etcd to
 	// begin, and says Preparing until then (Talos 1.10 to 1.13).
-	if role == step.ControlPlane && state.Access == step.Member && o.MemberID.IsNull() &&
-		!machineset.Bootstrapped(phase) {
+	if role == step.ControlPlane && state.Access == step.Member && m.MemberID == "" && !machineset.Bootstrapped(phase) {
 		state.EtcdService = cluster.ServicePreparing
+	}
+
+	if m.Drift.Has(record.LeftEtcd) {
+		state.EtcdService = cluster.ServiceFinished
+	}
+
+	if m.Drift.Has(record.HostVolumesLost) {
+		state.Access, state.Stage, state.Ready, state.VolumesLost = step.Unreachable, "", false, true
 	}
 
 	return state
 }
 
 // observed is what a snapshot shows of the machines of a spec, and of those that are to
-// leave. Machines that the snapshot did not reach keep what prior has of them.
-func observed(want cluster.Spec, have cluster.Snapshot, prior types.Map) types.Map {
-	values := map[string]attr.Value{}
-	kept := map[string]attr.Value{}
-
-	if !prior.IsNull() && !prior.IsUnknown() {
-		maps.Copy(kept, prior.Elements())
-	}
+// leave. Machines that the snapshot did not reach keep what is remembered of them.
+func observed(want cluster.Spec, have cluster.Snapshot, last record.Machines) record.Machines {
+	seen := record.Machines{}
 
 	for _, m := range slices.Concat(want.Machines, want.Removed) {
-		state := have.Machines[m.Name]
+		before, known := last[m.Name]
 
-		switch state.Access {
+		switch state := have.Machines[m.Name]; state.Access {
 		case step.Member, step.Maintenance, step.Gone:
-			values[m.Name] = ObservedMachine(m, state, have, kept[m.Name])
+			seen[m.Name] = seenMachine(m, state, have, before)
 		default:
-			if last, ok := kept[m.Name]; ok {
-				values[m.Name] = last
+			if known {
+				seen[m.Name] = before
 			}
 		}
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return seen
 }
 
-// ObservedMachine describes one machine. What only Kubernetes and etcd know is
+// seenMachine describes one machine. What only Kubernetes and etcd know is
 // kept from the last time while they do not answer.
-func ObservedMachine(m cluster.Machine, s cluster.MachineState, have cluster.Snapshot, last attr.Value) attr.Value {
-	var prior map[string]attr.Value
-	if object, ok := last.(types.Object); ok {
-		prior = object.Attributes()
+func seenMachine(m cluster.Machine, s cluster.MachineState, have cluster.Snapshot, last record.Machine) record.Machine {
+	now := record.Machine{
+		Address: cmp.Or(s.FoundAt, m.Address), Stage: stageOf(s), Ready: s.Ready && s.Access == step.Member,
+		// Whoever answers without a hardware UUID does not take away the one that is known.
+		UUID: cmp.Or(s.UUID, last.UUID), BootID: s.BootID, Platform: s.Platform, TalosVersion: s.TalosVersion,
+		Schematic: s.Schematic, Extensions: s.Extensions, Installer: last.Installer,
+		ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Keys: s.Keys.String(), Images: s.Images,
+		NodeName: s.NodeName, RestoredAt: s.RestoredAt.UTC(), PodDigest: last.PodDigest,
 	}
-
-	stage := s.Stage
-
-	switch s.Access {
-	case step.Maintenance:
-		stage = cluster.StageMaintenance
-	case step.Gone:
-		stage = machineset.StageGone
-	default:
-	}
-
-	seen := sight{prior: prior, Values: map[string]attr.Value{
-		"address":       types.StringValue(cmp.Or(s.FoundAt, m.Address)),
-		"platform":      tf.TextOrNull(s.Platform),
-		"drift":         tf.TextList(nil),
-		"stage":         tf.TextOrNull(string(stage)),
-		"ready":         types.BoolValue(s.Ready && s.Access == step.Member),
-		"talos_version": tf.TextOrNull(s.TalosVersion),
-		"schematic":     tf.TextOrNull(s.Schematic), "extensions": tf.ListOrNull(s.Extensions),
-		"uuid":            tf.TextOrNull(s.UUID),
-		"boot_id":         tf.TextOrNull(s.BootID),
-		"config_digest":   tf.TextOrNull(s.ConfigDigest),
-		"keys":            tf.TextOrNull(s.Keys.String()),
-		"node_name":       tf.TextOrNull(s.NodeName),
-		"kubelet_version": types.StringNull(),
-		"member_id":       types.StringNull(),
-		"installer":       types.StringNull(),
-		"images":          componentMap(s.Images),
-		"kubernetes":      types.MapNull(types.StringType),
-
-		"staged_config_digest": tf.TextOrNull(s.StagedDigest),
-		"etcd_restored_at":     tf.TimeOrNull(s.RestoredAt),
-		"pod_digest":           types.StringNull(),
-		"peer_address":         types.StringNull(),
-		"hostname_unset":       types.BoolNull(),
-	}}
-
-	// Whoever answers without a hardware UUID does not take away the one that is known.
-	if s.UUID == "" {
-		seen.Keep("uuid")
-	}
-
-	seen.Keep("installer")
-	seen.Keep("pod_digest")
 
 	if s.Access != step.Gone {
-		seen.Keep("peer_address")
+		now.PeerAddress = last.PeerAddress
 	}
 
-	if s.Access == step.Member {
-		seen.node(m, s, have)
-		seen.member(m, have)
-	} else {
-		seen.remains(have)
+	if s.Access != step.Member {
+		keepRemains(&now, last, have)
+
+		return now
 	}
 
-	return types.ObjectValueMust(ObservedType().AttrTypes, seen.Values)
+	// Whether its configuration leaves its name to others.
+	now.HostnameUnset = m.WantedNode == "" && last.HostnameUnset
+
+	seeNode(&now, m, have, last)
+	seeMember(&now, m, have, last)
+
+	return now
 }
 
-// sight is the values of one machine, and those of the last time.
-type sight struct {
-	Values, prior map[string]attr.Value
-}
-
-func (s sight) Keep(name string) {
-	if old, ok := s.prior[name]; ok {
-		s.Values[name] = old
+func stageOf(s cluster.MachineState) string {
+	switch s.Access {
+	case step.Maintenance:
+		return string(cluster.StageMaintenance)
+	case step.Gone:
+		return record.StageGone
+	default:
+		return string(s.Stage)
 	}
 }
 
-// node adds what Kubernetes knows of a machine, and whether its configuration leaves its name to others.
-func (s sight) node(m cluster.Machine, state cluster.MachineState, have cluster.Snapshot) {
-	if m.WantedNode == "" {
-		s.Keep("hostname_unset")
-	}
-
+// seeNode adds what Kubernetes knows of a machine.
+func seeNode(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last record.Machine) {
 	node, registered := have.NodeOf(m)
 
 	switch {
 	case registered:
-		s.Values["node_name"] = tf.TextOrNull(node.Name)
-		s.Values["kubelet_version"] = tf.TextOrNull(node.KubeletVersion)
-		s.Values["kubernetes"] = componentMap(machineset.RunningOn(node))
-
-		if state.BootID == "" {
-			s.Values["boot_id"] = tf.TextOrNull(node.BootID)
-		}
+		now.NodeName, now.KubeletVersion, now.Running = node.Name, node.KubeletVersion, machineset.RunningOn(node)
+		now.BootID = cmp.Or(now.BootID, node.BootID)
 	case !have.Kubernetes.Reachable:
-		s.Keep("kubelet_version")
-		s.Keep("kubernetes")
-
-		if state.NodeName == "" {
-			s.Keep("node_name")
-		}
-
-		if state.BootID == "" {
-			s.Keep("boot_id")
-		}
+		now.KubeletVersion, now.Running = last.KubeletVersion, last.Running
+		now.NodeName, now.BootID = cmp.Or(now.NodeName, last.NodeName), cmp.Or(now.BootID, last.BootID)
 	}
 }
 
-// member adds what etcd knows of a control plane.
-func (s sight) member(m cluster.Machine, have cluster.Snapshot) {
+// seeMember adds what etcd knows of a control plane.
+func seeMember(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last record.Machine) {
 	if m.Role != step.ControlPlane {
 		return
 	}
 
 	// Not every look is for it, and etcd forgets: a boot is about one etcd.
-	if s.Values["etcd_restored_at"].IsNull() && s.prior["boot_id"] != nil &&
-		s.prior["boot_id"].Equal(s.Values["boot_id"]) {
-		s.Keep("etcd_restored_at")
+	if now.RestoredAt.IsZero() && last.BootID == now.BootID {
+		now.RestoredAt = last.RestoredAt
 	}
 
 	if member, ok := have.MemberOf(m); ok {
-		s.Values["member_id"] = tf.TextOrNull(member.ID)
+		now.MemberID = member.ID
 	} else if !have.Etcd.Known {
-		s.Keep("member_id")
+		now.MemberID = last.MemberID
 	}
 }
 
-// remains keeps the node and the member of a machine that lost its configuration, as long
+// keepRemains keeps the node and the member of a machine that lost its configuration, as long
 // as the cluster may still have them: they have to be removed when the machine is.
-func (s sight) remains(have cluster.Snapshot) {
-	if node, ok := s.prior["node_name"].(types.String); ok && !node.IsNull() {
-		left := slices.ContainsFunc(have.Kubernetes.Nodes,
-			func(n kubestate.Node) bool { return n.Name == node.ValueString() })
-		if left || !have.Kubernetes.Reachable {
-			s.Keep("node_name")
-		}
+func keepRemains(now *record.Machine, last record.Machine, have cluster.Snapshot) {
+	isNode := func(n kubestate.Node) bool { return n.Name == last.NodeName }
+	if !have.Kubernetes.Reachable || slices.ContainsFunc(have.Kubernetes.Nodes, isNode) {
+		now.NodeName = cmp.Or(last.NodeName, now.NodeName)
 	}
 
-	if member, ok := s.prior["member_id"].(types.String); ok && !member.IsNull() {
-		left := slices.ContainsFunc(have.Etcd.Members,
-			func(e etcdstate.Member) bool { return e.ID == member.ValueString() })
-		if left || !have.Etcd.Known {
-			s.Keep("member_id")
-		}
+	isMember := func(e etcdstate.Member) bool { return e.ID == last.MemberID }
+	if !have.Etcd.Known || slices.ContainsFunc(have.Etcd.Members, isMember) {
+		now.MemberID = last.MemberID
 	}
 }
 
-// componentMap is texts by component as state has them; null when nobody knows.
-func componentMap[M ~map[kubenames.Component]string](m M) types.Map {
-	if m == nil {
-		return types.MapNull(types.StringType)
-	}
-
-	values := map[string]attr.Value{}
-	for c, text := range m {
-		values[string(c)] = types.StringValue(text)
-	}
-
-	return types.MapValueMust(types.StringType, values)
-}
-
-// byComponent reads what componentMap wrote; nil for null.
-func byComponent(m types.Map) map[kubenames.Component]string {
-	if m.IsNull() || m.IsUnknown() {
-		return nil
-	}
-
-	texts := map[kubenames.Component]string{}
-
-	for c, value := range m.Elements() {
-		if text, ok := value.(types.String); ok {
-			texts[kubenames.Component(c)] = text.ValueString()
-		}
-	}
-
-	return texts
-}
-
-// withDrift puts drift into what was observed of machines that answered.
-func withDrift(observed types.Map, drift map[string]machineset.Drift) types.Map {
-	values := observed.Elements()
-
+// withDrift is what was seen of machines with how those differ that answered.
+func withDrift(seen record.Machines, drift map[string]record.Drift) record.Machines {
 	for name, differences := range drift {
-		if record, seen := values[name]; seen {
-			values[name] = WithValue(record, "drift", tf.TextList(differences.Lines()))
-		}
+		seen.Change(name, func(m *record.Machine) { m.Drift = differences })
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return seen
 }
 
-// driftIn is the drift in a record, by machine.
-func driftIn(ctx context.Context, record types.Map) map[string]machineset.Drift {
-	drift := map[string]machineset.Drift{}
-
-	for name, o := range tf.Objects[observedModel](ctx, &tf.Reader{}, record) {
-		drift[name] = o.drift()
+// driftIn is the drift of machines.
+func driftIn(machines record.Machines) map[string]record.Drift {
+	drift := map[string]record.Drift{}
+	for name, m := range machines {
+		drift[name] = m.Drift
 	}
 
 	return drift
-}
-
-func (o observedModel) drift() machineset.Drift {
-	lines, _ := tf.KnownStrings(o.Drift)
-
-	return machineset.ReadDrift(lines)
 }

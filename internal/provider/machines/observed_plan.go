@@ -5,9 +5,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // forecastObserved is what a plan says of observed: what no step can change stays, and only the rest is unknown.
@@ -33,10 +33,6 @@ func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value
 
 	values := object.Attributes()
 
-	for field, texts := range f.Components {
-		values[string(field)] = withComponents(values[string(field)], texts)
-	}
-
 	for _, field := range f.Open {
 		values[string(field)] = tf.Unknown(ObservedType().AttrTypes[string(field)])
 	}
@@ -46,25 +42,6 @@ func forecastMachine(record attr.Value, f machineset.MachineForecast) attr.Value
 	}
 
 	return types.ObjectValueMust(ObservedType().AttrTypes, values)
-}
-
-// withComponents is a map by component with other texts; unknown where state has none.
-func withComponents(recorded attr.Value, texts map[kubenames.Component]string) attr.Value {
-	known, ok := recorded.(types.Map)
-
-	switch {
-	case len(texts) == 0:
-		return recorded
-	case !ok || known.IsNull():
-		return types.MapUnknown(types.StringType)
-	}
-
-	values := known.Elements()
-	for component, text := range texts {
-		values[string(component)] = types.StringValue(text)
-	}
-
-	return types.MapValueMust(types.StringType, values)
 }
 
 // asPlanned is what is stored of machines after an apply that succeeded: what its plan said, because Terraform accepts
@@ -105,11 +82,5 @@ func machineAsPlanned(plan, seen attr.Value) attr.Value {
 	return types.ObjectValueMust(ObservedType().AttrTypes, values)
 }
 
-// neverSeen is the record of a machine that has not answered yet.
-func neverSeen() types.Object {
-	values := tf.NullValues(ObservedType().AttrTypes)
-	values["stage"] = types.StringValue(string(cluster.StageUnknown))
-	values["ready"], values["drift"] = types.BoolValue(false), tf.TextList(nil)
-
-	return types.ObjectValueMust(ObservedType().AttrTypes, values)
-}
+// neverSeen is what is shown of a machine that has not answered yet.
+func neverSeen() types.Object { return shownOne(record.Machine{Stage: string(cluster.StageUnknown)}) }

@@ -70,7 +70,7 @@ func (m *CommonModel) withOwner() {
 // when no machine was touched: then there is nothing to store.
 func (m *CommonModel) settleCreate(p machineset.Set, done run) (diags finding.List, begun bool) {
 	m.Phase = types.StringValue(string(done.phase("")))
-	m.Observed = done.observed(types.MapNull(ObservedType()))
+	m.remember(done.observed())
 	m.manifests = done.manifests(types.StringNull())
 	m.restored = done.restored(restored{})
 	m.others = unmanaged.Seen(done.want, done.result.Snapshot, m.others)
@@ -123,11 +123,15 @@ func refresh(
 
 	model.forgetPlan()
 
-	record, diags := model.Recorded(ctx, p)
-	recorded, more := machineset.NewPriorState(record, p, p)
+	before, diags := model.Recorded(ctx, p)
+	if diags.HasError() {
+		return host, diags
+	}
+
+	recorded, more := machineset.NewPriorState(before, p, p)
 	diags.Append(more...)
 
-	exam := newExamination(p, record)
+	exam := newExamination(p, before)
 
 	want, have, err := observe(ctx, m, p, recorded, exam)
 
@@ -146,14 +150,15 @@ func refresh(
 	troubles := health.TroublesOf(want, have)
 	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, exam.Places), want, have, recorded, troubles)
 
-	model.Observed = exam.onHost.in(withDrift(observed(want, have, model.Observed), drift), model.Observed)
+	now := exam.onHost.in(withDrift(observed(want, have, before.Seen), drift), before.Seen)
+	model.remember(now)
 	diags.Append(tf.Findings(seen(ctx, want, have))...)
-	diags.Append(machineset.WarnOfDrift(driftIn(ctx, model.Observed))...)
+	diags.Append(machineset.WarnOfDrift(driftIn(now))...)
 	diags.Append(machineset.Unexpected(p, want, have)...)
 	diags.Append(exam.onHost.leftUnchanged()...)
 
 	host = exam.onHost.recordable(host)
-	diags.Append(machineset.WarnOfGone(record.GoneIn(want, have), host, "An apply makes them anew, with nothing on "+
+	diags.Append(machineset.WarnOfGone(before.GoneIn(want, have), host, "An apply makes them anew, with nothing on "+
 		"them: make sure first that nobody is about to bring them back.")...)
 
 	diags.Append(machineset.WarnOfTroubles(troubles)...)
@@ -226,7 +231,7 @@ func remaining(
 	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, done run, state CommonModel,
 ) (*left, finding.List) {
 	state.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
-	state.Observed = done.observed(state.Observed)
+	state.remember(done.observed())
 	state.manifests, state.restored = done.manifests(state.manifests), done.restored(state.restored)
 	state.others = unmanaged.Seen(done.want, done.result.Snapshot, state.others)
 
@@ -327,7 +332,7 @@ func (m *CommonModel) settle(done run, plan, state CommonModel) {
 
 	if done.began {
 		m.Phase = types.StringValue(string(done.phase(state.recordedPhase())))
-		m.Observed = done.observed(state.Observed)
+		m.remember(done.observed())
 
 		if done.err == nil {
 			m.Observed = asPlanned(plan.Observed, m.Observed)

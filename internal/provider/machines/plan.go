@@ -23,6 +23,7 @@ type forecast struct {
 	operations types.List
 	impact     types.Object
 	observed   types.Map
+	record     types.String
 	manifests  types.String
 	restored   restored
 	others     types.Map
@@ -44,6 +45,7 @@ func forecastUnknown(p writtenSet, state CommonModel, f machineset.Forecast) for
 	out := forecast{
 		phase: state.Phase, operations: types.ListUnknown(types.StringType), impact: types.ObjectUnknown(impactType()),
 		observed:  forecastObserved(state.Observed, f.Machines),
+		record:    types.StringUnknown(),
 		manifests: manifestsAfter(p), restored: state.restored.after(p.Set),
 		others: state.others, // the next refresh stores what came and went meanwhile
 	}
@@ -116,7 +118,7 @@ func planUpdate(
 // reason to do nothing: the run says what came of it.
 func (f *forecast) rest(state CommonModel, e edit) {
 	// No machine is touched: what was observed stays what it is.
-	f.observed, f.manifests, f.others = state.Observed, state.manifests, state.others
+	f.observed, f.record, f.manifests, f.others = state.Observed, state.Record, state.manifests, state.others
 
 	switch {
 	case !e.any:
@@ -125,6 +127,7 @@ func (f *forecast) rest(state CommonModel, e edit) {
 		// A value that is unknown may turn out to be the old one; then nothing
 		// changes at all, and the list of operations must not either.
 		f.operations, f.impact = types.ListUnknown(types.StringType), types.ObjectUnknown(impactType())
+		f.record = types.StringUnknown()
 	}
 }
 
@@ -140,7 +143,7 @@ func manifestsAfter(p writtenSet) types.String {
 
 // apply puts a forecast into a planned model.
 func (m *CommonModel) apply(f forecast) {
-	m.Phase, m.Operations, m.Impact, m.Observed = f.phase, f.operations, f.impact, f.observed
+	m.Phase, m.Operations, m.Impact, m.Observed, m.Record = f.phase, f.operations, f.impact, f.observed, f.record
 	m.manifests, m.restored, m.others = f.manifests, f.restored, f.others
 }
 

@@ -70,6 +70,7 @@ type lifeModel struct {
 	Phase              types.String   `tfsdk:"phase"`
 	Operations         types.List     `tfsdk:"operations"`
 	Impact             types.Object   `tfsdk:"impact"`
+	Record             types.String   `tfsdk:"record"`
 	Timeouts           timeouts.Value `tfsdk:"timeouts"`
 }
 
@@ -86,33 +87,6 @@ type CommonModel struct {
 	restored restored
 	// others is the attribute observed_others of models that have one.
 	others types.Map
-}
-
-// observedModel is what was last observed of one machine.
-type observedModel struct {
-	Stage          types.String `tfsdk:"stage"`
-	Ready          types.Bool   `tfsdk:"ready"`
-	TalosVersion   types.String `tfsdk:"talos_version"`
-	Schematic      types.String `tfsdk:"schematic"`
-	Extensions     types.List   `tfsdk:"extensions"`
-	Installer      types.String `tfsdk:"installer"`
-	UUID           types.String `tfsdk:"uuid"`
-	BootID         types.String `tfsdk:"boot_id"`
-	KubeletVersion types.String `tfsdk:"kubelet_version"`
-	ConfigDigest   types.String `tfsdk:"config_digest"`
-	StagedDigest   types.String `tfsdk:"staged_config_digest"`
-	Keys           types.String `tfsdk:"keys"`
-	MemberID       types.String `tfsdk:"member_id"`
-	NodeName       types.String `tfsdk:"node_name"`
-	Address        types.String `tfsdk:"address"`
-	Platform       types.String `tfsdk:"platform"`
-	Drift          types.List   `tfsdk:"drift"`
-	Images         types.Map    `tfsdk:"images"`
-	Kubernetes     types.Map    `tfsdk:"kubernetes"`
-	RestoredAt     types.String `tfsdk:"etcd_restored_at"`
-	PodDigest      types.String `tfsdk:"pod_digest"`
-	PeerAddress    types.String `tfsdk:"peer_address"`
-	HostnameUnset  types.Bool   `tfsdk:"hostname_unset"`
 }
 
 // The choices of on_destroy.
@@ -183,7 +157,7 @@ const platformText = clusterhandle.MetalOnly + "Platform of the installer image 
 	"Talos, such as `nocloud` or `aws` (default `metal`)." + imageChange
 
 // imageChange says what another installer image does.
-const imageChange = " A change upgrades machines with an `installer` in `observed` to the same Talos from the other " +
+const imageChange = " A change upgrades machines that talosop installed or upgraded to the same Talos from the other " +
 	"image; others get it with their next upgrade."
 
 // groupAttributes are those of machinesModel. install is where that of the group is.
@@ -266,50 +240,15 @@ func observationAttributes() map[string]schema.Attribute {
 				"values; one that was never reached is absent.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"address": tf.ToldByResource("Address at which the machine was reached."),
+				"uuid":    tf.ToldByResource("Hardware UUID (SMBIOS)."),
 				"stage":   tf.ToldByResource("Stage in the words of Talos: `maintenance`, `booting`, `running`, …"),
 				"ready": schema.BoolAttribute{
 					Computed:            true,
 					MarkdownDescription: "Whether Talos reports it ready.",
 				},
-				"talos_version": tf.ToldByResource("Talos version that runs."),
-				"schematic":     tf.ToldByResource("Id of the Image Factory schematic, when Talos reports one."),
-				"extensions": schema.ListAttribute{
-					Computed:            true,
-					ElementType:         types.StringType,
-					MarkdownDescription: "System extensions of the image that runs.",
-				},
-				"installer":       tf.ToldByResource("Image that talosop installed last; null where somebody else did."),
-				"platform":        tf.ToldByResource("Platform in the words of Talos, such as `metal`."),
-				"uuid":            tf.ToldByResource("Hardware UUID (SMBIOS)."),
-				"boot_id":         tf.ToldByResource("Identity of the current boot."),
-				"kubelet_version": tf.ToldByResource("Version of the kubelet, from the Kubernetes node."),
-				"config_digest":   tf.ToldByResource("Digest of the active configuration."),
-				"staged_config_digest": tf.ToldByResource("Digest of the configuration that waits for the next boot " +
-					"(`reboot = \"staged\"`); null where none does."),
-				"keys":      tf.ToldByResource("Ids of the keys that it has."),
-				"member_id": tf.ToldByResource("Id of the machine's etcd member, in hexadecimal; null on workers."),
-				"node_name": tf.ToldByResource("Name of the Kubernetes node."),
-				"hostname_unset": schema.BoolAttribute{
-					Computed: true,
-					MarkdownDescription: "True where an import found no host name in the configuration; it gets none " +
-						"without `hostname`.",
-				},
-				"etcd_restored_at": tf.ToldByResource("When the etcd of the machine began with a snapshot, " +
-					"whoever restored it; null when it did not, or long ago."),
-				"peer_address": tf.ToldByResource(clusterhandle.ContainersOnly + "Address of a control plane at " +
-					"which the others find its etcd, that of a Service of the host cluster."),
-				"pod_digest": tf.ToldByResource(clusterhandle.ContainersOnly + "Digest of what the pod was made " +
-					"with; null when it is not as talosop made it."),
-				"images": schema.MapAttribute{
-					Computed:            true,
-					ElementType:         types.StringType,
-					MarkdownDescription: "Images of Kubernetes in the active configuration, by component.",
-				},
-				"kubernetes": schema.MapAttribute{
-					Computed:            true,
-					ElementType:         types.StringType,
-					MarkdownDescription: "Versions of Kubernetes that run, by component.",
-				},
+				"talos_version":      tf.ToldByResource("Talos version that runs."),
+				"kubernetes_version": tf.ToldByResource("Kubernetes version of the node, which is that of its kubelet."),
+				"node_name":          tf.ToldByResource("Name of the Kubernetes node."),
 				"drift": schema.ListAttribute{
 					Computed:    true,
 					ElementType: types.StringType,
@@ -318,6 +257,12 @@ func observationAttributes() map[string]schema.Attribute {
 						"healthy`.",
 				},
 			}},
+		},
+		"record": schema.StringAttribute{
+			Computed:  true,
+			Sensitive: true,
+			MarkdownDescription: "What else talosop remembers of the machines, for its next plan; its form may change in any " +
+				"version. To look at machines there are `talosop_machine_info` and `talosop_cluster_health`.",
 		},
 	}
 }

@@ -2,10 +2,8 @@ package machines
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -14,6 +12,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // What a run leaves in state. The record decides what the next run may do: the UUIDs
@@ -74,30 +73,37 @@ func (r run) sent() map[string]step.ApplyConfig {
 	return sent
 }
 
-// observed is the record of the machines after the run. One that got its configuration
+// observed is what is known of the machines after the run. One that got its configuration
 // and did not come back yet is recorded with what is known of it: it holds secrets of
 // the cluster and joins it by itself.
-func (r run) observed(prior types.Map) types.Map {
-	prior = r.record(prior)
-	values := maps.Clone(observed(r.want, r.result.Snapshot, prior).Elements())
+func (r run) observed() record.Machines {
+	seen := observed(r.want, r.result.Snapshot, r.Seen)
 
 	for name, step := range r.sent() {
 		if state := r.result.Snapshot.Machines[name]; !state.Answers() && step.Staged == "" {
-			values[name] = ConfiguredMachine(step, state, values[name], r.addressOf(name))
+			seen[name] = configured(step, state, seen[name], r.addressOf(name))
 		}
 	}
 
-	annotate(values, "pod_digest", r.Pods)
-	annotate(values, "peer_address", r.Peers)
-	annotate(values, "installer", r.installed())
+	for name, digest := range r.Pods {
+		seen.Change(name, func(m *record.Machine) { m.PodDigest = digest })
+	}
+
+	for name, peer := range r.Peers {
+		seen.Change(name, func(m *record.Machine) { m.PeerAddress = peer })
+	}
+
+	for name, image := range r.installed() {
+		seen.Change(name, func(m *record.Machine) { m.Installer = image })
+	}
 
 	for _, m := range r.want.Removed {
 		if r.err == nil || r.finished(m) {
-			delete(values, m.Name)
+			delete(seen, m.Name)
 		}
 	}
 
-	return types.MapValueMust(ObservedType(), values)
+	return seen
 }
 
 // manifests is the Kubernetes whose bootstrap manifests the cluster has after the run, as far
@@ -156,29 +162,6 @@ func (r run) installed() map[string]string {
 	return installers
 }
 
-// annotate sets a text in the records of machines. A machine that has not answered yet has no record, and gets none by
-// it.
-func annotate(records map[string]attr.Value, name string, texts map[string]string) {
-	for machine, text := range texts {
-		if record, there := records[machine]; there {
-			records[machine] = WithValue(record, name, tf.TextOrNull(text))
-		}
-	}
-}
-
-// WithValue puts a value into the record of a machine.
-func WithValue(record attr.Value, name string, value attr.Value) attr.Value {
-	object, ok := record.(types.Object)
-	if !ok {
-		return record
-	}
-
-	values := object.Attributes()
-	values[name] = value
-
-	return types.ObjectValueMust(ObservedType().AttrTypes, values)
-}
-
 // addressOf is the address of a machine of the run.
 func (r run) addressOf(name string) string {
 	for _, m := range r.want.Machines {
@@ -190,25 +173,12 @@ func (r run) addressOf(name string) string {
 	return ""
 }
 
-// ConfiguredMachine describes a machine that was not seen again since it got its
-// configuration.
-func ConfiguredMachine(sent step.ApplyConfig, s cluster.MachineState, last attr.Value, address string) attr.Value {
-	values := neverSeen().Attributes()
+// configured describes a machine that was not seen again since it got its configuration.
+func configured(sent step.ApplyConfig, s cluster.MachineState, last record.Machine, address string) record.Machine {
+	last.Address, last.Drift = address, nil
+	last.Stage, last.Ready = cmp.Or(string(s.Stage), string(cluster.StageUnknown)), false
+	last.ConfigDigest, last.Keys = sent.Digest, sent.Keys.String()
+	last.UUID = cmp.Or(s.UUID, last.UUID)
 
-	if object, ok := last.(types.Object); ok {
-		values = object.Attributes()
-	}
-
-	values["address"] = types.StringValue(address)
-	values["drift"] = tf.TextList(nil)
-	values["stage"] = types.StringValue(cmp.Or(string(s.Stage), string(cluster.StageUnknown)))
-	values["ready"] = types.BoolValue(false)
-	values["config_digest"] = tf.TextOrNull(sent.Digest)
-	values["keys"] = tf.TextOrNull(sent.Keys.String())
-
-	if s.UUID != "" {
-		values["uuid"] = types.StringValue(s.UUID)
-	}
-
-	return types.ObjectValueMust(ObservedType().AttrTypes, values)
+	return last
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 var (
@@ -42,16 +44,24 @@ func snapshotOf(machines map[string]cluster.MachineState) cluster.Snapshot {
 	return cluster.Snapshot{Machines: machines}
 }
 
-// recordedValue is an attribute of a machine in a record.
-func recordedValue(t *testing.T, record types.Map, machine, name string) attr.Value {
+// storedAs is the part of a model that remembers machines.
+func storedAs(machines record.Machines) CommonModel {
+	life := CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
+	life.remember(machines)
+
+	return life
+}
+
+// remembering is what a model remembers.
+func remembering(t *testing.T, life CommonModel) record.Machines {
 	t.Helper()
 
-	object, ok := record.Elements()[machine].(types.Object)
-	if !ok {
-		t.Fatalf("%s is not in %s", machine, record)
+	machines, found := life.remembered()
+	if found.HasError() {
+		t.Fatal(found)
 	}
 
-	return object.Attributes()[name]
+	return machines
 }
 
 // What another machine says is never taken for what the machine meant says: neither
@@ -61,8 +71,7 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	t.Parallel()
 
 	want := oneMachine(ours)
-	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
-		types.MapNull(ObservedType()))
+	prior := observed(want, snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
 
 	waiting := cluster.MachineState{Access: step.Maintenance, UUID: theirs}
 	controlPlane := joined(ours)
@@ -78,8 +87,8 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 	} {
 		have := snapshotOf(map[string]cluster.MachineState{"w-1": test.State}).WithoutMismatches(want)
 
-		if got := observed(want, have, prior); !got.Equal(prior) {
-			t.Errorf("%s: the record is %s", name, got)
+		if got := observed(want, have, prior); !reflect.DeepEqual(got, prior) {
+			t.Errorf("%s: the record is %v", name, got)
 		}
 
 		if _, foreign, _ := machineset.Unanswered(want, have); len(foreign) != 1 || !strings.Contains(foreign[0], test.says) {
@@ -97,12 +106,11 @@ func TestRecord_ofForeignMachinesIsNotMade(t *testing.T) {
 func TestRecord_ofHardwareReplacedOnPurpose(t *testing.T) {
 	t.Parallel()
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
-		types.MapNull(ObservedType()))
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
 	want := oneMachine(theirs)
 	have := snapshotOf(map[string]cluster.MachineState{"w-1": joined(theirs)}).WithoutMismatches(want)
 
-	if got := recordedValue(t, observed(want, have, prior), "w-1", "uuid"); !got.Equal(types.StringValue(theirs)) {
+	if got := observed(want, have, prior)["w-1"].UUID; got != theirs {
 		t.Errorf("the UUID is %s", got)
 	}
 }
@@ -115,10 +123,10 @@ func TestRecord_ofAMachineListedTwice(t *testing.T) {
 	want.Machines = append(want.Machines, cluster.Machine{Name: "w-0", Role: step.Worker, Address: "10.0.0.21"})
 
 	have := snapshotOf(map[string]cluster.MachineState{"w-0": joined(ours), "w-1": joined(ours)}).WithoutMismatches(want)
-	record := observed(want, have, types.MapNull(ObservedType())).Elements()
+	seen := observed(want, have, nil)
 
-	if _, there := record["w-0"]; there || len(record) != 1 {
-		t.Errorf("the record is %v", record)
+	if _, there := seen["w-0"]; there || len(seen) != 1 {
+		t.Errorf("the record is %v", seen)
 	}
 }
 
@@ -177,10 +185,9 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 		cluster.Machine{Name: "w-2", Role: step.Worker, Address: "10.0.0.22"},
 		cluster.Machine{Name: "w-3", Role: step.Worker, Address: "10.0.0.23"})
 
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
-		types.MapNull(ObservedType()))
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
 	done := run{began: true,
-		want: want, err: errStopped,
+		want: want, err: errStopped, Seen: prior,
 		result: lifecycle.Result{
 			Snapshot: snapshotOf(map[string]cluster.MachineState{
 				"w-1": {Access: step.Unreachable}, "w-2": {Access: step.Unreachable, UUID: theirs},
@@ -202,7 +209,7 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 
 	state := machineSetModel{
 		machinesModel: machinesModel{Machines: machines("w-1")},
-		CommonModel:   CommonModel{Observed: prior, lifeModel: lifeModel{Phase: types.StringValue("Ready")}},
+		CommonModel:   storedAs(prior),
 	}
 	plan := machineSetModel{machinesModel: machinesModel{Machines: machines("w-1", "w-2", "w-3")}}
 
@@ -215,18 +222,15 @@ func TestRecord_keepsConfiguredMachines(t *testing.T) {
 		t.Errorf("stored are %s", stored.Machines)
 	}
 
+	seen := remembering(t, stored.CommonModel)
+
 	for machine, uuid := range map[string]string{"w-1": ours, "w-2": theirs} {
-		for name, value := range map[string]attr.Value{
-			"uuid": types.StringValue(uuid), "config_digest": types.StringValue("new"), "ready": types.BoolValue(false),
-			"stage": types.StringValue("unknown"),
-		} {
-			if got := recordedValue(t, stored.Observed, machine, name); !got.Equal(value) {
-				t.Errorf("%s of %s is %s, want %s", name, machine, got, value)
-			}
+		if got := seen[machine]; got.UUID != uuid || got.ConfigDigest != "new" || got.Ready || got.Stage != "unknown" {
+			t.Errorf("%s is %+v", machine, got)
 		}
 	}
 
-	if _, there := stored.Observed.Elements()["w-3"]; there {
+	if _, there := seen["w-3"]; there {
 		t.Error("w-3 was sent nothing and is recorded")
 	}
 }
@@ -256,20 +260,20 @@ func TestRecord_ofInstalledImages(t *testing.T) {
 			want: "new:v1.13.0"},
 		"one, and then no more": {done: []step.Step{upgrade("between:v1.12.9")}, err: errStopped, want: "between:v1.12.9"},
 	} {
-		prior := observed(want, have, types.MapNull(ObservedType()))
-		prior = types.MapValueMust(ObservedType(),
-			map[string]attr.Value{"w-1": WithValue(prior.Elements()["w-1"], "installer", types.StringValue("old:v1.12.4"))})
+		prior := observed(want, have, nil)
+		prior.Change("w-1", func(m *record.Machine) { m.Installer = "old:v1.12.4" })
 
-		record := run{began: true, want: want, err: test.err, result: lifecycle.Result{Snapshot: have, Done: test.done}}.observed(prior)
-		if got := recordedValue(t, record, "w-1", "installer"); !got.Equal(types.StringValue(test.want)) {
+		done := run{began: true, want: want, err: test.err, Seen: prior,
+			result: lifecycle.Result{Snapshot: have, Done: test.done}}
+		if got := done.observed()["w-1"].Installer; got != test.want {
 			t.Errorf("%s: recorded is %s, want %s", name, got, test.want)
 		}
 	}
 }
 
-// failedExchange is a run that put another machine in the place of w-1, and stopped. The
-// old one waits in maintenance mode.
-func failedExchange(now cluster.MachineState, done ...step.Step) run {
+// failedExchange is a run that put another machine in the place of w-1, which was remembered as before, and stopped.
+// The old one waits in maintenance mode.
+func failedExchange(before record.Machine, now cluster.MachineState, done ...step.Step) run {
 	const left = "w-1" + machineset.ReplacedSuffix
 
 	want := oneMachine(theirs)
@@ -279,7 +283,7 @@ func failedExchange(now cluster.MachineState, done ...step.Step) run {
 	have.Kubernetes.Reachable = true
 
 	return run{began: true,
-		want: want, err: errStopped, Replaced: map[string]string{left: "w-1"},
+		want: want, err: errStopped, Replaced: map[string]string{left: "w-1"}, Seen: record.Machines{left: before},
 		result: lifecycle.Result{Snapshot: have, Done: done},
 	}
 }
@@ -290,17 +294,16 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 	t.Parallel()
 
 	silent := cluster.MachineState{Access: step.Unreachable}
-	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
-		types.MapNull(ObservedType()))
-	life := CommonModel{Observed: prior, lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
+	prior := observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil)
+	life, before := storedAs(prior), prior["w-1"]
 
 	for name, test := range map[string]struct {
 		done run
 		UUID string
 	}{
-		"it joined":            {failedExchange(joined(theirs)), theirs},
-		"it was configured":    {failedExchange(silent, step.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
-		"nothing was sent yet": {failedExchange(silent), ours},
+		"it joined":            {failedExchange(before, joined(theirs)), theirs},
+		"it was configured":    {failedExchange(before, silent, step.ApplyConfig{Machine: "w-1", Digest: "new"}), theirs},
+		"nothing was sent yet": {failedExchange(before, silent), ours},
 	} {
 		machines := func(uuid string) machinesModel {
 			return machinesModel{Machines: types.MapValueMust(types.StringType,
@@ -340,12 +343,10 @@ func TestRecord_ofReplacedHardware(t *testing.T) {
 func TestRecord_keepsReplacedHardwareUntilItLeft(t *testing.T) {
 	t.Parallel()
 
-	done := failedExchange(joined(theirs))
-	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: step.Unreachable}
+	life := storedAs(observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}), nil))
 
-	life := CommonModel{lifeModel: lifeModel{Phase: types.StringValue("Ready")}}
-	life.Observed = observed(oneMachine(ours), snapshotOf(map[string]cluster.MachineState{"w-1": joined(ours)}),
-		types.MapNull(ObservedType()))
+	done := failedExchange(remembering(t, life)["w-1"], joined(theirs))
+	done.result.Snapshot.Machines["w-1"+machineset.ReplacedSuffix] = cluster.MachineState{Access: step.Unreachable}
 
 	before := OneMachineModel{Name: types.StringValue("w-1"), machineModel: machineModel{UUID: types.StringValue(ours)}}
 	before.setLife(life)
@@ -385,8 +386,8 @@ func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 		Pods: map[string]string{"cp-0": "digest"},
 	}
 
-	if observed := done.observed(types.MapNull(ObservedType())); len(observed.Elements()) > 0 {
-		t.Errorf("the record is %v", observed)
+	if seen := done.observed(); len(seen) > 0 {
+		t.Errorf("the record is %v", seen)
 	}
 }
 
@@ -395,23 +396,23 @@ func TestRecord_ofPodsThatNeverAnswered(t *testing.T) {
 func TestRecord_ofOneMachine(t *testing.T) {
 	t.Parallel()
 
-	record := func(name, uuid string) types.Map {
+	remembered := func(name, uuid string) record.Machines {
 		spec := cluster.Spec{Machines: []cluster.Machine{{Name: name, Role: step.Worker, Address: "10.0.0.21"}}}
 		have := snapshotOf(map[string]cluster.MachineState{name: joined(uuid)})
 
-		return observed(spec, have, types.MapNull(ObservedType()))
+		return observed(spec, have, nil)
 	}
 
-	both := maps.Clone(record("cp-1", ours).Elements())
-	maps.Copy(both, record("cp-1"+machineset.ReplacedSuffix, theirs).Elements())
+	both := remembered("cp-1", ours)
+	maps.Copy(both, remembered("cp-1"+machineset.ReplacedSuffix, theirs))
 
 	for name, test := range map[string]struct {
 		life CommonModel
 		UUID types.String
 	}{
-		"same name":  {CommonModel{Observed: record("cp-1", ours)}, types.StringValue(ours)},
-		"other name": {CommonModel{Observed: record("cp-0", ours)}, types.StringValue(ours)},
-		"exchanged":  {CommonModel{Observed: types.MapValueMust(ObservedType(), both)}, types.StringValue(theirs)},
+		"same name":  {storedAs(remembered("cp-1", ours)), types.StringValue(ours)},
+		"other name": {storedAs(remembered("cp-0", ours)), types.StringValue(ours)},
+		"exchanged":  {storedAs(both), types.StringValue(theirs)},
 	} {
 		m := OneMachineModel{Name: types.StringValue("cp-1")}
 		m.setLife(test.life)
@@ -421,6 +422,10 @@ func TestRecord_ofOneMachine(t *testing.T) {
 		}
 
 		if got := m.life().Observed.Elements(); len(got) != 1 || got["cp-1"] == nil {
+			t.Errorf("%s: shown is %v", name, got)
+		}
+
+		if got := remembering(t, m.life()); len(got) != 1 || got["cp-1"].UUID != test.UUID.ValueString() {
 			t.Errorf("%s: the record is %v", name, got)
 		}
 	}
@@ -452,8 +457,7 @@ func TestObserved_addressWhereFound(t *testing.T) {
 	found.FoundAt = "10.0.0.9"
 	have.Machines["w-1"] = found
 
-	if got := recordedValue(t, observed(spec, have, types.MapNull(ObservedType())), "w-1",
-		"address"); !got.Equal(types.StringValue("10.0.0.9")) {
+	if got := observed(spec, have, nil)["w-1"].Address; got != "10.0.0.9" {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -462,16 +466,15 @@ func TestObserved_addressWhereFound(t *testing.T) {
 func TestRunObserved_replacedHardware(t *testing.T) {
 	t.Parallel()
 
-	value := types.ObjectValueMust(ObservedType().AttrTypes, nullRecord())
 	want := cluster.Spec{
 		Machines: []cluster.Machine{{Name: "cp-1", Role: step.ControlPlane}, {Name: "cp-2", Role: step.ControlPlane}},
 		Removed:  []cluster.Machine{{Name: "cp-2" + machineset.ReplacedSuffix, Role: step.ControlPlane}},
 	}
-	record := types.MapValueMust(ObservedType(), map[string]attr.Value{"cp-2": value, "cp-1": value})
-	failed := run{began: true, want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
+	failed := run{Seen: record.Machines{"cp-2" + machineset.ReplacedSuffix: {}, "cp-1": {}},
+		began: true, want: want, err: errStopped, Replaced: map[string]string{"cp-2" + machineset.ReplacedSuffix: "cp-2"},
 		result: lifecycle.Result{Snapshot: snapshotOf(nil)}}
 
-	if got := slices.Sorted(maps.Keys(failed.observed(record).Elements())); !slices.Equal(got,
+	if got := slices.Sorted(maps.Keys(failed.observed())); !slices.Equal(got,
 		[]string{"cp-1", "cp-2 (replaced)"}) {
 		t.Errorf("recorded are %q", got)
 	}
@@ -479,29 +482,9 @@ func TestRunObserved_replacedHardware(t *testing.T) {
 	succeeded := failed
 	succeeded.err = nil
 
-	if got := slices.Sorted(maps.Keys(succeeded.observed(record).Elements())); !slices.Equal(got, []string{"cp-1"}) {
+	if got := slices.Sorted(maps.Keys(succeeded.observed())); !slices.Equal(got, []string{"cp-1"}) {
 		t.Errorf("after a success recorded are %q", got)
 	}
-}
-
-// nullRecord is a record of a machine that knows nothing.
-func nullRecord() map[string]attr.Value {
-	values := map[string]attr.Value{}
-
-	for name, typ := range ObservedType().AttrTypes {
-		switch typ {
-		case types.BoolType:
-			values[name] = types.BoolNull()
-		case types.StringType:
-			values[name] = types.StringNull()
-		case types.MapType{ElemType: types.StringType}:
-			values[name] = types.MapNull(types.StringType)
-		default:
-			values[name] = types.ListNull(types.StringType)
-		}
-	}
-
-	return values
 }
 
 // hardwareOf is the UUID of the hardware that stands for a machine.

@@ -3,8 +3,6 @@ package machines
 import (
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/types"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
@@ -36,26 +34,6 @@ func (r run) finished(m cluster.Machine) bool {
 	return m.Role != step.ControlPlane || have.Etcd.Known &&
 		!slices.ContainsFunc(have.Etcd.Members,
 			func(e etcdstate.Member) bool { return e.ID == m.MemberID || e.Name == m.NodeName })
-}
-
-// record is the record of state by the names that machines have during a run.
-func (r run) record(prior types.Map) types.Map {
-	if prior.IsNull() || prior.IsUnknown() {
-		return prior
-	}
-
-	values := prior.Elements()
-
-	for _, names := range []map[string]string{r.Replaced, r.Renamed} {
-		for now, before := range names {
-			if value, ok := values[before]; ok {
-				values[now] = value
-				delete(values, before)
-			}
-		}
-	}
-
-	return types.MapValueMust(ObservedType(), values)
 }
 
 // departed reports whether a machine of state is not ours any more after a run, or is so

@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
@@ -31,7 +32,7 @@ func openSession(
 		return nil, err
 	}
 
-	p = p.WithPeers(recorded.Peers).WithNames(recorded.Record)
+	p = p.WithPeers(recorded.Peers()).WithNames(recorded.Record)
 	bundle = bundle.KnowingFormer(recorded.Carried()...)
 
 	var files machineset.Rendered
@@ -287,8 +288,8 @@ type examination struct {
 	onHost *HostReport
 }
 
-func newExamination(p machineset.Set, record machineset.Record) *examination {
-	return &examination{Examination: machineset.NewExamination(p, record)}
+func newExamination(p machineset.Set, recorded machineset.Record) *examination {
+	return &examination{Examination: machineset.NewExamination(p, recorded)}
 }
 
 // run is how an operation on machines ended. Its snapshot is without machines that answer with another identity.
@@ -298,8 +299,10 @@ type run struct {
 	want   cluster.Spec
 	result lifecycle.Result
 	err    error
-	// Renamed and replaced are those of the record the run began with.
+	// Renamed, Replaced and Seen are those of the record the run began with; machines have the names in Seen that they
+	// have during the run.
 	Renamed, Replaced map[string]string
+	Seen              record.Machines
 	// Pods is what the pods of containers are made of that are as wanted.
 	Pods map[string]string
 	// Peers are the addresses at which the etcd of control planes in containers is found, by their configurations.
@@ -327,6 +330,7 @@ func (s *session) ended(
 
 	return run{
 		began: true, want: s.want, result: result, err: err, Renamed: recorded.Renamed, Replaced: recorded.Replaced,
+		Seen:      recorded.Seen,
 		anonymous: s.anonymous(), ranOut: tf.RanOut(ctx),
 		Pods: s.podsOf(result.Snapshot), Peers: s.Set.Peers(), host: s.host, gone: s.gone,
 	}

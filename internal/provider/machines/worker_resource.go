@@ -23,6 +23,7 @@ var (
 	_ resource.ResourceWithModifyPlan     = (*workerResource)(nil)
 	_ resource.ResourceWithImportState    = (*workerResource)(nil)
 	_ resource.ResourceWithIdentity       = (*workerResource)(nil)
+	_ resource.ResourceWithUpgradeState   = (*workerResource)(nil)
 )
 
 // DefaultPoolName is the name of a pool of workers that has none of its own.
@@ -62,6 +63,7 @@ func (r *workerResource) Schema(ctx context.Context, _ resource.SchemaRequest, r
 	}
 
 	resp.Schema = schema.Schema{
+		Version: schemaVersion,
 		MarkdownDescription: "A pool of workers that joins a cluster. The machines are configured side by side, and the " +
 			"resource is complete when every node is registered (and Ready, unless `cni` of the cluster is " +
 			"`none`).\n\nDestroying it drains the nodes, resets the machines into maintenance mode and removes the nodes from " +

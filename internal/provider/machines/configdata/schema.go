@@ -54,7 +54,7 @@ func attributes() map[string]schema.Attribute {
 		"redacted": tf.Told("The configuration for people, with `(sensitive value)` in the place of secrets, of what often " +
 			"carries them, and of all of a document that talosop does not know, as plans have it. A secret that a patch puts " +
 			"where Talos expects none is shown."),
-		"digest": tf.Told("Digest of the configuration, as `config_digest` in `observed` of machines. The images of " +
+		"digest": tf.Told("Digest of the configuration. The images of " +
 			"Kubernetes and keys that can be turned over are no part of it."),
 	})
 

@@ -1,0 +1,212 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	machinespkg "github.com/talosop/terraform-provider-talosop/internal/provider/machines"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
+)
+
+// remembered is what a state remembers of machines.
+func remembered(t *testing.T, state tftypes.Value) record.Machines {
+	t.Helper()
+
+	machines, err := record.Decode(text(t, state, "record"))
+	must(t, err)
+
+	return machines
+}
+
+// rememberedBy is what the state of a workspace remembers of the machines of a resource.
+func rememberedBy(t *testing.T, w *clitest.Workspace, address string) record.Machines {
+	t.Helper()
+
+	stored, _ := w.Attribute(address, "record").(string)
+
+	machines, err := record.Decode(stored)
+	must(t, err)
+
+	return machines
+}
+
+// remembers is a check of what state remembers of a machine, of the only one where it has no name.
+func remembers(address, machine string, check func(record.Machine) bool) statecheck.StateCheck {
+	return rememberedCheck{address, machine, check}
+}
+
+type rememberedCheck struct {
+	address, machine string
+	check            func(record.Machine) bool
+}
+
+// CheckState implements statecheck.StateCheck.
+func (c rememberedCheck) CheckState(_ context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse) {
+	for _, r := range req.State.Values.RootModule.Resources {
+		if r.Address != c.address {
+			continue
+		}
+
+		stored, _ := r.AttributeValues["record"].(string)
+
+		machines, err := record.Decode(stored)
+		if err != nil {
+			resp.Error = err
+
+			return
+		}
+
+		for name, machine := range machines {
+			if name == c.machine || c.machine == "" && len(machines) == 1 {
+				if !c.check(machine) {
+					resp.Error = fmt.Errorf("%s remembers of %s: %+v", c.address, name, machine)
+				}
+
+				return
+			}
+		}
+	}
+
+	resp.Error = fmt.Errorf("%s remembers nothing of %q", c.address, c.machine)
+}
+
+// remember is a state that remembers machines, of which people see what is shown.
+func remember(t *testing.T, state tftypes.Value, machines record.Machines) tftypes.Value {
+	t.Helper()
+
+	observed := attributeOf(t, state, "observed").Type()
+	at := tftypes.NewAttributePath()
+
+	var shown any
+
+	if observed.Is(tftypes.Object{}) {
+		for _, one := range machines {
+			shown = shownOf(one)
+		}
+	} else {
+		all := configuration{}
+		for name, one := range machines {
+			all[name] = shownOf(one)
+		}
+
+		shown = all
+	}
+
+	return put(t, put(t, state, at.WithAttributeName("record"), machines.Encode()), at.WithAttributeName("observed"), shown)
+}
+
+// shownOf is what people see of a machine.
+func shownOf(m record.Machine) configuration {
+	orNull := func(text string) any {
+		if text == "" {
+			return nil
+		}
+
+		return text
+	}
+
+	drift := []any{}
+	for _, line := range m.Drift.Lines() {
+		drift = append(drift, line)
+	}
+
+	return configuration{"address": orNull(m.Address), "uuid": orNull(m.UUID), "stage": orNull(m.Stage), "ready": m.Ready,
+		"talos_version": orNull(m.TalosVersion), "kubernetes_version": orNull(m.KubeletVersion),
+		"node_name": orNull(m.NodeName), "drift": drift}
+}
+
+// seen changes what a state knows of a machine: a field of it, by its name in the record.
+func seen(t *testing.T, state tftypes.Value, machine, name string, value any) tftypes.Value {
+	t.Helper()
+
+	machines := remembered(t, state)
+
+	one, known := machines[machine]
+	if !known {
+		t.Fatalf("nothing is known of %s", machine)
+	}
+
+	machines[machine] = withField(t, one, name, value)
+
+	return remember(t, state, machines)
+}
+
+// withField is a machine with a field by its name in the record.
+func withField(t *testing.T, m record.Machine, name string, value any) record.Machine {
+	t.Helper()
+
+	fields := map[string]any{}
+
+	encoded, err := json.Marshal(m)
+	must(t, err)
+	must(t, json.Unmarshal(encoded, &fields))
+
+	fields[name] = value
+
+	encoded, err = json.Marshal(fields)
+	must(t, err)
+
+	var changed record.Machine
+
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.DisallowUnknownFields()
+	must(t, decoder.Decode(&changed))
+
+	return changed
+}
+
+// differsAt is drift of fields of a configuration.
+func differsAt(t *testing.T, places ...string) record.Drift {
+	t.Helper()
+
+	var drift record.Drift
+
+	for _, text := range places {
+		place, err := fieldpath.ParsePlace(text)
+		must(t, err)
+
+		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &place})
+	}
+
+	return drift
+}
+
+// What a plan shows of machines is what they are remembered as.
+func TestShown_isOfTheRecord(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range []string{"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"} {
+		if got := len(attributeTypes(t, kind)); got > 10 {
+			t.Errorf("%s shows %d attributes of a machine", kind, got)
+		}
+	}
+
+	if got, want := len(machinespkg.ObservedType().AttrTypes), len(shownOf(record.Machine{})); got != want {
+		t.Errorf("observed has %d attributes, and these tests know %d", got, want)
+	}
+}
+
+// attributeTypes are those that observed has of a machine.
+func attributeTypes(t *testing.T, kind string) map[string]tftypes.Type {
+	t.Helper()
+
+	observed := typeOf(t, kind).AttributeTypes["observed"]
+	if all, several := observed.(tftypes.Map); several {
+		observed = all.ElementType
+	}
+
+	one, ok := observed.(tftypes.Object)
+	if !ok {
+		t.Fatalf("%s shows no objects", kind)
+	}
+
+	return one.AttributeTypes
+}

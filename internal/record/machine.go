@@ -1,0 +1,112 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+)
+
+// Machine is what state remembers of one machine. An empty field is one that nobody told yet.
+type Machine struct {
+	// Address is where the machine was reached.
+	Address string `json:"address,omitempty"`
+	// Stage is in the words of Talos, or StageGone.
+	Stage string `json:"stage,omitempty"`
+	// Ready is whether Talos reports it ready.
+	Ready bool `json:"ready,omitempty"`
+	// UUID is that of the hardware (SMBIOS), and BootID that of the current boot.
+	UUID   string `json:"uuid,omitempty"`
+	BootID string `json:"boot_id,omitempty"`
+	// Platform is in the words of Talos, such as metal.
+	Platform     string `json:"platform,omitempty"`
+	TalosVersion string `json:"talos_version,omitempty"`
+	// Schematic and Extensions are those of the image that runs. Installer is the image that talosop installed last.
+	Schematic  string   `json:"schematic,omitempty"`
+	Extensions []string `json:"extensions,omitempty"`
+	Installer  string   `json:"installer,omitempty"`
+	// ConfigDigest is that of the active configuration, and StagedDigest that of the one that waits for the next boot.
+	ConfigDigest string `json:"config_digest,omitempty"`
+	StagedDigest string `json:"staged_config_digest,omitempty"`
+	// Keys are those in the active configuration (rotation.Keys), and Images those of Kubernetes, by component.
+	Keys   string           `json:"keys,omitempty"`
+	Images kubenames.Images `json:"images,omitzero"`
+	// HostnameUnset is true where an import found no host name in the configuration.
+	HostnameUnset bool `json:"hostname_unset,omitempty"`
+	// NodeName is the name of the Kubernetes node, KubeletVersion the version that the node reports, and Running are the
+	// versions of Kubernetes that run on it, by component.
+	NodeName       string                         `json:"node_name,omitempty"`
+	KubeletVersion string                         `json:"kubelet_version,omitempty"`
+	Running        map[kubenames.Component]string `json:"running,omitzero"`
+	// MemberID is the machine's member of etcd, and RestoredAt when its etcd began with a snapshot.
+	MemberID   string    `json:"member_id,omitempty"`
+	RestoredAt time.Time `json:"etcd_restored_at,omitzero"`
+	// PodDigest tells what the pod of a container was made of, while that is what is wanted. PeerAddress is where other
+	// control planes find its etcd.
+	PodDigest   string `json:"pod_digest,omitempty"`
+	PeerAddress string `json:"peer_address,omitempty"`
+	// Drift is how the machine differs from what was applied last.
+	Drift Drift `json:"drift,omitempty"`
+}
+
+// StageGone is the stage of a container that its host cluster does not have any more.
+const StageGone = "gone"
+
+// Machines are machines by their names.
+type Machines map[string]Machine
+
+// Change changes what is remembered of a machine, where anything is.
+func (m Machines) Change(name string, change func(*Machine)) {
+	if machine, known := m[name]; known {
+		change(&machine)
+		m[name] = machine
+	}
+}
+
+// Rename moves what is remembered of a machine to another name.
+func (m Machines) Rename(from, to string) {
+	if machine, known := m[from]; known {
+		delete(m, from)
+		m[to] = machine
+	}
+}
+
+// Clone copies the map; the machines in it share what they point to.
+func (m Machines) Clone() Machines {
+	if m == nil {
+		return Machines{}
+	}
+
+	return maps.Clone(m)
+}
+
+// stored is the form in state.
+type stored struct {
+	Machines Machines `json:"machines,omitempty"`
+}
+
+// Encode writes machines for state. The same machines give the same text.
+func (m Machines) Encode() string {
+	text, err := json.Marshal(stored{m})
+	if err != nil {
+		panic("record: " + err.Error()) // there is nothing in a machine that has no form in JSON
+	}
+
+	return string(text)
+}
+
+// Decode reads what Encode wrote. An empty text is the record of no machines.
+func Decode(text string) (Machines, error) {
+	if text == "" {
+		return Machines{}, nil
+	}
+
+	var read stored
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		return nil, fmt.Errorf("read the record of machines: %w", err)
+	}
+
+	return read.Machines.Clone(), nil
+}
