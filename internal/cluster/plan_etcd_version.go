@@ -197,15 +197,3 @@ func refuseOlderEtcd(want Spec, have Snapshot, d *Decision) {
 		}
 	}
 }
-
-// ChangesEtcd reports whether a step concerns the etcd of all control planes.
-func ChangesEtcd(s step.Step) bool {
-	switch s := s.(type) {
-	case step.DowngradeEtcd, step.CancelEtcdDowngrade:
-		return true
-	case step.Operate:
-		return s.OfControlPlanes()
-	default:
-		return false
-	}
-}

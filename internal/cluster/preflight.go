@@ -21,7 +21,7 @@ func Preflight(want Spec, have Snapshot, p Policy, op step.Step) string {
 		return "its node was deleted, or another one answers"
 	case ok && step.BeginsEtcd(op):
 		return begunElsewhere(want, have, m)
-	case ok && ChangesEtcd(op):
+	case ok && op.ChangesEtcd():
 		if _, cancels := op.(step.CancelEtcdDowngrade); cancels {
 			return ""
 		}

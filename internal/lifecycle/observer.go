@@ -562,11 +562,11 @@ func (o *observer) changed(name string, op step.Step, err error) {
 
 	o.mu.Unlock()
 
-	switch reachOf(op, o.machine(name).Role) {
-	case itsMachine:
-	case andKubernetes:
+	switch op.Outdates(o.machine(name).Role) {
+	case step.ItsMachine:
+	case step.AndKubernetes:
 		o.outdate("")
-	case andControlPlanes:
+	case step.AndControlPlanes:
 		o.outdate(o.controlPlanes()...)
 	}
 
@@ -609,36 +609,6 @@ func (o *observer) changed(name string, op step.Step, err error) {
 			s.Images[op.Component] = op.Image
 		}
 	})
-}
-
-// reach is whose state may be another one once a step has ended.
-type reach int
-
-const (
-	itsMachine       reach = iota // only the machine on which it ran
-	andKubernetes                 // and what Kubernetes tells
-	andControlPlanes              // and what the control planes tell, such as of the members of etcd
-)
-
-// reachOf is how far a step on a machine of a role reaches. What a machine does after it was given its configuration
-// shows when it shows.
-func reachOf(op step.Step, role step.Role) reach {
-	switch op := op.(type) {
-	case step.ApplyConfig:
-		if op.Access != step.Member {
-			return itsMachine
-		}
-	case step.PullImages, step.WriteMeta:
-		return itsMachine
-	case step.TakeOwnership, step.NoteStaged, step.Uncordon, step.DeleteNode:
-		return andKubernetes
-	}
-
-	if role == step.Worker {
-		return andKubernetes
-	}
-
-	return andControlPlanes
 }
 
 // operated notes that an operation was done.

@@ -144,7 +144,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 		}
 
 		switch {
-		case op.Disrupts(), cluster.ChangesEtcd(op):
+		case op.Disrupts(), op.ChangesEtcd():
 			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, op, watch, have) }
 		case step.BeginsEtcd(op):
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, op, watch) }
@@ -296,7 +296,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 
 // repeats reports whether a step would be run again although it had no effect.
 func (w *work) repeats(step step.Step, state cluster.MachineState) bool {
-	if w.disrupted[purpose(step)] || w.times[step] >= mostTimes {
+	if w.disrupted[step.Purpose()] || w.times[step] >= mostTimes {
 		return true
 	}
 
@@ -308,23 +308,6 @@ func (w *work) repeats(step step.Step, state cluster.MachineState) bool {
 // mostTimes is how often a step may succeed in one run whose effect shows late, or not in
 // the machine: a few observations later it has to be there.
 const mostTimes = 10
-
-// purpose tells what a reboot was for; empty for steps that reboot nothing, or that
-// cannot end where they began.
-func purpose(op step.Step) string {
-	switch s := op.(type) {
-	case step.ApplyConfig:
-		if s.Reboot != "" {
-			return s.Machine + " configuration " + s.Digest
-		}
-	case step.Upgrade:
-		return s.Machine + " upgrade " + s.To + " " + s.Schematic
-	case step.Operate:
-		return s.Machine + " " + string(s.Kind)
-	}
-
-	return ""
-}
 
 // leave gives the lock back once the only machines of a run are on their way out: nobody
 // has to wait until they have booted.
@@ -411,7 +394,7 @@ func (w *work) record(end outcome, watch *observer) {
 		w.done = append(w.done, end.step)
 		w.times[end.step]++
 
-		if why := purpose(end.step); why != "" {
+		if why := end.step.Purpose(); why != "" {
 			w.disrupted[why] = true
 		}
 

@@ -9,6 +9,8 @@ import (
 // ApplyConfig gives a machine its configuration: to a machine in maintenance
 // mode, which installs and joins by itself, or to a member, without a reboot.
 type ApplyConfig struct {
+	plain
+
 	Machine string
 	Address string
 	Role    Role
@@ -98,4 +100,22 @@ func (s ApplyConfig) Impact() Impact {
 	}
 
 	return Impact{Drains: s.Drain, Reboots: true}
+}
+
+// Outdates is the machine alone where it got its first configuration: what it does with that shows when it shows.
+func (s ApplyConfig) Outdates(role Role) Reach {
+	if s.Access != Member {
+		return ItsMachine
+	}
+
+	return s.plain.Outdates(role)
+}
+
+// Purpose is the configuration that it rebooted for.
+func (s ApplyConfig) Purpose() string {
+	if s.Reboot == "" {
+		return ""
+	}
+
+	return s.Machine + " configuration " + s.Digest
 }

@@ -20,3 +20,6 @@ func (s CancelEtcdDowngrade) String() string {
 
 // OneByOne is always true.
 func (s CancelEtcdDowngrade) OneByOne() bool { return true }
+
+// ChangesEtcd is true.
+func (CancelEtcdDowngrade) ChangesEtcd() bool { return true }

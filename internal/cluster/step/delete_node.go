@@ -16,3 +16,6 @@ func (s DeleteNode) On() string { return s.Machine }
 func (s DeleteNode) String() string {
 	return fmt.Sprintf("delete node %s of %s from Kubernetes", s.Node, s.Machine)
 }
+
+// Outdates is what Kubernetes tells.
+func (DeleteNode) Outdates(Role) Reach { return AndKubernetes }

@@ -28,3 +28,6 @@ func (s DowngradeEtcd) String() string {
 
 // OneByOne is always true.
 func (s DowngradeEtcd) OneByOne() bool { return true }
+
+// ChangesEtcd is true.
+func (DowngradeEtcd) ChangesEtcd() bool { return true }

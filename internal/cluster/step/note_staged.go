@@ -22,3 +22,6 @@ func (s NoteStaged) String() string {
 
 	return fmt.Sprintf("take off node %s of %s that a configuration waits for its next boot", s.Node, s.Machine)
 }
+
+// Outdates is what Kubernetes tells.
+func (NoteStaged) Outdates(Role) Reach { return AndKubernetes }

@@ -4,6 +4,8 @@ import "github.com/talosop/terraform-provider-talosop/internal/operation"
 
 // Operate does on a member what somebody asked for.
 type Operate struct {
+	plain
+
 	Machine string
 	operation.Operation
 	Evacuation
@@ -22,3 +24,9 @@ func (s Operate) OneByOne() bool { return true }
 
 // Impact is that of a reboot.
 func (s Operate) Impact() Impact { return Impact{Drains: s.Drain, Reboots: s.Reboots()} }
+
+// ChangesEtcd is whether the operation is one of the control planes.
+func (s Operate) ChangesEtcd() bool { return s.OfControlPlanes() }
+
+// Purpose is the operation.
+func (s Operate) Purpose() string { return s.Machine + " " + string(s.Kind) }

@@ -18,3 +18,6 @@ func (s PullImages) On() string { return s.Machine }
 func (s PullImages) String() string {
 	return fmt.Sprintf("pull the images of Kubernetes %s on %s", s.Version, s.Machine)
 }
+
+// Outdates is the machine alone.
+func (PullImages) Outdates(Role) Reach { return ItsMachine }

@@ -23,7 +23,23 @@ type Step interface {
 	OneByOne() bool
 	// Impact is what the step does to a machine in service.
 	Impact() Impact
+	// ChangesEtcd reports whether the step concerns the etcd of all control planes.
+	ChangesEtcd() bool
+	// Outdates is whose state may be another one once the step has ended on a machine of a role.
+	Outdates(role Role) Reach
+	// Purpose tells what a reboot was for; empty for steps that reboot nothing, or that cannot end where they began.
+	Purpose() string
 }
+
+// Reach is whose state may be another one once a step has ended.
+type Reach int
+
+// The reaches.
+const (
+	ItsMachine       Reach = iota // only the machine on which it ran
+	AndKubernetes                 // and what Kubernetes tells
+	AndControlPlanes              // and what the control planes tell, such as of the members of etcd
+)
 
 // Impact is what a step does to a machine in service.
 type Impact struct {
@@ -41,7 +57,7 @@ type Impact struct {
 	EndsCluster bool
 }
 
-// plain is a step that leaves its machine in service. Kinds that do not say so themselves.
+// plain is a step that leaves its machine in service. Kinds that are otherwise say so themselves.
 type plain struct{}
 
 // Disrupts is false.
@@ -52,6 +68,21 @@ func (plain) OneByOne() bool { return false }
 
 // Impact is none.
 func (plain) Impact() Impact { return Impact{} }
+
+// ChangesEtcd is false.
+func (plain) ChangesEtcd() bool { return false }
+
+// Outdates is all that the machine takes part in.
+func (plain) Outdates(role Role) Reach {
+	if role == Worker {
+		return AndKubernetes
+	}
+
+	return AndControlPlanes
+}
+
+// Purpose is empty.
+func (plain) Purpose() string { return "" }
 
 // BeginsEtcd reports whether a step makes a control plane the first member of a new etcd.
 func BeginsEtcd(step Step) bool {

@@ -70,3 +70,52 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 		}
 	}
 }
+
+// Whose state each kind of step makes another one, on a control plane and on a worker.
+func TestStep_whatEachKindOutdates(t *testing.T) {
+	t.Parallel()
+
+	for want, steps := range map[[2]step.Reach][]step.Step{
+		{step.ItsMachine, step.ItsMachine}: {step.ApplyConfig{Access: step.Maintenance}, step.PullImages{}, step.WriteMeta{}},
+		{step.AndKubernetes, step.AndKubernetes}: {step.TakeOwnership{}, step.NoteStaged{}, step.Uncordon{},
+			step.DeleteNode{}},
+		{step.AndControlPlanes, step.AndKubernetes}: {step.ApplyConfig{Access: step.Member}, step.Bootstrap{},
+			step.Restore{}, step.Upgrade{}, step.DowngradeEtcd{}, step.CancelEtcdDowngrade{}, step.LeaveEtcd{},
+			step.RemoveMember{}, step.Reset{}, step.ReplaceVolumes{}, step.RestartKubelet{}, step.Operate{},
+			step.UpgradeComponent{}, step.SyncManifests{}},
+	} {
+		for _, s := range steps {
+			if got := [2]step.Reach{s.Outdates(step.ControlPlane), s.Outdates(step.Worker)}; got != want {
+				t.Errorf("%T outdates %v, want %v", s, got, want)
+			}
+		}
+	}
+}
+
+// What a reboot was for tells one from another, and only steps that reboot have it. Those of etcd as a whole say so.
+func TestStep_purposes(t *testing.T) {
+	t.Parallel()
+
+	for want, s := range map[string]step.Step{
+		"cp-1 configuration d": step.ApplyConfig{Machine: "cp-1", Digest: "d", Reboot: "a"},
+		"cp-1 upgrade v2 s":    step.Upgrade{Machine: "cp-1", To: "v2", Schematic: "s"},
+		"cp-1 reboot":          step.Operate{Machine: "cp-1", Operation: operation.Operation{Kind: operation.Reboot}},
+	} {
+		if got := s.Purpose(); got != want || s.ChangesEtcd() {
+			t.Errorf("the purpose of %s is %q, of etcd %t", s, got, s.ChangesEtcd())
+		}
+	}
+
+	for _, s := range []step.Step{step.ApplyConfig{Machine: "cp-1", Digest: "d"}, step.Reset{Machine: "cp-1"}} {
+		if got := s.Purpose(); got != "" || s.ChangesEtcd() {
+			t.Errorf("the purpose of %s is %q, of etcd %t", s, got, s.ChangesEtcd())
+		}
+	}
+
+	for _, s := range []step.Step{step.DowngradeEtcd{}, step.CancelEtcdDowngrade{},
+		step.Operate{Operation: operation.Operation{Kind: operation.Defragment}}} {
+		if !s.ChangesEtcd() {
+			t.Errorf("%T does not concern etcd", s)
+		}
+	}
+}

@@ -27,3 +27,6 @@ func (s TakeOwnership) String() string {
 
 	return fmt.Sprintf("take %s over from another resource: mark its node %s", s.Machine, s.Node)
 }
+
+// Outdates is what Kubernetes tells.
+func (TakeOwnership) Outdates(Role) Reach { return AndKubernetes }

@@ -14,3 +14,6 @@ type Uncordon struct {
 func (s Uncordon) On() string { return s.Machine }
 
 func (s Uncordon) String() string { return fmt.Sprintf("uncordon node %s of %s", s.Node, s.Machine) }
+
+// Outdates is what Kubernetes tells.
+func (Uncordon) Outdates(Role) Reach { return AndKubernetes }

@@ -93,3 +93,6 @@ func ShortID(id string) string {
 
 	return id[:enough] + "…"
 }
+
+// Purpose is what it upgraded to.
+func (s Upgrade) Purpose() string { return s.Machine + " upgrade " + s.To + " " + s.Schematic }

@@ -11,6 +11,8 @@ import (
 // and without a reboot, and ends when the component is seen to run with it. For kube-proxy,
 // which runs elsewhere, it ends with the configuration.
 type UpgradeComponent struct {
+	plain
+
 	Machine   string
 	Role      Role
 	Component kubenames.Component

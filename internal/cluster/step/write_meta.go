@@ -36,3 +36,6 @@ func (s WriteMeta) ChangesNetwork() bool {
 
 // OneByOne is true where the network changes.
 func (s WriteMeta) OneByOne() bool { return s.ChangesNetwork() }
+
+// Outdates is the machine alone.
+func (WriteMeta) Outdates(Role) Reach { return ItsMachine }
